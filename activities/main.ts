@@ -40,6 +40,9 @@ import { createOperationActivities } from './operations/index.ts';
 import { operationSweeps } from './operations/sweeps.ts';
 import { createPushTurn } from './push/pushTurn.ts';
 import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
+import type { WebhookDeps } from './webhooks/deps.ts';
+import { createWebhookActivities } from './webhooks/index.ts';
+import { webhookSweeps } from './webhooks/sweeps.ts';
 
 /** The dependencies of the main queue's activities: what each area asks for. */
 export type MainDeps = ChatDeps &
@@ -55,7 +58,8 @@ export type MainDeps = ChatDeps &
   GitDeps &
   AppDeps &
   AutomationDeps &
-  DatabaseDeps;
+  DatabaseDeps &
+  WebhookDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
 function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
@@ -76,6 +80,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createAppActivities(deps),
     ...createAutomationActivities(deps),
     ...createDatabaseActivities(deps),
+    ...createWebhookActivities(deps),
   };
 }
 
@@ -122,6 +127,7 @@ export const sweeps = [
   ...appSweeps,
   ...automationSweeps,
   ...databaseSweeps,
+  ...webhookSweeps,
 ] as const satisfies readonly (keyof Activities)[];
 
 /** The sweeps, counted by what they have done. */

@@ -18,6 +18,7 @@ import { operations } from './operations/index.ts';
 import { push } from './push/index.ts';
 import { secrets } from './secrets/index.ts';
 import { service } from './service/index.ts';
+import { webhooks } from './webhooks/index.ts';
 
 /** Every area of the API. A new one is a folder, its contract's file and a line here. */
 export const areas = [
@@ -37,6 +38,7 @@ export const areas = [
   git,
   apps,
   databases,
+  webhooks,
   operations,
   billing,
 ] as const satisfies readonly Area[];

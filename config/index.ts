@@ -25,6 +25,7 @@ import { stoppingConfig, stoppingSettings, workerHttpConfig } from './stopping.t
 import { storageConfig, storageSettings } from './storage.ts';
 import { sweeperConfig, sweeperSettings } from './sweeper.ts';
 import { temporalConfig, temporalSettings } from './temporal.ts';
+import { webhookSettings, webhooksConfig } from './webhooks.ts';
 
 export { ConfigError };
 
@@ -58,6 +59,7 @@ const environmentSchema = z.object({
   ...gitHostingSettings.shape,
   ...chatSettings.shape,
   ...automationSettings.shape,
+  ...webhookSettings.shape,
   ...appSettings.shape,
   ...databasesSettings.shape,
   ...computerSettings.shape,
@@ -115,6 +117,7 @@ export function loadConfig(environment: Environment = process.env) {
     gitHosting: gitHostingConfig(env),
     chat: chatConfig(env),
     automations: automationsConfig(env),
+    webhooks: webhooksConfig(env),
     apps: appsConfig(env),
     databases: databasesConfig(env),
     computers: computersConfig(env),

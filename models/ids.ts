@@ -43,6 +43,8 @@ export const idPrefixes = {
   run: 'run',
   delivery: 'dlv',
   webhookSecret: 'whs',
+  webhookEndpoint: 'whe',
+  webhookDelivery: 'whd',
   appSchedule: 'sch',
   automation: 'atm',
   automationRun: 'arn',

@@ -17,6 +17,7 @@ import { mailPurge } from './mail/purge.ts';
 import { mcpPurge } from './mcp/purge.ts';
 import { pushPurge } from './push/purge.ts';
 import { secretsPurge } from './secrets/purge.ts';
+import { webhooksPurge } from './webhooks/purge.ts';
 
 /** The tables of no area. */
 const sharedPurge: AreaPurge = {
@@ -57,6 +58,7 @@ export const areaPurges: readonly AreaPurge[] = [
   mcpPurge,
   pushPurge,
   secretsPurge,
+  webhooksPurge,
   sharedPurge,
   identityPurge,
 ];

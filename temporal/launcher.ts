@@ -14,6 +14,7 @@ import { createDesktopLauncher } from './launchers/desktops.ts';
 import { createGitLauncher } from './launchers/git.ts';
 import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
+import { createWebhookLauncher } from './launchers/webhooks.ts';
 import { createScheduleKit } from './schedules/scheduleKit.ts';
 
 /**
@@ -47,6 +48,7 @@ export function createLauncher(options: {
     ...createDesktopLauncher(kit, config),
     ...createBrowserLauncher(kit, config),
     ...createMailLauncher(kit),
+    ...createWebhookLauncher(kit),
     ...createBillingLauncher(kit),
     ...createAppScheduleLauncher(schedules, config),
     ...createAutomationLauncher(kit, schedules, config),

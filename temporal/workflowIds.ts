@@ -68,6 +68,11 @@ export function mailWorkflowId(mailId: string): string {
   return `mail/${mailId}`;
 }
 
+/** A delivery's to an endpoint, until it is taken or given up; a replay has the same. */
+export function webhookDeliveryWorkflowId(deliveryId: string): string {
+  return `webhookDelivery/${deliveryId}`;
+}
+
 /** The schedule that starts the sweeper. */
 export function sweeperScheduleId(installation: string): string {
   return `${installation}-sweeper`;

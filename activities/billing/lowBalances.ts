@@ -1,6 +1,7 @@
 import { findLowBalances, type LowBalance, noteLow } from '../../models/billing/lowBalances.ts';
 import { toCredits } from '../../models/billing/money.ts';
 import { transaction } from '../../models/database.ts';
+import { noteEvent } from '../../models/webhooks/events.ts';
 import type { BillingDeps } from './deps.ts';
 
 const spacesPerSweep = 200;
@@ -20,6 +21,8 @@ export async function noticeLowBalances(deps: BillingDeps): Promise<void> {
     await transaction(database, async (tx) => {
       if (!(await noteLow(tx, spaceId))) return;
       for (const mail of sealed) await mails.store(tx, mail);
+      const data = { spaceId, balance: toCredits(low.availableMicro) };
+      await noteEvent(tx, { id: `credits.low:${spaceId}:${Date.now()}`, type: 'credits.low', spaceId, data });
     });
     logger.info({ spaceId }, 'The space has few credits left.');
   }

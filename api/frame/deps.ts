@@ -26,6 +26,7 @@ import type { PushStore } from '../../models/push/index.ts';
 import type { SecretStore } from '../../models/secrets/index.ts';
 import type { TurnFeed } from '../../models/turnLog/feed.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { WebhookEndpoints } from '../../models/webhooks/endpoints.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Meters } from '../../telemetry/meters.ts';
 import type { Launcher } from '../../temporal/launcher.ts';
@@ -62,6 +63,7 @@ export interface ApiDeps {
   mcpServers: McpServers;
   appSecrets: AppSecrets;
   automationSecrets: AutomationSecrets;
+  webhookEndpoints: WebhookEndpoints;
   gitCredentials: GitCredentials;
   gitTrees: GitTrees;
   appManifests: AppManifests;

@@ -23,6 +23,7 @@ import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { spacesOf } from '../../models/databases/accounts.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
+import { onDelivery } from '../../models/webhooks/events.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules/installation.ts';
@@ -62,6 +63,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       begin: async (turn, settings) => (await headStarts?.begin(turn, settings)) ?? false,
     },
   });
+
+  onDelivery(database, (delivery) => void launcher.startWebhookDelivery(delivery));
 
   let mayHost = role !== 'api' && config.computers.hosted;
   const hostOf = createHostOf({

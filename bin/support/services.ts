@@ -31,6 +31,7 @@ import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
+import { createWebhookEndpoints } from '../../models/webhooks/endpoints.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createMeters } from '../../telemetry/meters.ts';
 import { connectTemporal } from '../../temporal/connection.ts';
@@ -94,6 +95,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
       checkAppSchedule(schedule, config.apps, new Date()),
     appSecrets: createAppSecrets(database, envelope),
     automationSecrets: createAutomationSecrets(database, envelope),
+    webhookEndpoints: createWebhookEndpoints(database, envelope),
     gitCredentials: createGitCredentials(database, envelope),
     gitHosting: createGitHosting(config),
     gitConnections: createGitConnections<ProvenPerson>(database, envelope),

@@ -4,6 +4,7 @@ import type { Database } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { asRow, execute, select } from '../sql.ts';
+import { noteEvent } from '../webhooks/events.ts';
 import type { AppComponent } from './manifest.ts';
 import type { PlaceOfRuns } from './placeOfRuns.ts';
 
@@ -154,7 +155,11 @@ export async function changeRun(
   Object.assign(run, changes);
   if (changes.status !== undefined) row.active = isActive(run) ? 1 : null;
   await execute(tx, 'UPDATE app_runs SET ? WHERE id = ?', [row, run.id]);
-  if (changes.status === undefined || isActive(run) || run.triggerKind !== 'preview') return;
+  if (changes.status === undefined || isActive(run)) return;
+  const { id, itemId: appId, spaceId, component, status } = run;
+  const data = { runId: id, appId, spaceId, component, status, exitCode: run.exitCode, errorCode: run.errorCode };
+  await noteEvent(tx, { id: `run.ended:${id}`, type: 'run.ended', spaceId, data });
+  if (run.triggerKind !== 'preview') return;
   // Whatever listens on its port after it is something else.
   const sql = 'UPDATE port_links SET revoked_at = ? WHERE run_id = ? AND revoked_at IS NULL';
   await execute(tx, sql, [new Date(), run.id]);

@@ -6,6 +6,7 @@ import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { MessageFold, MessagePart } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
 import { cannotBeStored } from '../unstorable.ts';
+import { noteEvent } from '../webhooks/events.ts';
 import { beginningOf, storePieces } from './answerPieces.ts';
 import { assistantPosition, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
@@ -94,6 +95,9 @@ async function endOnce(
     const { finish_reason: finishReason, error_code: errorCode } = endOf(end, now);
     turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now, finishReason, errorCode });
     await storeAnswer(tx, turn, end, keep(fold.parts()), usage);
+    const { id, threadId, spaceId } = turn;
+    const data = { turnId: id, threadId, spaceId, status: end.status, errorCode: errorCode ?? null };
+    await noteEvent(tx, { id: `turn.ended:${id}`, type: 'turn.ended', spaceId, data });
     const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);
     return { ended: true, turn, thread, nextTurn: next?.turn };

@@ -2,6 +2,7 @@ import type { Transaction } from 'sequelize';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
+import { noteEvent } from '../webhooks/events.ts';
 import { chatModels } from './models.ts';
 import type { ToolCall } from './toolCall.ts';
 import type { Turn } from './turn.ts';
@@ -28,7 +29,13 @@ export async function tell(
     ...chunks,
     ...(next === 'waiting' ? [...(isWaiting ? [] : [turn.statusChunk('waiting')]), finishOf(turn)] : []),
   ];
-  return turnLog.appendLocked(tx, turn, all, { changes: { status: next } });
+  const segment = await turnLog.appendLocked(tx, turn, all, { changes: { status: next } });
+  if (next === 'waiting' && !isWaiting) {
+    const { id, threadId, spaceId } = turn;
+    const data = { turnId: id, threadId, spaceId, status: 'waiting' };
+    await noteEvent(tx, { id: `turn.needs_input:${id}:${segment.lastSeq}`, type: 'turn.needs_input', spaceId, data });
+  }
+  return segment;
 }
 
 /** The calls of a turn that still need an answer. */

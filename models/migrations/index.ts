@@ -52,6 +52,8 @@ import { browserLinks } from './0047-browser-links.ts';
 import { databaseLeftOut } from './0048-database-left-out.ts';
 import { browserFirstPage } from './0050-browser-first-page.ts';
 import { completions } from './0053-completions.ts';
+import { webhookEndpoints } from './0055-webhook-endpoints.ts';
+import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -108,4 +110,6 @@ export const migrations: Migration[] = [
   databaseLeftOut,
   browserFirstPage,
   completions,
+  webhookEndpoints,
+  webhookDeliveries,
 ];

@@ -52,6 +52,7 @@ export const layers: Record<string, Layer> = {
         drive: 'attachments and large results are files',
         turnLog: 'a turn ends with its log',
         identity: 'a turn has the authority of the credential that asked for it',
+        webhooks: 'endpoints are told of turns that end or wait',
       },
       automations: {
         chat: 'their runs are turns',
@@ -74,6 +75,7 @@ export const layers: Record<string, Layer> = {
         computers: 'it runs on a computer',
         identity: 'a run has the authority of who asked for it',
         databases: 'an app that is removed gets into no database any more',
+        webhooks: 'endpoints are told of runs that end',
       },
       desktops: { computers: 'a session is on a computer, and ends with it' },
       browsers: {

@@ -15,6 +15,7 @@ import { createMailSweeps } from '../../activities/mail/sweeps.ts';
 import { type MainDeps, sweeps } from '../../activities/main.ts';
 import { createOperationSweeps } from '../../activities/operations/sweeps.ts';
 import { createSecretSweeps } from '../../activities/secrets/sweeps.ts';
+import { createWebhookSweeps } from '../../activities/webhooks/sweeps.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
 let environment: TestEnvironment;
@@ -43,6 +44,7 @@ test('every sweep of every area is run', () => {
     createMailSweeps,
     createOperationSweeps,
     createSecretSweeps,
+    createWebhookSweeps,
   ].flatMap((create) => Object.keys(create(deps)));
   expect([...sweeps].sort()).toEqual(made.sort());
 });

@@ -13,6 +13,7 @@ import type { TestProduct } from './product.ts';
 import { recordingRow } from './recording.ts';
 import { insertRows } from './rows.ts';
 import { toolLines } from './tools.ts';
+import { deliveryRow, endpointRow } from './webhookRows.ts';
 
 /** A chat of two turns, one with a tool call, and all that hangs on a thread and its turns. Returns the thread. */
 export async function fillThread(product: TestProduct, user: ChatUser): Promise<string> {
@@ -199,6 +200,8 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       provider: 'github',
       expires_at: new Date(Date.now() + 600_000),
     },
+    webhook_endpoints: endpointRow({ spaceId: user.spaceId, createdBy: user.id }),
+    webhook_deliveries: deliveryRow({ spaceId: user.spaceId, endpointId: 'whe_1' }),
     automation_runs: {
       id: newId('automationRun'),
       automation_id: newId('automation'),

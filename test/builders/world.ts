@@ -15,6 +15,7 @@ import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
 import { insertRecording } from './recording.ts';
 import { insertRows } from './rows.ts';
+import { insertDelivery, insertEndpoint } from './webhookRows.ts';
 
 /** The kinds of signed-in callers: three roles in a space, and a member of another one. */
 export type Kind = Role | 'stranger';
@@ -341,6 +342,9 @@ export const objects: Record<string, Builder> = {
   'Apps.component': () => 'nightly',
   'Webhooks.component': () => 'receive',
   'Webhooks.appId': (world) => builderOf('driveItemId', 'Apps')(world),
+  endpointId: ({ database, people, spaceId }) => insertEndpoint(database, { spaceId, createdBy: people.owner.id }),
+  'getWebhookDelivery.deliveryId': ({ database, spaceId }) => insertDelivery(database, spaceId),
+  'replayWebhookDelivery.deliveryId': ({ database, spaceId }) => insertDelivery(database, spaceId),
   deliveryId: async (world) => {
     const itemId = await builderOf('driveItemId', 'Apps')(world);
     const { id: appId } = await getAppOf(world.database, itemId);

@@ -28,6 +28,7 @@ const summaries = [
   /^make room, (demo|fake-\d)$/,
   /^[a-z_]{1,64}$/, // the name of a tool
   /^Send a mail$/,
+  /^Deliver a webhook$/,
   /^Run of an app$/,
   /^Desktop session$/,
   /^Browser session$/,

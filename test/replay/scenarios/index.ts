@@ -12,6 +12,7 @@ import { gitScenarios } from './git.ts';
 import { mailScenarios } from './mail.ts';
 import { operationScenarios } from './operations.ts';
 import type { Scenario } from './scenario.ts';
+import { webhookScenarios } from './webhooks.ts';
 
 /** Every path whose history is saved; an area has a file of its own. */
 export const scenarios: Scenario[] = [
@@ -28,4 +29,5 @@ export const scenarios: Scenario[] = [
   ...gitScenarios,
   ...mailScenarios,
   ...operationScenarios,
+  ...webhookScenarios,
 ];

@@ -1,0 +1,50 @@
+import { DomainError } from '../../models/errors.ts';
+import { guardedFetch } from '../egress/fetch.ts';
+import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
+import { signWebhook } from './standardWebhooks.ts';
+
+export interface OutgoingWebhook {
+  url: string;
+  /** The same for each attempt. */
+  id: string;
+  /** JSON. */
+  body: string;
+  /** All of them sign: two during a rotation. */
+  secrets: readonly string[];
+}
+
+/** The status of the answer, or why there was none. `error` is null where the receiver has taken it. */
+export type WebhookAnswer = { answer: number; error: string | null } | { answer: null; error: string };
+
+const timeoutMs = 15_000;
+
+/** Sends a delivery through the egress guard. It follows no redirects, and reads nothing of the answer but its status. */
+export async function sendWebhook(
+  guard: EgressGuard,
+  owner: EgressOwner,
+  { url, id, body, secrets }: OutgoingWebhook,
+): Promise<WebhookAnswer> {
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  await using guarded = guardedFetch(guard, owner, { idleTimeoutMs: timeoutMs });
+  try {
+    const response = await guarded.fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Atrium-Webhooks',
+        'webhook-id': id,
+        'webhook-timestamp': timestamp,
+        'webhook-signature': secrets.map((secret) => signWebhook(body, { id, timestamp }, secret)).join(' '),
+      },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    await response.body?.cancel();
+    return { answer: response.status, error: response.ok ? null : 'ANSWER_NOT_2XX' };
+  } catch (error) {
+    if (error instanceof DomainError) return { answer: null, error: error.code };
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
+    return { answer: null, error: isLate ? 'TIMEOUT' : 'CONNECTION_FAILED' };
+  }
+}

@@ -1,0 +1,95 @@
+import type { RowDataPacket } from 'mysql2';
+import { deleteByIds } from '../batches.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, select } from '../sql.ts';
+import { afterCommit, type EventType } from './events.ts';
+
+/** What an endpoint is told, and how that goes. */
+export interface WebhookDelivery {
+  id: string;
+  endpointId: string;
+  spaceId: string;
+  type: EventType;
+  /** JSON, as it is sent. */
+  body: string;
+  status: 'pending' | 'delivered' | 'failed';
+  /** Since it was made, or replayed. */
+  attempts: number;
+  /** The status of the last answer; null where none came. */
+  lastAnswer: number | null;
+  lastError: string | null;
+  nextAttemptAt: Date | null;
+  createdAt: Date;
+  endedAt: Date | null;
+}
+
+interface Of {
+  spaceId: string;
+  endpointId: string;
+  id: string;
+}
+
+const columns = `id, endpoint_id AS endpointId, space_id AS spaceId, type, body, status, attempts, last_answer AS lastAnswer,
+  last_error AS lastError, next_attempt_at AS nextAttemptAt, created_at AS createdAt, ended_at AS endedAt`;
+
+/** An endpoint's, newest first. */
+export async function listWebhookDeliveries(
+  { pool }: Pick<Database, 'pool'>,
+  endpointId: string,
+  page: PageRequest,
+): Promise<Page<WebhookDelivery>> {
+  const before = decodeCursor(page.cursor);
+  const sql = `SELECT ${columns} FROM webhook_deliveries FORCE INDEX (webhook_deliveries_endpoint)
+    WHERE endpoint_id = ? ${before === undefined ? '' : 'AND id < ?'} ORDER BY id DESC LIMIT ?`;
+  const values = before === undefined ? [endpointId, page.limit + 1] : [endpointId, before, page.limit + 1];
+  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
+  return toPage(rows as unknown as WebhookDelivery[], page.limit, ({ id }) => id);
+}
+
+/** Throws 404. */
+export async function getWebhookDelivery(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, endpointId, id }: Of,
+): Promise<WebhookDelivery> {
+  const sql = `SELECT ${columns} FROM webhook_deliveries WHERE id = ? AND endpoint_id = ? AND space_id = ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id, endpointId, spaceId]);
+  if (rows[0] === undefined) throw notFound('delivery');
+  return rows[0] as unknown as WebhookDelivery;
+}
+
+/** Makes it again from its first attempt, under the same id. Throws 404, 409 `DELIVERY_PENDING`. */
+export async function replayWebhookDelivery(database: Database, of: Of): Promise<WebhookDelivery> {
+  const { id, spaceId } = await getWebhookDelivery(database, of);
+  await transaction(database, async (tx) => {
+    const sql = 'SELECT status FROM webhook_deliveries WHERE id = ? FOR UPDATE';
+    const [row] = await select<{ status: string }>(tx, sql, [id]);
+    if (row?.status === 'pending') {
+      throw new DomainError('conflict', 'DELIVERY_PENDING', 'It is still being delivered.');
+    }
+    const anew = { status: 'pending', pending: 1, attempts: 0, next_attempt_at: new Date(), ended_at: null };
+    await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [anew, id]);
+    afterCommit(tx, { id, spaceId });
+  });
+  return getWebhookDelivery(database, of);
+}
+
+export type PendingDelivery = Waiting & { spaceId: string };
+
+/** Deliveries whose next attempt should have been made before this. */
+export function pendingDeliveries(
+  database: Pick<Database, 'pool'>,
+  page: OldestFirst<PendingDelivery>,
+): Promise<PendingDelivery[]> {
+  const list = { table: 'webhook_deliveries', index: 'webhook_deliveries_pending', columns: ['space_id AS spaceId'] };
+  return oldestFirst(database, { ...list, where: 'pending = 1', time: 'next_attempt_at' }, page);
+}
+
+/** Forgets deliveries from before this. Returns how many there were. */
+export function forgetWebhookDeliveries(database: Database, before: Date): Promise<number> {
+  const sql = `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_old) WHERE created_at < ?
+    ORDER BY created_at, id LIMIT ?`;
+  return deleteByIds(database, 'webhook_deliveries', sql, [before]);
+}

@@ -1,0 +1,179 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, insert, select } from '../sql.ts';
+import {
+  newWebhookSecret,
+  openWebhookSecrets,
+  renewedRow,
+  type SecretRequest,
+  type SecretRow,
+  shownSecret,
+} from '../webhookSecrets.ts';
+import { addDelivery, type EventType } from './events.ts';
+
+/** Where a space wants to be told of what happens. */
+export interface WebhookEndpoint {
+  id: string;
+  spaceId: string;
+  url: string;
+  /** Empty is every one. */
+  events: EventType[];
+  enabled: boolean;
+  /** Why it was disabled other than by a person: `GONE` or `FAILING`. */
+  disabledCode: string | null;
+  disabledAt: Date | null;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'events' | 'enabled'>;
+
+interface Of {
+  spaceId: string;
+  id: string;
+}
+
+const mostPerSpace = 20;
+const columns = `id, space_id AS spaceId, url, events, enabled, disabled_code AS disabledCode, disabled_at AS disabledAt,
+  created_by AS createdBy, created_at AS createdAt, updated_at AS updatedAt`;
+const secretColumns = 'secret_id AS secretId, secret, old_secret AS oldSecret, old_secret_until AS oldUntil';
+
+/** The endpoints of spaces. What deliveries are signed with is sealed, and shown to whoever makes it. */
+export function createWebhookEndpoints(database: Database, envelope: Envelope) {
+  async function get({ spaceId, id }: Of): Promise<WebhookEndpoint> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT ${columns} FROM webhook_endpoints WHERE id = ? AND space_id = ?`,
+      [id, spaceId],
+    );
+    if (rows[0] === undefined) throw notFound('webhook endpoint');
+    return read(rows[0]);
+  }
+
+  return {
+    get,
+
+    /** A space's, oldest first. */
+    async list(spaceId: string, page: PageRequest): Promise<Page<WebhookEndpoint>> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT ${columns} FROM webhook_endpoints WHERE space_id = ? AND id > ? ORDER BY id LIMIT ?`,
+        [spaceId, decodeCursor(page.cursor) ?? '', page.limit + 1],
+      );
+      return toPage(rows.map(read), page.limit, (endpoint) => endpoint.id);
+    },
+
+    /** The same id again is the same endpoint. Throws 404, 422 `TOO_MANY_WEBHOOK_ENDPOINTS`. */
+    async add({ spaceId, id }: Of, fields: EndpointFields, actor: Actor & { userId: string }): Promise<void> {
+      const secret = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
+      await transaction(database, async (tx) => {
+        const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+        if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+        const known = await select<{ id: string }>(tx, 'SELECT id FROM webhook_endpoints WHERE space_id = ?', [
+          spaceId,
+        ]);
+        if (known.some((one) => one.id === id)) return;
+        if (known.length >= mostPerSpace) {
+          const detail = `A space has at most ${mostPerSpace} webhook endpoints. Delete one first.`;
+          throw new DomainError('unprocessable', 'TOO_MANY_WEBHOOK_ENDPOINTS', detail);
+        }
+        const now = new Date();
+        await insert(tx, 'webhook_endpoints', {
+          ...{ id, space_id: spaceId, ...rowOf(fields), secret, secret_id: id },
+          ...{ created_by: actor.userId, created_at: now, updated_at: now },
+        });
+        await appendAudit(tx, spaceId, actor, 'webhook-endpoint.made', id);
+      });
+    },
+
+    /** Changes what is given. Whatever has disabled it, one that is enabled begins anew. Throws 404. */
+    async change({ spaceId, id }: Of, fields: Partial<EndpointFields>, actor: Actor): Promise<WebhookEndpoint> {
+      await transaction(database, async (tx) => {
+        await lock(tx, { spaceId, id });
+        const isSaid = fields.enabled !== undefined && { disabled_code: null, disabled_at: null, failing_since: null };
+        const row = { ...rowOf(fields), ...isSaid, updated_at: new Date() };
+        await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [row, id]);
+        await appendAudit(tx, spaceId, actor, 'webhook-endpoint.changed', id);
+      });
+      return get({ spaceId, id });
+    },
+
+    /** Its deliveries end with it, at their next attempt. Throws 404. */
+    async remove({ spaceId, id }: Of, actor: Actor): Promise<void> {
+      await transaction(database, async (tx) => {
+        await lock(tx, { spaceId, id });
+        await execute(tx, 'DELETE FROM webhook_endpoints WHERE id = ?', [id]);
+        await appendAudit(tx, spaceId, actor, 'webhook-endpoint.deleted', id);
+      });
+    },
+
+    /** A delivery that says nothing, to try it. The same id again is the same one. Throws 404. */
+    async ping({ spaceId, id }: Of, deliveryId: string): Promise<void> {
+      await transaction(database, async (tx) => {
+        await lock(tx, { spaceId, id });
+        const data = { endpointId: id, spaceId };
+        await addDelivery(tx, id, { id: `ping:${deliveryId}`, type: 'ping', spaceId, data }, deliveryId);
+      });
+    },
+
+    /** Makes a new secret. The one before signs as well for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
+    async renew({ spaceId, id }: Of, request: SecretRequest, actor: Actor): Promise<void> {
+      const sealed = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
+      await transaction(database, async (tx) => {
+        await lock(tx, { spaceId, id });
+        const [known] = await select<SecretRow>(tx, `SELECT ${secretColumns} FROM webhook_endpoints WHERE id = ?`, [
+          id,
+        ]);
+        if (known?.secretId === request.id) return;
+        await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [renewedRow(known, sealed, request), id]);
+        await appendAudit(tx, spaceId, actor, 'webhook-endpoint.secret-made', id);
+      });
+    },
+
+    /** The one of this id, while it is the present one. Throws 409 `SECRET_RENEWED`. */
+    async shown({ spaceId, id }: Of, secretId: string): Promise<{ secret: string; previousUntil: Date | null }> {
+      return shownSecret(envelope, { spaceId, context: sealedContext(id) }, await secretRow(id), secretId);
+    },
+
+    /** What deliveries are signed with now, the newest first. */
+    async secrets({ spaceId, id }: Of): Promise<string[]> {
+      const row = await secretRow(id);
+      return row === undefined ? [] : openWebhookSecrets(envelope, { spaceId, context: sealedContext(id) }, row);
+    },
+  };
+
+  async function secretRow(id: string) {
+    const sql = `SELECT ${secretColumns} FROM webhook_endpoints WHERE id = ?`;
+    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id]);
+    return rows[0] as (SecretRow & { oldSecret: Buffer | null }) | undefined;
+  }
+}
+
+export type WebhookEndpoints = ReturnType<typeof createWebhookEndpoints>;
+
+async function lock(tx: Transaction, { spaceId, id }: Of): Promise<void> {
+  const sql = 'SELECT id FROM webhook_endpoints WHERE id = ? AND space_id = ? FOR UPDATE';
+  if ((await select(tx, sql, [id, spaceId])).length === 0) throw notFound('webhook endpoint');
+}
+
+function rowOf({ url, events, enabled }: Partial<EndpointFields>): Record<string, unknown> {
+  return {
+    ...(url !== undefined && { url }),
+    ...(events !== undefined && { events: events.join(',') }),
+    ...(enabled !== undefined && { enabled: enabled ? 1 : 0 }),
+  };
+}
+
+function read(found: RowDataPacket): WebhookEndpoint {
+  const row = found as unknown as Omit<WebhookEndpoint, 'events' | 'enabled'> & { events: string; enabled: number };
+  const events = row.events === '' ? [] : (row.events.split(',') as EventType[]);
+  return { ...row, events, enabled: row.enabled === 1 };
+}
+
+function sealedContext(id: string): string {
+  return `webhook_endpoints/${id}`;
+}

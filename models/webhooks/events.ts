@@ -1,0 +1,62 @@
+import type { Sequelize, Transaction } from 'sequelize';
+import { type On, sequelizeOf } from '../bound.ts';
+import { newId } from '../ids.ts';
+import { execute, select } from '../sql.ts';
+
+/** What endpoints are told of. */
+export type EventType = 'turn.ended' | 'turn.needs_input' | 'run.ended' | 'credits.low' | 'ping';
+
+export interface WebhookEvent {
+  /** What the event is known by: an endpoint is told of each once. */
+  id: string;
+  type: EventType;
+  spaceId: string;
+  /** Ids, and what a receiver decides by: never what people or models have written. */
+  data: Readonly<Record<string, string | number | null>>;
+}
+
+/** A delivery whose workflow is to be started. */
+export interface WaitingDelivery {
+  id: string;
+  spaceId: string;
+}
+
+type Listener = (delivery: WaitingDelivery) => void;
+const listeners = new WeakMap<Sequelize, Listener>();
+
+/** Has each new delivery told to `listener` once it is committed. It is a hint: the sweeper finds what it was not told. */
+export function onDelivery(on: On, listener: Listener): void {
+  listeners.set(sequelizeOf(on), listener);
+}
+
+/** Writes what endpoints of the space are to be told, in the transaction of what has happened. */
+export async function noteEvent(tx: Transaction, event: WebhookEvent): Promise<void> {
+  const found = await select<{ id: string; events: string }>(
+    tx,
+    'SELECT id, events FROM webhook_endpoints WHERE space_id = ? AND enabled = 1',
+    [event.spaceId],
+  );
+  for (const { id, events } of found) {
+    if (events === '' || events.split(',').includes(event.type)) await addDelivery(tx, id, event);
+  }
+}
+
+/** Adds one delivery, which is the same one where it is there already. */
+export async function addDelivery(
+  tx: Transaction,
+  endpointId: string,
+  { id: eventId, type, spaceId, data }: WebhookEvent,
+  id = newId('webhookDelivery'),
+): Promise<void> {
+  const now = new Date();
+  const body = JSON.stringify({ type, timestamp: now.toISOString(), data });
+  const about = { id, endpoint_id: endpointId, space_id: spaceId, event_id: eventId, type, body };
+  const state = { status: 'pending', pending: 1, attempts: 0, next_attempt_at: now, created_at: now };
+  await execute(tx, 'INSERT INTO webhook_deliveries SET ? ON DUPLICATE KEY UPDATE id = id', [{ ...about, ...state }]);
+  afterCommit(tx, { id, spaceId });
+}
+
+/** Tells of a delivery that is to be made as soon as this transaction is committed. */
+export function afterCommit(tx: Transaction, delivery: WaitingDelivery): void {
+  tx.afterCommit(() => listeners.get(sequelizeOf(tx))?.(delivery));
+}

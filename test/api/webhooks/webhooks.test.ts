@@ -1,0 +1,198 @@
+import { createHmac } from 'node:crypto';
+import type { AnswerOf } from '../../../api/frame/answer.ts';
+import { transaction } from '../../../models/database.ts';
+import { noteEvent, type WebhookEvent } from '../../../models/webhooks/events.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { type Received, startReceiver } from '../../builders/webhookReceiver.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+type Endpoint = AnswerOf<'createWebhookEndpoint'>;
+type Delivery = AnswerOf<'getWebhookDelivery'>;
+
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
+let product: TestProduct;
+let user: ChatUser;
+let root: string;
+beforeAll(async () => {
+  receiver = await startReceiver();
+  product = await buildProduct({
+    ...hurriedSweeper,
+    ATRIUM_EGRESS_ALLOW_INTERNAL: receiver.host,
+    ATRIUM_WEBHOOK_RETRY_SECONDS: '1,1',
+  });
+});
+beforeEach(async () => {
+  receiver.received.length = 0;
+  receiver.answerWith(204);
+  user = await product.user();
+  root = `/api/spaces/${user.spaceId}/webhook-endpoints`;
+});
+afterAll(async () => {
+  await product.close();
+  await receiver.close();
+});
+
+async function send<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
+  const response = await user.fetch(`${root}${path}`, { method, body, ...(headers && { headers }) });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+async function refusal(method: string, path: string, body?: unknown, as = user) {
+  const response = await as.fetch(`${root}${path}`, { method, body });
+  return [response.status, ((await response.json()) as { code: string }).code];
+}
+
+const make = (fields: object = {}) => send<Endpoint>('POST', '', { url: receiver.url, ...fields });
+const ping = ({ id }: Endpoint) => send<Delivery>('POST', `/${id}/ping`);
+const see = ({ endpointId, id }: Delivery) => send<Delivery>('GET', `/${endpointId}/deliveries/${id}`);
+
+function ended(delivery: Delivery): Promise<Delivery> {
+  return waitFor('the end of a delivery', async () => {
+    const now = await see(delivery);
+    return now.status === 'pending' ? undefined : now;
+  });
+}
+
+/** As a receiver does it, by the standard's text alone. */
+function signatureOf({ headers, body }: Received, secret: string): string {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
+  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
+}
+
+const note = (event: Omit<WebhookEvent, 'spaceId'>) =>
+  transaction(product.environment.database, (tx) => noteEvent(tx, { ...event, spaceId: user.spaceId }));
+
+test('an endpoint is told of a turn that ends, signed, with ids and nothing that was said', async () => {
+  const endpoint = await make({ events: ['turn.ended'] });
+  const { turnId, threadId } = await user.ask({ content: '/say a secret plan', modelId: 'demo' });
+  const [received] = await waitFor('a delivery', () => (receiver.received.length > 0 ? receiver.received : undefined));
+  if (received === undefined) throw new Error('Nothing came.');
+  expect(received.headers['webhook-signature']).toBe(signatureOf(received, endpoint.secret));
+  expect(JSON.parse(received.body)).toEqual({
+    type: 'turn.ended',
+    timestamp: expect.any(String),
+    data: { turnId, threadId, spaceId: user.spaceId, status: 'completed', errorCode: null },
+  });
+  const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
+  expect(data).toMatchObject([{ id: received.headers['webhook-id'], type: 'turn.ended' }]);
+});
+
+test('it is told of what it asks for only, and of each event once', async () => {
+  const endpoint = await make({ events: ['credits.low'] });
+  await note({ id: 'run.ended:1', type: 'run.ended', data: {} });
+  const low = { id: 'credits.low:1', type: 'credits.low', data: { balance: 1 } } as const;
+  await Promise.all([note(low), note(low), note(low)]);
+  const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
+  expect(data.map(({ type }) => type)).toEqual(['credits.low']);
+  await ended(data[0] as Delivery);
+  expect(receiver.received).toHaveLength(1);
+});
+
+test('one that fails is tried again under the same id, is given up, and can be replayed', async () => {
+  const endpoint = await make();
+  receiver.answerWith(500);
+  const delivery = await ping(endpoint);
+  expect(await ended(delivery)).toMatchObject({
+    ...{ status: 'failed', attempts: 3, lastAnswer: 500, lastError: 'ANSWER_NOT_2XX', nextAttemptAt: null },
+  });
+  receiver.answerWith(204);
+  await send('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`);
+  expect(await ended(delivery)).toMatchObject({ status: 'delivered', attempts: 1, lastAnswer: 204, lastError: null });
+  expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual(Array(4).fill(delivery.id));
+  expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
+});
+
+test('redirects are not followed, and an answer that never comes is a failure', async () => {
+  const endpoint = await make();
+  receiver.answerWith(302);
+  expect(await ended(await ping(endpoint))).toMatchObject({ status: 'failed', lastAnswer: 302 });
+  receiver.answerWith(0);
+  expect(await ended(await ping(endpoint))).toMatchObject({ lastAnswer: null, lastError: 'CONNECTION_FAILED' });
+});
+
+test('410 disables the endpoint, which a person can enable again', async () => {
+  const endpoint = await make();
+  receiver.answerWith(410);
+  expect(await ended(await ping(endpoint))).toMatchObject({ status: 'failed', attempts: 1, lastAnswer: 410 });
+  const disabled = { enabled: false, disabled: { code: 'GONE', at: expect.any(String) } };
+  expect(await send('GET', `/${endpoint.id}`)).toMatchObject(disabled);
+  expect(await send('PATCH', `/${endpoint.id}`, { enabled: true })).toMatchObject({ enabled: true, disabled: null });
+});
+
+test('one that has taken nothing for days is disabled, and what waits for it ends', async () => {
+  const endpoint = await make();
+  receiver.answerWith(500);
+  const { pool } = product.environment.database;
+  const sql = 'UPDATE webhook_endpoints SET failing_since = ? WHERE id = ?';
+  await pool.query(sql, [new Date(Date.now() - 5 * 86_400_000), endpoint.id]);
+  await note({ id: 'run.ended:2', type: 'run.ended', data: {} });
+  const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
+  expect(await ended(data[0] as Delivery)).toMatchObject({ status: 'failed', lastError: 'ENDPOINT_DISABLED' });
+  expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: false, disabled: { code: 'FAILING' } });
+});
+
+test('both secrets sign during a rotation, and one is revoked at once where that is asked for', async () => {
+  const endpoint = await make();
+  const renewed = await send<{ secret: string }>('POST', `/${endpoint.id}/secret`, {});
+  await ended(await ping(endpoint));
+  const [both] = receiver.received as [Received];
+  expect(both.headers['webhook-signature']).toBe(
+    [renewed.secret, endpoint.secret].map((secret) => signatureOf(both, secret)).join(' '),
+  );
+  expect(await refusal('POST', `/${endpoint.id}/secret`, {})).toEqual([409, 'SECRET_RENEWED_LATELY']);
+  const last = await send<{ secret: string }>('POST', `/${endpoint.id}/secret`, { revokePrevious: true });
+  await ended(await ping(endpoint));
+  const one = receiver.received[1] as Received;
+  expect(one.headers['webhook-signature']).toBe(signatureOf(one, last.secret));
+});
+
+test('the same key is the same endpoint with the same secret, the same ping and the same replay', async () => {
+  const headers = { 'idempotency-key': 'once' };
+  const body = { url: receiver.url };
+  const [one, two] = [await send<Endpoint>('POST', '', body, headers), await send('POST', '', body, headers)];
+  expect(two).toEqual(one);
+  const tried = () => send<Delivery>('POST', `/${one.id}/ping`, undefined, headers);
+  const delivery = await tried();
+  expect((await tried()).id).toBe(delivery.id);
+  await ended(delivery);
+  const again = () => send('POST', `/${one.id}/deliveries/${delivery.id}/replay`, undefined, headers);
+  await again();
+  await ended(delivery);
+  await again();
+  expect(await see(delivery)).toMatchObject({ status: 'delivered' });
+  expect(receiver.received).toHaveLength(2);
+});
+
+test('what is wrong is refused', async () => {
+  const invalid = [422, 'WEBHOOK_URL_INVALID'];
+  for (const url of ['http://example.com/', 'https://10.1.2.3/', 'https://localhost/', 'ftp://a.example', 'x']) {
+    expect(await refusal('POST', '', { url })).toEqual(invalid);
+  }
+  expect(await refusal('POST', '', { url: `http://me:secret@${receiver.host}/` })).toEqual(invalid);
+  expect(await refusal('POST', '', { url: receiver.url, events: ['nothing'] })).toEqual([400, 'INVALID_REQUEST']);
+  const endpoint = await make();
+  expect(await refusal('PATCH', `/${endpoint.id}`, { url: 'https://169.254.169.254/' })).toEqual(invalid);
+  receiver.answerWith(500);
+  const delivery = await ping(endpoint);
+  expect(await refusal('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`)).toEqual([409, 'DELIVERY_PENDING']);
+  for (let count = 1; count < 20; count++) await make();
+  expect(await refusal('POST', '', { url: receiver.url })).toEqual([422, 'TOO_MANY_WEBHOOK_ENDPOINTS']);
+});
+
+test('strangers see none of it, and a deleted endpoint has nothing any more', async () => {
+  const endpoint = await make();
+  const delivery = await ping(endpoint);
+  const stranger = await product.user();
+  expect((await refusal('GET', `/${endpoint.id}`, undefined, stranger))[0]).toBe(404);
+  // By way of a space of their own, too.
+  const elsewhere = `/api/spaces/${stranger.spaceId}/webhook-endpoints/${endpoint.id}`;
+  expect((await stranger.fetch(elsewhere)).status).toBe(404);
+  const replay = `${elsewhere}/deliveries/${delivery.id}/replay`;
+  expect((await stranger.fetch(replay, { method: 'POST' })).status).toBe(404);
+  await send('DELETE', `/${endpoint.id}`);
+  expect(await refusal('GET', `/${endpoint.id}/deliveries`)).toEqual([404, 'NOT_FOUND']);
+});

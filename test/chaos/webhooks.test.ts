@@ -1,0 +1,72 @@
+import { jest } from '@jest/globals';
+import { transaction } from '../../models/database.ts';
+import { noteEvent } from '../../models/webhooks/events.ts';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { startReceiver } from '../builders/webhookReceiver.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// What is committed is told, whatever is killed in between.
+
+jest.setTimeout(300_000);
+
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  receiver = await startReceiver();
+  product = await buildProduct({
+    ...hurriedSweeper,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+    ATRIUM_EGRESS_ALLOW_INTERNAL: receiver.host,
+    ATRIUM_WEBHOOK_RETRY_SECONDS: '3,3,3',
+  });
+  user = await product.user();
+  const body = { url: receiver.url };
+  await user.fetch(`/api/spaces/${user.spaceId}/webhook-endpoints`, { method: 'POST', body });
+});
+afterAll(async () => {
+  await product.close();
+  await receiver.close();
+});
+
+const note = (id: string) => {
+  const event = { id, type: 'run.ended', spaceId: user.spaceId, data: { runId: id } } as const;
+  return transaction(product.environment.database, (tx) => noteEvent(tx, event));
+};
+const statuses = async () => {
+  const sql = 'SELECT status, attempts FROM webhook_deliveries WHERE space_id = ? ORDER BY id';
+  const [rows] = await product.environment.database.pool.query(sql, [user.spaceId]);
+  return rows as { status: string; attempts: number }[];
+};
+const allDelivered = () =>
+  waitFor(
+    'all to be delivered',
+    async () => {
+      const rows = await statuses();
+      return rows.every(({ status }) => status === 'delivered') ? rows : undefined;
+    },
+    { timeoutMs: 120_000 },
+  );
+
+test('killed between the commit of an event and its delivery', async () => {
+  await product.process.kill('SIGKILL');
+  // This process has no launcher: the event is committed, and nobody was told.
+  await note('run.ended:chaos-1');
+  await product.restart();
+  expect(await allDelivered()).toHaveLength(1);
+  expect(receiver.received).toHaveLength(1);
+});
+
+test('killed between two attempts of a delivery', async () => {
+  receiver.received.length = 0;
+  receiver.answerWith(500);
+  await note('run.ended:chaos-2');
+  await waitFor('the first attempt', () => receiver.received.length > 0, { timeoutMs: 120_000 });
+  await product.process.kill('SIGKILL');
+  receiver.answerWith(204);
+  await product.restart();
+  expect(await allDelivered()).toHaveLength(2);
+  expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+});
