@@ -81,6 +81,16 @@ test('an endpoint is told of a turn that ends, signed, with ids and nothing that
   expect(data).toMatchObject([{ id: received.headers['webhook-id'], type: 'turn.ended' }]);
 });
 
+test('and of one that needs input', async () => {
+  const endpoint = await make({ events: ['turn.needs_input'] });
+  const clientTools = [{ name: 'paint', description: 'Paints.', inputSchema: { type: 'object' } }];
+  const { turnId, threadId } = await user.ask({ content: '/tool paint {}', modelId: 'demo', clientTools });
+  const [delivery] = (await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`)).data;
+  const data = { turnId, threadId, spaceId: user.spaceId, status: 'waiting' };
+  expect(await ended(delivery as Delivery)).toMatchObject({ status: 'delivered', body: { data } });
+  expect(receiver.received).toHaveLength(1);
+});
+
 test('it is told of what it asks for only, and of each event once', async () => {
   const endpoint = await make({ events: ['credits.low'] });
   await note({ id: 'run.ended:1', type: 'run.ended', data: {} });
