@@ -38,7 +38,9 @@ export async function beginCompletion(
   const conversation = readConversation(body);
   const place = readPlace(req, body, conversation);
   const request = hashOf([body, place]);
-  const retried = await findRetried(deps, req, caller, request);
+  // One key does not take the answer that another one's client waits for.
+  const ofCaller = hashOf([caller.via === 'apiKey' ? caller.keyId : null, request.toString('hex')]);
+  const retried = await findRetried(deps, req, caller, ofCaller);
   if (retried !== undefined) return retried;
   const thread =
     place.thread === undefined ? undefined : await findListedThread(deps, caller, place.thread, place.spaceId);
@@ -61,7 +63,7 @@ export async function beginCompletion(
     authority: authorityOf(caller),
     threadId: thread?.id ?? continued?.turn.threadId,
     onBusy: await onBusy(deps, continued === undefined ? thread?.activeTurnId : undefined),
-    completion: { request, conversation: hashOfConversation([...history, { role: 'user', parts: news }]) },
+    completion: { request: ofCaller, conversation: hashOfConversation([...history, { role: 'user', parts: news }]) },
   };
   const key = req.get('idempotency-key');
   if (key !== undefined) Object.assign(intent, { outboxItemId: outboxItemOf(key), outboxHash: request });

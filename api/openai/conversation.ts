@@ -2,6 +2,7 @@ import { readDataUrl } from '../../models/chat/dataUrl.ts';
 import type { ImportedMessage } from '../../models/chat/importHistory.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import type { BodyOf } from '../frame/request.ts';
+import { checkPlainData } from '../frame/textFaults.ts';
 import { refused } from './refusals.ts';
 
 export type CompletionBody = BodyOf<'createChatCompletion'>;
@@ -82,10 +83,11 @@ function answerOf(message: CompletionMessage, pointer: string): StoredPart[] {
   return parts.length === 0 ? [] : [{ type: 'step-start' }, ...parts];
 }
 
-/** A model may write JSON that does not parse, and it may be no object. */
+/** A model may write JSON that does not parse, that is no object, or that is nothing a body may have in it. */
 function inputOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
+    checkPlainData(value);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
     // Below.

@@ -47,6 +47,20 @@ test('calls of tools, their results and those that are missing reach the model',
   ]);
 });
 
+test('arguments that no body could have are the text that they are', async () => {
+  const deep = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
+  const odd = ['{"a":"\\u0000"}', '{"a":"\\ud800"}', '{"__proto__":{"a":1}}', deep];
+  const calls = odd.map((text, index) => call(`odd_${index}`, text));
+  const threadId = await complete([
+    { role: 'user', content: 'Look up' },
+    { role: 'assistant', tool_calls: calls },
+    { role: 'user', content: 'And now?' },
+  ]);
+  const [, answer] = await user.messages(threadId);
+  const inputs = answer?.parts.flatMap((part) => (part.type === 'dynamic-tool' ? [part.input] : []));
+  expect(inputs).toEqual(odd.map((text) => ({ arguments: text })));
+});
+
 test('the thread is copied, exported, gone on with and deleted as others are', async () => {
   const threadId = await complete(
     conversation.map((message) => ({ ...message })),
