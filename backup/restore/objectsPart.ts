@@ -1,5 +1,6 @@
 import { HeadObjectCommand } from '@aws-sdk/client-s3';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { BackupError } from '../errors.ts';
 import { inOrder } from '../make/inOrder.ts';
 import { fromLines } from '../vault/lines.ts';
 import type { Manifest, ObjectEntry } from '../vault/manifests.ts';
@@ -20,10 +21,14 @@ export async function loadObjects({ objects }: Manifest, { vault, storage, isRes
   const put = async (entry: ObjectEntry) => {
     signal.throwIfAborted();
     if (isResumed && (await isThere(storage, entry))) return;
-    await storage.write(entry.key, vault.read(entry), {
+    const options = {
       fileName: 'object',
       maxBytes: Number.MAX_SAFE_INTEGER,
       reserve: async () => undefined, // it was counted when it was first stored
+    };
+    await storage.write(entry.key, vault.read(entry), options).catch((error: Error) => {
+      // The store takes what it reads from for a part of it, and that is the backup, which says what it lacks.
+      throw error.cause instanceof BackupError ? error.cause : error;
     });
   };
   async function* tasks() {

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { associatedData, decrypt, encrypt } from '../../crypto/aead.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
-import { BackupError } from '../errors.ts';
+import { DamageError } from '../errors.ts';
 import type { Place } from '../places/place.ts';
 import type { VaultKeys } from './header.ts';
 import { mostPieceBytes, piecesOf } from './pieces.ts';
@@ -84,7 +84,7 @@ export class Vault {
     this.counts.newBytes += sealed.length;
   }
 
-  /** Throws {@link BackupError} where a piece is missing, or anything is different. */
+  /** Throws {@link DamageError} where a piece is missing, or anything is different. */
   async *read({ pieces }: Stored): AsyncGenerator<Buffer> {
     const ahead: Promise<Buffer>[] = [];
     let next = 0;
@@ -105,12 +105,12 @@ export class Vault {
 
   async readPiece(id: string): Promise<Buffer> {
     const sealed = await this.place.read(nameOf(id));
-    if (sealed === undefined) throw new BackupError(`The piece ${nameOf(id)} is missing in ${this.place.title}.`);
+    if (sealed === undefined) throw new DamageError(`The piece ${nameOf(id)} is missing in ${this.place.title}.`);
     try {
       return await decompress(decrypt(this.keys.seal, ofPiece(id), sealed), { maxOutputLength: mostPieceBytes });
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error;
-      throw new BackupError(`The piece ${nameOf(id)} in ${this.place.title} is damaged.`);
+      throw new DamageError(`The piece ${nameOf(id)} in ${this.place.title} is damaged.`);
     }
   }
 
@@ -133,7 +133,7 @@ export class Vault {
       return JSON.parse((await decompress(decrypt(this.keys.seal, ofName(name), sealed))).toString('utf8'));
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error;
-      throw new BackupError(`${name} in ${this.place.title} is damaged.`);
+      throw new DamageError(`${name} in ${this.place.title} is damaged.`);
     }
   }
 }

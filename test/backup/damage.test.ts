@@ -1,0 +1,50 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadObjects } from '../../backup/restore/objectsPart.ts';
+import { toLines } from '../../backup/vault/lines.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { buildVault, manifestOf } from '../builders/backups.ts';
+import { buildBucket } from '../builders/drive.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+
+// What a restore says of a backup that is not whole.
+
+let environment: TestEnvironment;
+let storage: ObjectStore;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+  const bucket = await buildBucket();
+  bucket.client.destroy();
+  storage = new ObjectStore({ ...environment.config.storage, bucket: bucket.name });
+});
+afterAll(async () => {
+  storage.close();
+  await environment.close();
+});
+
+const { signal } = new AbortController();
+
+// In one request, and in parts.
+test.each([1_000, 20_000_000])('a piece of an object of %d bytes that is gone or cut off is named', async (size) => {
+  const { vault, backup } = await buildVault();
+  async function* bytes() {
+    yield randomBytes(size);
+  }
+  const object = { key: `object${size}`, ...(await vault.store(bytes())) };
+  async function* entries() {
+    yield object;
+  }
+  const manifest = {
+    ...manifestOf({ at: '2026-01-01T00:00:00.000Z', objects: await vault.store(toLines(entries())) }),
+  };
+  const load = () => loadObjects({ format: 1, ...manifest }, { vault, storage, isResumed: false, signal });
+  await load();
+
+  const piece = object.pieces.at(-1) ?? '';
+  const name = `pieces/${piece.slice(0, 2)}/${piece}`;
+  truncateSync(join(backup.to, name), 20);
+  await expect(load()).rejects.toThrow(`The piece ${name} in ${backup.to} is damaged.`);
+  rmSync(join(backup.to, name));
+  await expect(load()).rejects.toThrow(`The piece ${name} is missing in ${backup.to}.`);
+});
