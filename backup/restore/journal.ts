@@ -6,13 +6,16 @@ const fileName = 'restore.json';
 
 interface State {
   backup: string;
+  /** Whether the parts were found empty: what is in them now, the restore has written. */
+  wasEmpty: boolean;
   isDatabaseDone: boolean;
 }
 
 /** What a restore has begun in a data directory, so that one that was killed goes on. */
 export interface Journal {
-  /** Whether an earlier attempt has begun. */
+  /** Whether an earlier attempt may have written something. */
   isResumed: boolean;
+  noteEmpty(): void;
   isDatabaseDone(): boolean;
   noteDatabase(): void;
   /** The restore is whole: Atrium may be started. */
@@ -23,16 +26,16 @@ export interface Journal {
 export function openJournal(dataDir: string, backup: string): Journal | undefined {
   const state = readState(dataDir);
   if (state === undefined) return undefined;
-  if (state.backup === backup) return journalOf(dataDir, state, true);
+  if (state.backup === backup) return journalOf(dataDir, state);
   throw new BackupError(
     `A restore of the backup ${state.backup} was begun in ${dataDir} and has not finished. Give --backup ${state.backup} to go on, or remove ${dataDir} and begin anew.`,
   );
 }
 
 export function beginJournal(dataDir: string, backup: string): Journal {
-  const state = { backup, isDatabaseDone: false };
+  const state = { backup, wasEmpty: false, isDatabaseDone: false };
   write(dataDir, state);
-  return journalOf(dataDir, state, false);
+  return journalOf(dataDir, state);
 }
 
 /** Throws {@link BackupError} where a restore has begun and not finished: what is there is a part of an installation. */
@@ -44,9 +47,13 @@ export function assertNoRestore(dataDir: string): void {
   );
 }
 
-function journalOf(dataDir: string, state: State, isResumed: boolean): Journal {
+function journalOf(dataDir: string, state: State): Journal {
   return {
-    isResumed,
+    isResumed: state.wasEmpty,
+    noteEmpty() {
+      state.wasEmpty = true;
+      write(dataDir, state);
+    },
     isDatabaseDone: () => state.isDatabaseDone,
     noteDatabase() {
       state.isDatabaseDone = true;

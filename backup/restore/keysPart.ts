@@ -37,6 +37,11 @@ export async function restoreKeys({ keys }: Pick<Manifest, 'keys'>, dataDir: str
 /** Where another source of master keys is configured, all is wrapped under that by the end, and no file has to stay. */
 export async function removeKeys({ masterKey, kms, dataDir }: MasterKeyConfig): Promise<void> {
   if (masterKey === undefined && kms.keyId === undefined) return;
+  await removeKeyFiles(dataDir);
+}
+
+/** Takes back what {@link restoreKeys} has put there. */
+export async function removeKeyFiles(dataDir: string): Promise<void> {
   for (const name of keyFileNames) await rm(join(dataDir, name), { force: true });
 }
 

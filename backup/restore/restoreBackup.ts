@@ -7,7 +7,7 @@ import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { openEnvelope, rewrapKeys } from '../../models/identity/index.ts';
 import { unknownMigrations, withSchemaHeld } from '../../models/migrate.ts';
-import { BackupError } from '../errors.ts';
+import { BackupError, NotEmptyError } from '../errors.ts';
 import type { NamedManifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 import { countTables, loadDatabase } from './databasePart.ts';
@@ -37,7 +37,8 @@ export function assertKnown({ migrations, id }: NamedManifest): void {
 
 /**
  * Puts a backup into parts that run and hold nothing. The master keys are there already. The database's tables come
- * first, then what its rows name. Where an attempt was killed, the next one goes on.
+ * first, then what its rows name. Where an attempt was killed, the next one goes on. Throws {@link NotEmptyError} before
+ * anything is written there.
  */
 export async function restoreBackup(options: Options): Promise<{ gaps: string[] }> {
   const { vault, manifest, config, journal, report, signal } = options;
@@ -45,7 +46,11 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
   const database = openDatabase({ database: { ...config.database, url: ownerUrl } });
   const storage = new ObjectStore(config.storage);
   try {
-    if (!journal.isResumed) await assertEmpty(config, ownerUrl, storage);
+    const { isResumed } = journal;
+    if (!isResumed) {
+      await assertEmpty(config, ownerUrl, storage);
+      journal.noteEmpty();
+    }
     if (!journal.isDatabaseDone()) {
       await withSchemaHeld(database, async () => {
         await loadDatabase(vault, manifest, ownerUrl, signal);
@@ -55,7 +60,7 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
       journal.noteDatabase();
     }
     report('Database restored');
-    await loadObjects(manifest, { vault, storage, isResumed: journal.isResumed, signal });
+    await loadObjects(manifest, { vault, storage, isResumed, signal });
     report(`Objects of the bucket restored: ${manifest.objectCount}`);
     const refused = await tenantsOf(options, database);
     await loadHomes(manifest, { vault, config, signal });
@@ -100,8 +105,8 @@ async function assertEmpty(config: Config, ownerUrl: string, storage: ObjectStor
   if (found.databases.length > 0) throw notEmpty('the server for databases of spaces has some of this installation');
 }
 
-function notEmpty(what: string): BackupError {
-  return new BackupError(
+function notEmpty(what: string): NotEmptyError {
+  return new NotEmptyError(
     `A backup is restored into an empty installation, and ${what}. Nothing was changed. Give it other places, or empty these yourself.`,
   );
 }

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { BackupError } from '../../backup/errors.ts';
+import { BackupError, NotEmptyError } from '../../backup/errors.ts';
 import { keyFileNames } from '../../backup/make/keysPart.ts';
 import { beginJournal, type Journal, openJournal } from '../../backup/restore/journal.ts';
-import { removeKeys, restoreKeys } from '../../backup/restore/keysPart.ts';
+import { removeKeyFiles, removeKeys, restoreKeys } from '../../backup/restore/keysPart.ts';
 import { assertKnown, restoreBackup } from '../../backup/restore/restoreBackup.ts';
 import { type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
@@ -46,7 +46,13 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
     ...launch.environment,
     ...stack.environment,
   });
-  const { gaps } = await restoreBackup({ vault, manifest, config, journal, report, signal });
+  const { gaps } = await restoreBackup({ vault, manifest, config, journal, report, signal }).catch(async (error) => {
+    if (!(error instanceof NotEmptyError)) throw error;
+    // An attempt that has written nothing is none: the next one looks again.
+    await removeKeyFiles(launch.dataDir);
+    journal.finish();
+    throw error;
+  });
   await removeKeys(config);
   journal.finish();
   return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps };
