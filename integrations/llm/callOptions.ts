@@ -14,12 +14,15 @@ const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as 
 export type Effort = (typeof efforts)[number];
 export const knownEfforts: readonly Effort[] = efforts;
 
-/** The key of each SDK's own options, and what we always set there. */
+/**
+ * The key of each SDK's own options, and what we always set there. The SDK of compatible servers puts what it does not
+ * know into the request as it is, but only from the key that is the provider's name (`providers.ts`).
+ */
 const providerDefaults: Record<ProviderName, { key: string; options: JSONObject }> = {
   // Conversations are kept here, not at OpenAI; reasoning then travels encrypted within the prompt.
   openai: { key: 'openai', options: { store: false } },
   anthropic: { key: 'anthropic', options: {} },
-  compatible: { key: 'openaiCompatible', options: {} },
+  compatible: { key: 'compatible', options: {} },
   demo: { key: 'demo', options: {} },
 };
 
@@ -44,10 +47,7 @@ export function callOptions(
     maxOutputTokens: call.maxOutputTokens && Math.min(call.maxOutputTokens, model.capabilities.maxOutputTokens),
     reasoning: efforts.find((known) => known === effort),
     ...settingsOf(call.settings),
-    providerOptions: {
-      [key]: { ...options, ...toolCallsAtOnce(call, model), ...model.providerOptions },
-      ...asIs(call, model),
-    },
+    providerOptions: { [key]: { ...options, ...toolCallsAtOnce(call, model), ...model.providerOptions } },
     abortSignal,
   };
 }
@@ -61,14 +61,8 @@ function toolCallsAtOnce({ settings, tools }: ModelCall, { adapter }: CatalogueM
   const { parallelToolCalls } = settings ?? {};
   if (parallelToolCalls === undefined || !tools?.length) return {};
   if (adapter === 'anthropic') return { disableParallelToolUse: !parallelToolCalls };
+  if (adapter === 'compatible') return { parallel_tool_calls: parallelToolCalls };
   return adapter === 'openai' ? { parallelToolCalls } : {};
-}
-
-/** What the SDK of compatible servers has no name for goes into the request as it is, under the name of the provider. */
-function asIs({ settings, tools }: ModelCall, { adapter }: CatalogueModel): SharedV4ProviderOptions {
-  const { parallelToolCalls } = settings ?? {};
-  if (adapter !== 'compatible' || parallelToolCalls === undefined || !tools?.length) return {};
-  return { compatible: { parallel_tool_calls: parallelToolCalls } };
 }
 
 function promptFor(adapter: ProviderName, prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {

@@ -48,8 +48,8 @@ function outputPrice(model: CatalogueModel): number {
 function nothingSuits(models: readonly CatalogueModel[], able: readonly CatalogueModel[], effort: string | undefined) {
   if (able.length > 0) {
     const efforts = new Set(able.flatMap((model) => model.effortOptions));
-    const available = efforts.size === 0 ? 'none at all' : [...efforts].join(', ');
-    return refused('EFFORT_UNKNOWN', `No model has the effort ${effort}. Available are: ${available}.`, '/effort');
+    const available = efforts.size === 0 ? 'None takes one' : `Available are: ${[...efforts].join(', ')}`;
+    return refused('EFFORT_UNKNOWN', `No model has the effort ${effort}. ${available}.`, '/effort');
   }
   const ids = models.map((model) => model.id).join(', ');
   return refused('MODEL_UNSUITABLE', `No model can take this message. Available are: ${ids}.`, '/autoModel');
@@ -76,8 +76,11 @@ export function canDo({ capabilities }: CatalogueModel, needs: ModelNeeds): bool
 export function effortOf(model: CatalogueModel, effort: string | null | undefined): string | undefined {
   if (effort === undefined || effort === null || model.effortOptions.includes(effort))
     return effort ?? model.defaultEffort;
-  const available = model.effortOptions.length === 0 ? 'none at all' : model.effortOptions.join(', ');
-  throw refused('EFFORT_UNKNOWN', `The model ${model.id} has no such effort. It has: ${available}.`, '/effort');
+  const detail =
+    model.effortOptions.length === 0
+      ? `The model ${model.id} takes no effort.`
+      : `The model ${model.id} has no such effort. It has: ${model.effortOptions.join(', ')}.`;
+  throw refused('EFFORT_UNKNOWN', detail, '/effort');
 }
 
 /** For a fallback model, an effort that it lacks is not an error. */

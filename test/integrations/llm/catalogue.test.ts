@@ -81,7 +81,7 @@ describe('the model of a turn', () => {
     [{ modelId: 'nothing' }, 'MODEL_UNKNOWN', /Available are: claude-sonnet-4-5, .*gpt-4\.1\.$/],
     [{ modelId: 'demo' }, 'MODEL_UNKNOWN', /Available are/],
     [{ modelId: 'gpt-5-mini', effort: 'none' }, 'EFFORT_UNKNOWN', /It has: minimal, low, medium, high\.$/],
-    [{ modelId: 'gpt-4.1', effort: 'low' }, 'EFFORT_UNKNOWN', /none at all/],
+    [{ modelId: 'gpt-4.1', effort: 'low' }, 'EFFORT_UNKNOWN', /gpt-4\.1 takes no effort\.$/],
     [{ autoModel: true, effort: 'extreme' }, 'EFFORT_UNKNOWN', /none, low, medium, high, minimal/],
     [{ autoModel: true, needs: { inputTokens: 2_000_000 } }, 'MODEL_UNSUITABLE', /claude-sonnet-4-5/],
   ])('%j is refused with %s and the list', (request, code, message) => {

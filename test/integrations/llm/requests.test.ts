@@ -1,7 +1,9 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { withCacheMarks } from '../../../integrations/llm/callOptions.ts';
+import { createCatalogue } from '../../../integrations/llm/catalogue.ts';
+import { createModelRunner } from '../../../integrations/llm/modelRunner.ts';
 import { type FakeProvider, startFakeProvider } from '../../fakes/openaiServer.ts';
-import { addTool, answer, runnerFor, user } from './support.ts';
+import { addTool, answer, fakeSettings, llmConfig, runnerFor, user } from './support.ts';
 
 let fake: FakeProvider;
 beforeAll(async () => {
@@ -30,6 +32,21 @@ test('an OpenAI-compatible server is asked by chat completions, for its usage to
   expect(headers.authorization).toBeUndefined();
   expect(body).toMatchObject({ model: 'local', stream: true, stream_options: { include_usage: true } });
   expect(body).not.toHaveProperty('max_tokens');
+});
+
+test('what the models file says of an OpenAI-compatible model is in its requests', async () => {
+  const llm = llmConfig(fakeSettings(fake.url));
+  const catalogue = createCatalogue(llm);
+  const providerOptions = { top_k: 40, chat_template_kwargs: { thinking: false }, user: 'us' };
+  const resolve: typeof catalogue.resolve = (request) => {
+    const choice = catalogue.resolve(request);
+    return { ...choice, model: { ...choice.model, providerOptions } };
+  };
+  const runner = createModelRunner({ config: { llm }, catalogue: { ...catalogue, resolve } });
+  await answer(runner, { modelId: 'local', tools: [addTool], settings: { parallelToolCalls: false } });
+  const { body } = await fake.request(0);
+  expect(body).toMatchObject(providerOptions);
+  expect(body.parallel_tool_calls).toBe(false);
 });
 
 test('Anthropic is asked with thinking by effort and with caching marks', async () => {
