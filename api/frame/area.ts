@@ -42,7 +42,7 @@ export interface Area {
    * How failures are answered below a path, as JSON, where that is not problem+json: for an API that others have
    * designed.
    */
-  errors?: Readonly<Record<string, (failure: Failure) => object>>;
+  errors?: Readonly<Record<string, (failure: Failure, req: Pick<Request, 'operation'>) => object>>;
   /** Host names of its own, which the API does not answer for. */
   hosts?: readonly ((deps: ApiDeps) => OwnHosts)[];
 }

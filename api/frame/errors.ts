@@ -57,7 +57,7 @@ export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): Error
     if (failure.retryAfterSeconds !== undefined) res.setHeader('retry-after', String(failure.retryAfterSeconds));
     const [, present] = others.find(([path]) => req.path.startsWith(path)) ?? [];
     if (present === undefined) sendProblem(res, presentFailure(failure, req));
-    else res.status(failure.status).json(present(failure));
+    else res.status(failure.status).json(present(failure, req));
   };
 }
 

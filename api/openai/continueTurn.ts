@@ -5,12 +5,12 @@ import type { Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import type { Conversation } from './conversation.ts';
 import type { Telling } from './followTurn.ts';
-import { refused } from './refusals.ts';
+import { callFromElsewhere, refused, resultUnknown } from './refusals.ts';
 
 /**
  * Passes the results of tools to the turn that waits for them; undefined when there are none. All calls of the turn must
- * have one, as OpenAI wants it: 400 `TOOL_RESULT_MISSING`. Results that nobody waits for are 400 `TOOL_RESULT_UNKNOWN`,
- * or a part of the history where a user has said something since.
+ * have one, as OpenAI wants it: 400 `TOOL_RESULT_MISSING`. Results that nobody waits for are a part of the history where
+ * their calls are among the messages and a user has said something since; else 400 `TOOL_RESULT_UNKNOWN`.
  */
 export async function continueTurn(
   deps: RouteDeps,
@@ -25,8 +25,10 @@ export async function continueTurn(
     return await takeToolResults(deps, caller, { toolResults }, threadId);
   } catch (error) {
     if (!(error instanceof DomainError) || error.code !== 'TOOL_RESULT_UNKNOWN') throw error;
+    const lost = results.find(({ hasCall }) => !hasCall);
+    if (lost !== undefined) throw resultUnknown(lost.index);
     if (news.length > 0) return undefined;
-    throw refused(error.code, `/messages/${results[0]?.index}/tool_call_id`, error.message);
+    throw callFromElsewhere(results[0]?.index ?? 0);
   }
 }
 

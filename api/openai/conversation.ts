@@ -3,10 +3,18 @@ import type { ImportedMessage } from '../../models/chat/importHistory.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import type { BodyOf } from '../frame/request.ts';
 import { checkPlainData } from '../frame/textFaults.ts';
-import { refused } from './refusals.ts';
+import { refused, resultUnknown } from './refusals.ts';
 
 export type CompletionBody = BodyOf<'createChatCompletion'>;
 type CompletionMessage = CompletionBody['messages'][number];
+
+interface ToolResult {
+  toolCallId: string;
+  content: string;
+  index: number;
+  /** Whether the request has the call, too. */
+  hasCall: boolean;
+}
 
 /** The messages of a request, in our terms. */
 export interface Conversation {
@@ -16,13 +24,13 @@ export interface Conversation {
   history: ImportedMessage[];
   /** What users have said since. */
   news: StoredPart[];
-  /** The results of the tools that the last assistant message has called, by the place of their message. */
-  results: { toolCallId: string; content: string; index: number }[];
+  /** The results of tools behind the last assistant message, by the place of their message. */
+  results: ToolResult[];
 }
 
 /**
  * Reads the messages of a request. Several of one role after another are one message. Throws 400 for what none can have:
- * `CONTENT_UNSUPPORTED`, `FILE_URL_UNSUPPORTED`, `FILE_URL_INVALID`, `CONTENT_REQUIRED`.
+ * `CONTENT_UNSUPPORTED`, `FILE_URL_UNSUPPORTED`, `FILE_URL_INVALID`, `CONTENT_REQUIRED`, `TOOL_RESULT_UNKNOWN`.
  */
 export function readConversation({ messages }: CompletionBody): Conversation {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant');
@@ -36,10 +44,13 @@ export function readConversation({ messages }: CompletionBody): Conversation {
       const text = textOf(message, pointer);
       if (text !== '') instructions.push(text);
     } else if (message.role === 'tool') {
-      const result = { toolCallId: message.tool_call_id ?? '', content: textOf(message, pointer), index };
-      if (result.toolCallId === '') throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'It is missing.');
-      settle(history, result);
-      if (index > lastAnswer) results.push(result);
+      const { tool_call_id: toolCallId = '' } = message;
+      const content = textOf(message, pointer);
+      if (toolCallId === '') throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'It is missing.');
+      const hasCall = settle(history, { toolCallId, content });
+      // The call of one behind the last answer may be known from its thread alone.
+      if (index > lastAnswer) results.push({ toolCallId, content, index, hasCall });
+      else if (!hasCall) throw resultUnknown(index);
     } else if (message.role === 'user') {
       const parts = partsOf(message, pointer);
       if (index > lastAnswer) news.push(...parts);
@@ -48,7 +59,12 @@ export function readConversation({ messages }: CompletionBody): Conversation {
       add(history, 'assistant', answerOf(message, pointer));
     }
   }
-  return { instructions: instructions.join('\n\n') || undefined, history, news, results };
+  const instructed = instructions.join('\n\n') || undefined;
+  // Some programs have nothing but a system message: there it is the question.
+  if (instructed !== undefined && history.length + news.length + results.length === 0) {
+    return { instructions: undefined, history, news: [{ type: 'text', text: instructed, state: 'done' }], results };
+  }
+  return { instructions: instructed, history, news, results };
 }
 
 function add(history: ImportedMessage[], role: ImportedMessage['role'], parts: StoredPart[]): void {
@@ -58,12 +74,13 @@ function add(history: ImportedMessage[], role: ImportedMessage['role'], parts: S
   else history.push({ role, parts });
 }
 
-/** Puts a tool's result to its call. One that nobody has made is left out. */
-function settle(history: ImportedMessage[], { toolCallId, content }: { toolCallId: string; content: string }): void {
+/** Puts a tool's result to its call; false where the last message has made none of this id. */
+function settle(history: ImportedMessage[], { toolCallId, content }: { toolCallId: string; content: string }): boolean {
   const last = history.at(-1)?.parts ?? [];
   const call = last.find((part) => part.type === 'dynamic-tool' && part.toolCallId === toolCallId);
-  if (call?.type !== 'dynamic-tool') return;
+  if (call?.type !== 'dynamic-tool') return false;
   Object.assign(call, { state: 'output-available', output: content, errorText: undefined });
+  return true;
 }
 
 /** A step of the assistant: what it said, and the calls that it made. */

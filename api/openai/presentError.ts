@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { Failure } from '../frame/failures.ts';
 
@@ -16,11 +17,22 @@ const types: Record<number, string> = {
   429: 'rate_limit_error',
 };
 
-/** A failure as OpenAI's clients read it. */
-export function presentError({ status, code, detail, errors }: Failure): OpenAiError {
+/** What the fields that a failure names are called here. */
+const ownNames: Record<string, string> = {
+  '/modelId': 'model',
+  '/effort': 'reasoning_effort',
+  '/outboxItemId': 'Idempotency-Key',
+};
+
+const pathUnknown = 'Of OpenAI’s API there are /v1/chat/completions and /v1/models here, and nothing at this path.';
+
+/** A failure as OpenAI's clients read it. By `req`, a path that is not there is told from a thing that is not. */
+export function presentError({ status, code, detail, errors }: Failure, req?: Pick<Request, 'operation'>): OpenAiError {
+  const isPathUnknown = code === 'NOT_FOUND' && req !== undefined && req.operation === undefined;
+  const message = isPathUnknown ? pathUnknown : detail;
   return {
     error: {
-      message: detail.slice(0, 2_000),
+      message: message.slice(0, 2_000),
       type: types[status] ?? (status < 500 ? 'invalid_request_error' : 'server_error'),
       param: paramOf(errors?.[0]?.pointer),
       code: openAiCodes[code] ?? code,
@@ -31,6 +43,8 @@ export function presentError({ status, code, detail, errors }: Failure): OpenAiE
 /** `/messages/0/content` is `messages[0].content`. */
 function paramOf(pointer: string | undefined): string | null {
   if (pointer === undefined || pointer === '') return null;
+  const ownName = ownNames[pointer];
+  if (ownName !== undefined) return ownName;
   return pointer
     .replace(/^\//, '')
     .replace(/\/(\d+)(?=\/|$)/g, '[$1]')

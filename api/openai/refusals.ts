@@ -6,6 +6,20 @@ export function refused(code: string, pointer: string, detail: string): DomainEr
   return new DomainError('invalid', code, detail, { errors: [{ pointer, detail }] });
 }
 
+/** For a message of the role `tool` whose call is neither among the messages before it nor waits for it. */
+export function resultUnknown(index: number): DomainError {
+  const detail = 'No message before it has made a tool call of this id, and none waits for a result of yours.';
+  return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
+}
+
+/** For the result of a call that was made elsewhere: no turn of ours can go on with it. */
+export function callFromElsewhere(index: number): DomainError {
+  const detail =
+    'No call of this id waits for a result of yours. ' +
+    'A conversation that began elsewhere goes on here with a message of the user behind its results.';
+  return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
+}
+
 export function modelUnknown(): DomainError {
   const detail = 'There is no such model. GET /v1/models lists those that there are.';
   return new DomainError('notFound', 'MODEL_UNKNOWN', detail, { errors: [{ pointer: '/model', detail }] });
@@ -29,7 +43,8 @@ export function refuseUnsupported(body: CompletionBody): void {
   for (const [name, asksNothing] of Object.entries(notHere)) {
     const value = (body as Record<string, unknown>)[name] ?? null;
     if (value !== null && !asksNothing(value)) {
-      throw refused('FIELD_UNSUPPORTED', `/${name}`, `\`${name}\` is not supported here.`);
+      const detail = name === 'n' ? 'Only n: 1 is supported here.' : `\`${name}\` is not supported here.`;
+      throw refused('FIELD_UNSUPPORTED', `/${name}`, detail);
     }
   }
 }

@@ -68,7 +68,7 @@ export function createSessionTokens(keys: SigningKeys, installation: string) {
       const known = verified.get(id);
       if (known !== undefined && known.expiresAtMs > Date.now()) return known;
       verified.delete(id);
-      if (!looksLikeOurs(token)) throw invalidToken();
+      if (!looksLikeOurs(token)) throw foreignToken();
       const claims = await verifySlowly(token);
       if (verified.size >= cachedTokens) {
         const oldest = verified.keys().next();
@@ -91,6 +91,14 @@ function looksLikeOurs(token: string): boolean {
 
 export function invalidToken(): DomainError {
   return new DomainError('unauthenticated', 'INVALID_TOKEN', 'The session token is not valid. Sign in again.');
+}
+
+/** It may also have been meant as an API key. */
+function foreignToken(): DomainError {
+  const detail =
+    'This is neither a session token nor an API key of Atrium, which begins with atr_. ' +
+    'Sign in again, or make a key, such as by: atrium key create.';
+  return new DomainError('unauthenticated', 'INVALID_TOKEN', detail);
 }
 
 export function tokenExpired(): DomainError {

@@ -317,6 +317,28 @@ describe('what goes wrong', () => {
       { tools: [{ type: 'function', function: { name: 'drive_read' } }] },
       { code: 'TOOL_NAME_RESERVED', param: 'tools[0].function.name' },
     ],
+    [
+      'a result that belongs to no call',
+      {
+        messages: [
+          { role: 'user', content: 'Hi' },
+          { role: 'tool', tool_call_id: 'call_x', content: 'Rain' },
+        ],
+      },
+      { code: 'TOOL_RESULT_UNKNOWN', param: 'messages[1].tool_call_id' },
+    ],
+    [
+      'such a result before an answer',
+      {
+        messages: [
+          { role: 'tool', tool_call_id: 'call_x', content: 'Rain' },
+          { role: 'assistant', content: 'It rains.' },
+          { role: 'user', content: 'Oh' },
+        ],
+      },
+      { code: 'TOOL_RESULT_UNKNOWN', param: 'messages[0].tool_call_id' },
+    ],
+    ['an effort of no model', { reasoning_effort: 'huge' }, { code: 'EFFORT_UNKNOWN', param: 'reasoning_effort' }],
     ['a choice among no tools', { tool_choice: 'required' }, { code: 'TOOL_CHOICE_INVALID', param: 'tool_choice' }],
   ])('%s', async (_name, body, { code, param }) => {
     const error = await failing(body);
@@ -326,9 +348,14 @@ describe('what goes wrong', () => {
     );
   });
 
-  test('a wrong key', async () => {
-    const stranger = new OpenAI({ apiKey: 'atr_wrong', baseURL: `${product.url}/v1` });
-    await expect(stranger.chat.completions.create(ask('x'))).rejects.toBeInstanceOf(AuthenticationError);
+  test.each([
+    ['atr_wrong', 'INVALID_API_KEY', /API key is wrong/],
+    ['sk-wrong', 'INVALID_TOKEN', /nor an API key of Atrium.*atrium key create/],
+  ])('a wrong key, %s', async (apiKey, code, message) => {
+    const stranger = new OpenAI({ apiKey, baseURL: `${product.url}/v1` });
+    const refusal: unknown = await stranger.chat.completions.create(ask('x')).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(AuthenticationError);
+    expect(refusal).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
   test('fields that are new, and those that say nothing, are passed over', async () => {
@@ -375,6 +402,7 @@ test('what is not here is said in OpenAI’s form', async () => {
   await expect(client.embeddings.create({ model, input: 'x' })).rejects.toMatchObject({
     status: 404,
     code: 'NOT_FOUND',
+    message: expect.stringContaining('/v1/chat/completions and /v1/models'),
   });
   await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
 });

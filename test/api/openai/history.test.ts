@@ -61,6 +61,24 @@ test('arguments that no body could have are the text that they are', async () =>
   expect(inputs).toEqual(odd.map((text) => ({ arguments: text })));
 });
 
+test('a conversation that stopped at results of tools goes on with a message of the user, and not without', async () => {
+  const stopped = conversation.slice(0, 3);
+  await complete([...stopped, { role: 'user', content: 'Go on, then' }]);
+  const [request] = requestsWith(product.provider, 'Go on, then');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool', 'user']);
+  const refused = await user.fetch('/v1/chat/completions', { method: 'POST', body: { model, messages: stopped } });
+  expect(refused.status).toBe(400);
+  expect(await refused.json()).toMatchObject({
+    error: { code: 'TOOL_RESULT_UNKNOWN', param: 'messages[2].tool_call_id' },
+  });
+});
+
+test('system messages alone are the user’s message', async () => {
+  const threadId = await complete([{ role: 'system', content: 'Say which day it is.' }]);
+  expect(rolesOf(requestsWith(product.provider, '"Say which day it is.')[0])).toEqual(['system', 'user']);
+  expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
+});
+
 test('the thread is copied, exported, gone on with and deleted as others are', async () => {
   const threadId = await complete(
     conversation.map((message) => ({ ...message })),
