@@ -8,7 +8,7 @@ export function refused(code: string, pointer: string, detail: string): DomainEr
 
 /** For a message of the role `tool` whose call is neither among the messages before it nor waits for it. */
 export function resultUnknown(index: number): DomainError {
-  const detail = 'No message before it has made a tool call of this id, and none waits for a result of yours.';
+  const detail = 'No message before it has a tool call of this id, and no such call waits for a result of yours.';
   return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
 }
 
