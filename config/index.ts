@@ -73,6 +73,9 @@ const environmentSchema = z.object({
 /** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
 export const settingNames: readonly string[] = Object.keys(environmentSchema.shape);
 
+/** What clients are given, as the docs name it: it may be set where Atrium runs, and means nothing to it. */
+export const clientNames: readonly string[] = ['ATRIUM_API_KEY', 'ATRIUM_URL'];
+
 export type Environment = Record<string, string | undefined>;
 
 /**

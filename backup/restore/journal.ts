@@ -1,11 +1,15 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { BackupError } from '../errors.ts';
 
 const fileName = 'restore.json';
+const finishedName = 'restored.json';
 
 interface State {
   backup: string;
+  /** Where it is, for whoever goes on. */
+  from: string;
+  keyFile: string;
   /** Whether the parts were found empty: what is in them now, the restore has written. */
   wasEmpty: boolean;
   isDatabaseDone: boolean;
@@ -20,6 +24,8 @@ export interface Journal {
   noteDatabase(): void;
   /** The restore is whole: Atrium may be started. */
   finish(): void;
+  /** It has written nothing, and is none. */
+  discard(): void;
 }
 
 /** Goes on with the restore of this backup. Throws {@link BackupError} where another one was begun. */
@@ -27,24 +33,43 @@ export function openJournal(dataDir: string, backup: string): Journal | undefine
   const state = readState(dataDir);
   if (state === undefined) return undefined;
   if (state.backup === backup) return journalOf(dataDir, state);
-  throw new BackupError(
-    `A restore of the backup ${state.backup} was begun in ${dataDir} and has not finished. Give --backup ${state.backup} to go on, or remove ${dataDir} and begin anew.`,
-  );
+  throw new BackupError(`${unfinished(dataDir, state)} To restore another one, remove ${dataDir} and begin anew.`);
 }
 
-export function beginJournal(dataDir: string, backup: string): Journal {
-  const state = { backup, wasEmpty: false, isDatabaseDone: false };
+export function beginJournal(
+  dataDir: string,
+  { backup, from, keyFile }: { backup: string; from: string; keyFile: string },
+): Journal {
+  const state = { backup, from, keyFile: resolve(keyFile), wasEmpty: false, isDatabaseDone: false };
   write(dataDir, state);
   return journalOf(dataDir, state);
 }
 
 /** Throws {@link BackupError} where a restore has begun and not finished: what is there is a part of an installation. */
 export function assertNoRestore(dataDir: string): void {
+  const found = findUnfinished(dataDir);
+  if (found !== undefined) throw new BackupError(found);
+}
+
+/** That a restore has begun and not finished, and how to go on, in words. */
+export function findUnfinished(dataDir: string): string | undefined {
   const state = readState(dataDir);
-  if (state === undefined) return;
-  throw new BackupError(
-    `A restore of the backup ${state.backup} was begun in ${dataDir} and has not finished. Run "atrium restore" again: it goes on.`,
-  );
+  return state && unfinished(dataDir, state);
+}
+
+/** The backup that was restored into a data directory. */
+export function findRestored(dataDir: string): string | undefined {
+  return readState(dataDir, finishedName)?.backup;
+}
+
+function unfinished(dataDir: string, { backup, from, keyFile }: State): string {
+  const command = `npm run -s atrium -- restore --from ${quoted(from)} --key-file ${quoted(keyFile)} --backup ${backup}`;
+  return `A restore of the backup ${backup} was begun in ${dataDir} and has not finished. Go on with it: ${command}`;
+}
+
+/** For a shell. */
+function quoted(text: string): string {
+  return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function journalOf(dataDir: string, state: State): Journal {
@@ -59,12 +84,13 @@ function journalOf(dataDir: string, state: State): Journal {
       state.isDatabaseDone = true;
       write(dataDir, state);
     },
-    finish: () => rmSync(join(dataDir, fileName), { force: true }),
+    finish: () => renameSync(join(dataDir, fileName), join(dataDir, finishedName)),
+    discard: () => rmSync(join(dataDir, fileName), { force: true }),
   };
 }
 
-function readState(dataDir: string): State | undefined {
-  const file = join(dataDir, fileName);
+function readState(dataDir: string, name = fileName): State | undefined {
+  const file = join(dataDir, name);
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as State) : undefined;
 }
 

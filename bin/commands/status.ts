@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { findUnfinished } from '../../backup/restore/journal.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { columns, print } from '../support/answer.ts';
@@ -15,11 +16,16 @@ export function addStatus(program: Command): void {
     .description('show what runs here')
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
-      const running = findRunning(loadLaunchConfig().dataDir);
+      const { dataDir } = loadLaunchConfig();
+      const running = findRunning(dataDir);
       const ready = running?.apiUrl !== undefined && (await isReady(running.apiUrl));
       if (!ready) process.exitCode = 1;
       const hosts = ready ? await findHosts() : [];
-      print(command, { json: toJson(running, ready, hosts), text: toText(running, ready, hosts) });
+      const restore = running === undefined ? findUnfinished(dataDir) : undefined;
+      print(command, {
+        json: { ...toJson(running, ready, hosts), ...(restore !== undefined && { restore }) },
+        text: restore ?? toText(running, ready, hosts),
+      });
     });
 }
 

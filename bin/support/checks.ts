@@ -1,5 +1,6 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
-import { type Config, loadConfig, settingNames } from '../../config/index.ts';
+import { findUnfinished } from '../../backup/restore/journal.ts';
+import { type Config, clientNames, loadConfig, settingNames } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { describeGit } from '../../stack/git.ts';
 import { isPortFree } from '../../stack/ports.ts';
@@ -17,6 +18,7 @@ import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkP
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
+import { findInstallation } from './findInstallation.ts';
 import { findRunning, type RunningAtrium } from './running.ts';
 
 /** What is tried on this machine: a first sandbox has to be made. */
@@ -57,7 +59,13 @@ export async function runChecks(answerMs: number): Promise<Check[]> {
   if (first.some(({ state }) => state === 'wrong')) return first;
   const launch = loadLaunchConfig();
   const running = findRunning(launch.dataDir);
-  return [...first, ...(await Promise.all([...ofThisMachine(launch, running), ...ofParts(launch, running)].map(run)))];
+  const unfinished = findUnfinished(launch.dataDir);
+  const looks = [
+    ...(unfinished === undefined ? [] : [{ name: 'restore', look: () => wrong(unfinished) }]),
+    ...ofThisMachine(launch, running),
+    ...ofParts(launch, running, unfinished !== undefined),
+  ];
+  return [...first, ...(await Promise.all(looks.map(run)))];
 }
 
 function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined): Look[] {
@@ -79,8 +87,15 @@ function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined)
   ];
 }
 
-function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined): Look[] {
-  const absent = parts.filter((part) => running === undefined && launch.need[part]);
+function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined, isRestoring: boolean): Look[] {
+  // One that starts says where its parts are when all of them are there.
+  const isThere = running !== undefined && (running.state !== 'starting' || running.parts.length > 0);
+  const absent = parts.filter((part) => !isThere && launch.need[part]);
+  const isEmpty = running === undefined && launch.need.database && findInstallation(launch) === undefined;
+  const whyAbsent =
+    running !== undefined
+      ? 'still starting; ask again once Atrium is ready'
+      : `not running now${isRestoring ? '' : '; "npm start" starts them'}`;
   let config: Config;
   try {
     config = loadConfig({ ...placesOf(absent), ...running?.environment, ...launch.environment });
@@ -94,8 +109,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined): Look
       ? [
           {
             name: 'parts',
-            look: () =>
-              off(`${absent.map((part) => partNames[part]).join(', ')}: not running now; "npm start" starts them`),
+            look: () => off(`${absent.map((part) => partNames[part]).join(', ')}: ${whyAbsent}`),
           },
         ]
       : []),
@@ -117,7 +131,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined): Look
     { name: 'payments', look: () => checkPayments(config) },
     { name: 'prices', look: () => checkPrices(config) },
     { name: 'kms', look: () => checkKms(config) },
-    { name: 'backups', look: () => checkBackups(config) },
+    { name: 'backups', look: () => checkBackups(config, isEmpty ? launch.dataDir : undefined) },
     { name: 'single sign-on', look: () => checkSignIn(config) },
     { name: 'mail', look: () => checkMail(config) },
   ];
@@ -155,10 +169,11 @@ async function within(answerMs: number, look: Look['look']): Promise<CheckResult
 /** A misspelled name would be silently ignored. */
 function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
   const names = Object.keys(environment).filter((name) => name.startsWith('ATRIUM_'));
-  const unknown = names.filter((name) => !settingNames.includes(name));
+  const unknown = names.filter((name) => !settingNames.includes(name) && !clientNames.includes(name));
   // Provider keys and the like are not in a file: only the running Atrium's own environment has them.
   const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
-  if (unknown.length === 0) return ok(`${names.length} are set here${unseen}`);
+  const set = names.filter((name) => settingNames.includes(name)).length;
+  if (unknown.length === 0) return ok(`${set} are set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);
 }
 

@@ -1,3 +1,4 @@
+import { assertNoRestore } from '../../backup/restore/journal.ts';
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
@@ -9,12 +10,17 @@ import { findRunning } from './running.ts';
 /** The configuration of a command: the environment's, and what a running `atrium up` has started for it. */
 export function loadCommandConfig(): Config {
   const launch = loadLaunchConfig();
+  assertNoRestore(launch.dataDir);
   const running = findRunning(launch.dataDir);
   try {
     return loadConfig({ ...running?.environment, ...launch.environment });
   } catch (error) {
-    const notStarted = running === undefined && Object.values(launch.need).some((needed) => needed);
-    if (!(error instanceof ConfigError) || !notStarted) throw error;
+    const isNeeded = Object.values(launch.need).some((needed) => needed);
+    if (!(error instanceof ConfigError) || !isNeeded) throw error;
+    if (running?.state === 'starting') {
+      throw new CommandFailure('Atrium is still starting here. Try again once it is ready.');
+    }
+    if (running !== undefined) throw error;
     throw new CommandFailure('Atrium does not run here. Start it with "npm start", or set the addresses of its parts.');
   }
 }

@@ -1,17 +1,17 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { BackupError, NotEmptyError } from '../../backup/errors.ts';
-import { keyFileNames } from '../../backup/make/keysPart.ts';
-import { beginJournal, type Journal, openJournal } from '../../backup/restore/journal.ts';
+import { BackupError, DamageError, NotEmptyError } from '../../backup/errors.ts';
+import { beginJournal, findRestored, type Journal, openJournal } from '../../backup/restore/journal.ts';
 import { removeKeyFiles, removeKeys, restoreKeys } from '../../backup/restore/keysPart.ts';
 import { assertKnown, restoreBackup } from '../../backup/restore/restoreBackup.ts';
-import { type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
+import { readManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
 import type { BackupConfig } from '../../config/backup.ts';
 import { loadConfig } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { startStack } from '../../stack/index.ts';
 import type { Report } from '../../stack/report.ts';
+import { commandLine } from './commandLine.ts';
+import { findInstallation } from './findInstallation.ts';
 import { takeDataDir } from './running.ts';
 import { stopOnSignals } from './signals.ts';
 
@@ -35,7 +35,9 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
   report(`The backup ${manifest.id}, of ${manifest.at}`);
   const lock = await takeDataDir(launch.dataDir, report, signal);
   done.defer(() => lock.release());
-  const journal = openJournal(launch.dataDir, manifest.id) ?? begin(launch, manifest);
+  const journal =
+    openJournal(launch.dataDir, manifest.id) ??
+    begin(launch, { backup: manifest.id, from: vault.place.title, keyFile: backups.keyFile ?? '' });
   await restoreKeys(manifest, launch.dataDir);
   // Temporal begins afresh: the sweeper starts what was under way from the database.
   const stack = await startStack({ ...launch, need: { ...launch.need, temporal: false }, report, signal });
@@ -47,16 +49,19 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
     ...stack.environment,
   });
   const { gaps } = await restoreBackup({ vault, manifest, config, journal, report, signal }).catch(async (error) => {
+    if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
     if (!(error instanceof NotEmptyError)) throw error;
     // An attempt that has written nothing is none: the next one looks again.
     await removeKeyFiles(launch.dataDir);
-    journal.finish();
+    journal.discard();
     throw error;
   });
   await removeKeys(config);
   journal.finish();
   return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps };
 }
+
+const howeverDamaged = `An older backup may still be whole ("${commandLine} backup verify ID"): restore that one by --backup into another data directory, which is empty.`;
 
 /** A configuration must have one, and nothing is asked of it. */
 const noTemporal = '127.0.0.1:1';
@@ -66,15 +71,16 @@ function placeOfHomes({ dataDir, need }: LaunchConfig): Record<string, string> {
   return need.database ? { ATRIUM_COMPUTERS_DIR: join(dataDir, 'services', 'computers') } : {};
 }
 
-function begin({ dataDir, computersDir }: LaunchConfig, { id }: NamedManifest): Journal {
-  const services = join(dataDir, 'services');
-  const found = [
-    ...keyFileNames.map((name) => join(dataDir, name)),
-    ...(existsSync(services) ? readdirSync(services).map((name) => join(services, name)) : []),
-    join(computersDir, '.host.json'),
-  ].find((path) => existsSync(path));
-  if (found === undefined) return beginJournal(dataDir, id);
+function begin(launch: LaunchConfig, backup: { backup: string; from: string; keyFile: string }): Journal {
+  const { dataDir } = launch;
+  const found = findInstallation(launch);
+  if (found === undefined) return beginJournal(dataDir, backup);
+  const restored = findRestored(dataDir);
+  const done =
+    restored === undefined
+      ? ''
+      : `The backup ${restored} was restored into ${dataDir} and that has finished: start Atrium by "npm start". `;
   throw new BackupError(
-    `A backup is restored into an empty installation, and there is ${found}. Nothing was changed. Set ATRIUM_DATA_DIR to an empty folder, or move ${dataDir} away first.`,
+    `${done}A backup is restored into an empty installation, and there is ${found}. Nothing was changed. To restore here, set ATRIUM_DATA_DIR to an empty folder, or move ${dataDir} away first.`,
   );
 }

@@ -203,11 +203,18 @@ test('a lost machine comes back on another one, with all that it had', async () 
   await restoring.printed(/Database restored/);
   restoring.child.kill('SIGKILL');
   await restoring.exited;
-  expect((await runAtrium(['up'], settings(dataDir))).output).toMatch(/^A restore of the backup .* has not finished/);
+  const goesOn = `npm run -s atrium -- restore --from ${place} --key-file ${key} --backup ${second.id}\n`;
+  for (const command of ['up', 'token', 'backup', 'status']) {
+    const { code, output } = await runAtrium([command], settings(dataDir));
+    expect([code, output]).toEqual([1, expect.stringMatching(/^A restore of the backup .* has not finished/)]);
+    expect(output).toContain(goesOn);
+  }
   const restored = await runAtrium(['restore', '--json'], settings(dataDir));
   expect({ code: restored.code, output: restored.output }).toMatchObject({ code: 0 });
   expect(JSON.parse(restored.stdout)).toMatchObject({ backup: second.id, gaps: [] });
-  expect((await runAtrium(['restore'], settings(dataDir))).output).toMatch(/into an empty installation, and there is/);
+  expect((await runAtrium(['restore'], settings(dataDir))).output).toMatch(
+    /has finished: start Atrium by "npm start".*into an empty installation, and there is/,
+  );
 
   const other = await startMachine(dataDir);
   expect(other.user.spaceId).toBe(user.spaceId);

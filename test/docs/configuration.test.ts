@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { parseEnvironment, settingNames } from '../../config/index.ts';
+import { readdirSync, readFileSync } from 'node:fs';
+import { clientNames, parseEnvironment, settingNames } from '../../config/index.ts';
 
 const page = readFileSync('docs/configuration.md', 'utf8');
 const rows = new Map(
@@ -17,4 +17,11 @@ test.each([...settingNames])('the documented default of %s is the real one', (na
   const value = (parseEnvironment({}) as Record<string, unknown>)[name];
   const real = Array.isArray(value) ? value.join(',') : String(value ?? '');
   expect(rows.get(name) ?? '').toBe(real);
+});
+
+test('a name that clients are told to set is known, and is no setting', () => {
+  const pages = readdirSync('docs').map((name) => readFileSync(`docs/${name}`, 'utf8'));
+  const names = pages.flatMap((page) => [...page.matchAll(/(?:\$\{?|environ\["|process\.env\.)(ATRIUM_\w+)/g)]);
+  const used = new Set(names.map(([, name = '']) => name).filter((name) => !settingNames.includes(name)));
+  expect([...used].sort()).toEqual([...clientNames].sort());
 });

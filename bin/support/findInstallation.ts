@@ -1,0 +1,14 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { keyFileNames } from '../../backup/make/keysPart.ts';
+import type { LaunchConfig } from '../../config/launch.ts';
+
+/** The first file that shows that there is an installation on this machine, or was; undefined where all is empty. */
+export function findInstallation({ dataDir, computersDir }: Pick<LaunchConfig, 'dataDir' | 'computersDir'>) {
+  const services = join(dataDir, 'services');
+  return [
+    ...keyFileNames.map((name) => join(dataDir, name)),
+    ...(existsSync(services) ? readdirSync(services).map((name) => join(services, name)) : []),
+    join(computersDir, '.host.json'),
+  ].find((path) => existsSync(path));
+}
