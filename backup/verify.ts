@@ -6,6 +6,8 @@ import type { Vault } from './vault/vault.ts';
 
 const readsAtOnce = 8;
 const faultsShown = 20;
+const advice =
+  'An older one may be whole: npm run -s atrium -- backup verify ID. Make a new one now, which stores again what is missing: npm run -s atrium -- backup. Remove damaged pieces before that: it looks at their names alone.';
 
 export interface Verified {
   id: string;
@@ -41,5 +43,7 @@ export async function verify(vault: Vault, id?: string): Promise<Verified> {
   for await (const length of inOrder(tasks(), readsAtOnce)) bytes += length;
   if (faults.length === 0) return { id: manifest.id, pieces: seen.size, bytes };
   const shown = faults.slice(0, faultsShown).join('\n');
-  throw new BackupError(`The backup ${manifest.id} cannot be restored as a whole. ${faults.length} faults:\n${shown}`);
+  throw new BackupError(
+    `The backup ${manifest.id} cannot be restored as a whole. ${faults.length} faults:\n${shown}\n${advice}`,
+  );
 }

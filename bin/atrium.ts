@@ -31,7 +31,7 @@ const program = new Command(commandLine)
   .description('A self-hosted backend for AI-agent workspaces.')
   .showHelpAfterError(`(${commandLine} --help lists the commands)`);
 
-const commands = [
+const areas = [
   addUp,
   addApiAndWorker,
   addDoctor,
@@ -53,11 +53,21 @@ const commands = [
   addBackup,
   addRestore,
 ];
-for (const add of commands) add(program);
+for (const add of areas) add(program);
+for (const command of program.commands) pointToHelp(command, commandLine);
 
 try {
   await program.parseAsync();
 } catch (error) {
   console.error(describeFailure(error));
   process.exit(1);
+}
+
+/** After an error, to the help of the command itself. */
+function pointToHelp(command: Command, parent: string): void {
+  const line = `${parent} ${command.name()}`;
+  const names = command.commands.map((one) => one.name());
+  const has = names.length === 0 ? 'its options' : `its options and commands: ${names.join(', ')}`;
+  command.showHelpAfterError(`(${line} --help tells ${has})`);
+  for (const one of command.commands) pointToHelp(one, line);
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { BackupError } from '../errors.ts';
 import type { Place } from './place.ts';
@@ -13,6 +13,7 @@ export function folderPlace(path: string): Place {
   const at = (name: string) => join(root, name);
   return {
     title: root,
+    exists: async () => (await told(root, stat(root).catch(absent))) !== undefined,
     list: (prefix) => namesBelow(root, prefix),
     read: (name) => told(root, readFile(at(name)).catch(absent)),
     async write(name, bytes) {

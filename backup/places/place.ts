@@ -5,6 +5,8 @@
 export interface Place {
   /** For people. */
   title: string;
+  /** Whether there is such a folder; a bucket that is none is told by whatever is asked of it. */
+  exists(): Promise<boolean>;
   /** The names that begin so. */
   list(prefix: string): AsyncIterable<string>;
   /** Undefined where there is nothing of that name. */

@@ -41,11 +41,18 @@ export function s3Place(url: URL, s3: BackupConfig['s3']): Place {
       return await work;
     } catch (error) {
       const { name, message } = error as Error;
+      if (name === 'CredentialsProviderError') {
+        throw new BackupError(
+          `There are no credentials for ${title}: set ATRIUM_BACKUP_S3_ACCESS_KEY_ID and ATRIUM_BACKUP_S3_SECRET_ACCESS_KEY, or give this machine a role.`,
+          { cause: error },
+        );
+      }
       throw new BackupError(`The place for backups ${title} cannot be used: ${message || name}.`, { cause: error });
     }
   };
   return {
     title,
+    exists: async () => true,
     async *list(prefix) {
       for (let token: string | undefined; ; ) {
         const command = new ListObjectsV2Command({

@@ -30,7 +30,11 @@ export interface VaultKeys {
 export async function openHeader(place: Place, secret: string): Promise<VaultKeys> {
   const keys = await readHeader(place, secret);
   if (keys !== undefined) return keys;
-  throw new BackupError(`There are no backups in ${place.title}.`);
+  throw new BackupError(
+    (await place.exists())
+      ? `There are no backups in ${place.title}.`
+      : `There is no folder ${place.title}. Name the right one, or mount the disk that has it.`,
+  );
 }
 
 /** The same; a place that has none yet is given its key. */

@@ -10,7 +10,10 @@ import { Vault } from './vault.ts';
  * none and `makes` is not set. The caller closes its place.
  */
 export async function openVault({ to, keyFile, s3 }: BackupConfig, { makes = false } = {}): Promise<Vault> {
-  if (to === undefined) throw new BackupError('Where backups are is not said: set ATRIUM_BACKUP_TO, or give --to.');
+  if (to === undefined) {
+    const flag = makes ? '--to' : '--from';
+    throw new BackupError(`Where backups are is not said: set ATRIUM_BACKUP_TO, or give ${flag}.`);
+  }
   if (keyFile === undefined) {
     throw new BackupError('No recovery key is named: set ATRIUM_BACKUP_KEY_FILE, or give --key-file.');
   }

@@ -25,16 +25,38 @@ export async function makeRecoveryKey(file: string): Promise<void> {
 /** What a key file holds: a key that was made here, or any passphrase of at least 20 characters. */
 export async function readRecoveryKey(file: string): Promise<string> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    throw new BackupError(`The recovery key ${file} cannot be read (${error.code}).`);
+    throw unreadable(file, error);
   });
   if ((found.mode & 0o077) !== 0) {
     throw new BackupError(`The recovery key ${file} can be read by others. Make it yours alone: chmod 600 ${file}`);
   }
-  const text = (await readFile(file, 'utf8')).trim();
+  const bytes = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw unreadable(file, error);
+  });
+  const text = bytes.trim();
   if (text.length >= leastCharacters) return text;
   throw new BackupError(
     `The recovery key ${file} is too short: a passphrase has at least ${leastCharacters} characters.`,
   );
+}
+
+function unreadable(file: string, { code, message }: NodeJS.ErrnoException): BackupError {
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new BackupError(
+        `There is no recovery key ${file}. Give the file by --key-file or ATRIUM_BACKUP_KEY_FILE. Only where there are no backups yet, make one: npm run -s atrium -- backup key ${file}`,
+      );
+    case 'EACCES':
+    case 'EPERM':
+      return new BackupError(
+        `The recovery key ${file} may not be read by this user. Run this as the user whose file it is, or make the file theirs (chown).`,
+      );
+    case 'EISDIR':
+      return new BackupError(`The recovery key ${file} is a folder. Give the file in it.`);
+    default:
+      return new BackupError(`The recovery key ${file} cannot be read: ${message}.`);
+  }
 }
 
 /** The key that it stands for in one place of backups. */

@@ -12,6 +12,7 @@ import { loadCommandConfig } from '../support/installation.ts';
 import { stopOnSignals } from '../support/signals.ts';
 
 interface PlaceOptions {
+  from?: string;
   to?: string;
   keyFile?: string;
 }
@@ -22,7 +23,10 @@ export function addBackup(program: Command): void {
     .description('back up everything while Atrium runs: database, bucket, databases of spaces, homes, keys')
     .option('--keep <count>', 'remove all older backups but so many', readCount)
     .option('--json', 'answer in JSON')
+    .allowExcessArguments()
     .action(async ({ keep, ...place }: PlaceOptions & { keep?: number }, command: Command) => {
+      const [unknown] = command.args;
+      if (unknown !== undefined) command.error(`error: there is no command 'backup ${unknown}'`);
       const { makeBackup } = await import('../../backup/make/makeBackup.ts');
       const config = loadCommandConfig();
       assertElsewhere(placeOf(place), config);
@@ -47,7 +51,7 @@ export function addBackup(program: Command): void {
       await makeRecoveryKey(file);
       console.log(`${file} opens your backups. Keep a copy elsewhere: without it no backup can be restored.`);
     });
-  withPlace(backup.command('list'))
+  withEitherPlace(backup.command('list'))
     .description('list the backups that there are, oldest first')
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
@@ -67,7 +71,7 @@ export function addBackup(program: Command): void {
         print(command, { json, text: found.length === 0 ? 'There is none yet.' : columns(found.map(row)) });
       });
     });
-  withPlace(backup.command('verify'))
+  withEitherPlace(backup.command('verify'))
     .description('read a backup from its beginning to its end, the newest without an id')
     .argument('[id]')
     .option('--json', 'answer in JSON')
@@ -87,29 +91,34 @@ export function addRestore(program: Command): void {
     .description('restore a backup into an empty installation; run it again when it was broken off')
     .option('--backup <id>', 'which one, if not the newest')
     .option('--json', 'answer in JSON')
-    .action(async ({ backup: id, ...place }: PlaceOptions & { from?: string; backup?: string }, command: Command) => {
+    .action(async ({ backup: id, ...place }: PlaceOptions & { backup?: string }, command: Command) => {
       const { restore } = await import('../support/restore.ts');
       const json = wantsJson(command);
       const report = (line: string) => (json ? console.error(line) : console.log(line));
-      const restored = await restore(placeOf({ ...place, to: place.from }), id, report);
+      const restored = await restore(placeOf(place), id, report);
       const text = [
         ...restored.gaps.map((gap) => `It lacks ${gap}.`),
-        `Restored into ${restored.dataDir}. Start Atrium; everybody signs in anew (${commandLine} token).`,
+        `Restored into ${restored.dataDir}. Start Atrium ("npm start"); everybody signs in anew (${commandLine} token).`,
       ];
       print(command, { json: restored, text: text.join('\n') });
       process.exit(0);
     });
 }
 
-function withPlace(command: Command, flag: '--to' | '--from' = '--to'): Command {
+function withPlace(command: Command, flag: '--to' | '--from'): Command {
   return command
     .option(`${flag} <place>`, 'the folder, or s3://BUCKET/PREFIX (otherwise ATRIUM_BACKUP_TO)')
     .option('--key-file <file>', 'the recovery key (otherwise ATRIUM_BACKUP_KEY_FILE)');
 }
 
-function placeOf({ to, keyFile }: PlaceOptions): BackupConfig {
+/** Where backups go to is where they are read from. */
+function withEitherPlace(command: Command): Command {
+  return withPlace(command, '--from').option('--to <place>', 'the same');
+}
+
+function placeOf({ from, to, keyFile }: PlaceOptions): BackupConfig {
   const config = loadBackupConfig();
-  return { ...config, to: to ?? config.to, keyFile: keyFile ?? config.keyFile };
+  return { ...config, to: from ?? to ?? config.to, keyFile: keyFile ?? config.keyFile };
 }
 
 async function withVault(

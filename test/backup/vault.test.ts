@@ -134,7 +134,11 @@ test('another key, no backups, something else in the place: each is said', async
   await expect(openVault({ ...backup, keyFile })).rejects.toThrow(/is too short/);
   writeFileSync(keyFile, 'a passphrase that is long enough');
   await expect(openVault({ ...backup, keyFile })).rejects.toThrow(/were made with another/);
-  await expect(openVault({ ...backup, keyFile: join(folder, 'none') })).rejects.toThrow(/cannot be read \(ENOENT\)/);
+  await expect(openVault({ ...backup, keyFile: join(folder, 'none') })).rejects.toThrow(
+    /There is no recovery key .*--key-file/,
+  );
+  await expect(openVault({ ...backup, keyFile: '/' })).rejects.toThrow(/can be read by others/);
+  await expect(openVault({ ...backup, to: join(folder, 'none') })).rejects.toThrow(/There is no folder .*none/);
   await expect(openVault({ ...backup, to: folder })).rejects.toThrow(/There are no backups in/);
   await expect(openVault({ ...backup, to: folder }, { makes: true })).rejects.toThrow(/holds something else \(other\)/);
   await expect(openVault({ ...backup, to: 'ftp://somewhere' })).rejects.toThrow(/is no place for backups/);
