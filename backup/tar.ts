@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { isDiskFull } from '../integrations/computers/host/disks/room.ts';
 import { BackupError } from './errors.ts';
 
 const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' };
@@ -10,7 +11,28 @@ const packOptions = isGnu ? ['--sort=name', '--sparse', '--one-file-system', '--
 const unpackOptions = isGnu ? ['--no-same-owner', '--delay-directory-restore'] : ['-o'];
 /** Of GNU tar: something changed while it was read. */
 const changed = 1;
-const complaintBytes = 2_000;
+const complaintBytes = 65_536;
+const complaintsShown = 3;
+const lineEnds = 100;
+/** Of a pipe whose reader has ended. */
+const brokenPipe: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
+
+/** tar could not read or write all that it should. */
+export class TarFailed extends BackupError {
+  readonly isDiskFull: boolean;
+
+  constructor({ code, complaint, isDiskFull }: Ended) {
+    super(`tar failed (${code}): ${complaint}`);
+    this.isDiskFull = isDiskFull;
+  }
+}
+
+interface Ended {
+  code: number | string;
+  /** Its first lines. */
+  complaint: string;
+  isDiskFull: boolean;
+}
 
 /** All that is in a folder, with names and rights, as bytes. Links are kept as links; nobody is followed out of it. */
 export async function* pack(folder: string, signal: AbortSignal): AsyncGenerator<Buffer> {
@@ -23,15 +45,18 @@ export async function* pack(folder: string, signal: AbortSignal): AsyncGenerator
   const ended = endOf(child);
   try {
     yield* child.stdout as AsyncIterable<Buffer>;
-    const { code, complaint } = await ended;
-    if (code !== 0 && !(isGnu && code === changed)) throw new BackupError(`tar failed (${code}): ${complaint}`);
+    const end = await ended;
+    if (end.code !== 0 && !(isGnu && end.code === changed)) throw new TarFailed(end);
   } finally {
     child.kill('SIGKILL');
     await ended.catch(() => undefined);
   }
 }
 
-/** Puts what {@link pack} gave into an empty folder, as us. */
+/**
+ * Puts what {@link pack} gave into an empty folder, as us. Throws {@link TarFailed} where it cannot; what could be is
+ * there then.
+ */
 export async function unpack(folder: string, bytes: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
   const child = spawn('tar', [...unpackOptions, '-xpf', '-', '-C', folder], {
     stdio: ['pipe', 'ignore', 'pipe'],
@@ -44,24 +69,35 @@ export async function unpack(folder: string, bytes: AsyncIterable<Buffer>, signa
   try {
     // Where tar has ended, its own words say more than a broken pipe.
     await pipeline(Readable.from(bytes), child.stdin, { signal }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
+      if (!brokenPipe.has(error.code)) throw error;
     });
-    const { code, complaint } = await ended;
-    if (code !== 0) throw new BackupError(`tar failed (${code}): ${complaint}`);
+    const end = await ended;
+    if (end.code !== 0) throw new TarFailed(end);
   } finally {
     child.kill('SIGKILL');
   }
 }
 
-function endOf(child: ReturnType<typeof spawn>): Promise<{ code: number | string; complaint: string }> {
+/** Its beginning and its end, where the reason is: a path between them can be of any length. */
+function shortened(line: string): string {
+  return line.length <= 2 * lineEnds ? line : `${line.slice(0, lineEnds)} … ${line.slice(-lineEnds)}`;
+}
+
+function endOf(child: ReturnType<typeof spawn>): Promise<Ended> {
   let complaint = '';
+  let isFull = false;
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    complaint = (complaint + text).slice(-complaintBytes);
+    complaint = (complaint + text).slice(0, complaintBytes);
+    isFull ||= isDiskFull(text);
   });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => {
-      resolve({ code: code ?? signal ?? '?', complaint: complaint.trim().split('\n').at(-1) ?? '' });
+      resolve({
+        code: code ?? signal ?? '?',
+        complaint: complaint.trim().split('\n').slice(0, complaintsShown).map(shortened).join('; '),
+        isDiskFull: isFull,
+      });
     });
   });
 }

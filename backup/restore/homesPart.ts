@@ -9,9 +9,10 @@ import { readRecord, writeRecord } from '../../integrations/computers/host/recor
 import { giveFolder, isRoot, makeComputerDir } from '../../integrations/computers/host/setUp.ts';
 import { openUids, type Uids } from '../../integrations/computers/host/uids.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
-import { unpack } from '../tar.ts';
+import { TarFailed, unpack } from '../tar.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
+import { Source } from './source.ts';
 
 type Home = NonNullable<Manifest['homes']>['computers'][number];
 
@@ -23,23 +24,30 @@ interface Deps {
 
 /**
  * Makes this machine the host that the computers of the backup know, with their homes. They are stopped, and wake with
- * them. What is there as a whole from an attempt before stays.
+ * them. What is there as a whole from an attempt before stays. One that cannot be restored, or only in part, holds up no
+ * other. Returns those, in words.
  */
-export async function loadHomes({ homes }: Manifest, { vault, config, signal }: Deps): Promise<void> {
-  if (homes === null) return;
+export async function loadHomes({ homes }: Manifest, { vault, config, signal }: Deps): Promise<string[]> {
+  if (homes === null) return [];
+  const gaps: string[] = [];
   const layout = hostLayout(config.computers.dir);
   mkdirSync(layout.dir, { recursive: true });
   chmodSync(layout.dir, 0o711);
   const uids = isRoot() ? openUids() : undefined;
   const disks = await openDisks(layout, uids, config.computers.imageMiB);
   try {
-    for (const home of homes.computers) await loadHome({ vault, layout, disks, uids, signal }, home);
+    // The largest last: where there is no room for all, one must not take that of many.
+    for (const home of homes.computers.toSorted((one, other) => one.content.bytes - other.content.bytes)) {
+      const gap = await loadHome({ vault, layout, disks, uids, signal }, home);
+      if (gap !== undefined) gaps.push(gap);
+    }
   } finally {
     await disks.close();
   }
   // Last: a host without its homes is none.
   writeFileSync(`${layout.identity}.new`, JSON.stringify({ hostId: homes.hostId }), { mode: 0o600, flush: true });
   renameSync(`${layout.identity}.new`, layout.identity);
+  return gaps;
 }
 
 /** As the host itself would have them here. */
@@ -62,10 +70,10 @@ async function loadHome(
     signal,
   }: Omit<Deps, 'config'> & { layout: HostLayout; disks: Disks; uids: Uids | undefined },
   { computerId, spaceId, limits, content }: Home,
-): Promise<void> {
+): Promise<string | undefined> {
   signal.throwIfAborted();
   const paths = computerLayout(layout, computerId);
-  if (existsSync(paths.home)) return; // it arrives whole
+  if (existsSync(paths.home)) return undefined; // it arrives whole
   makeComputerDir(paths.dir);
   const known = readRecord(layout, computerId);
   const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
@@ -74,8 +82,30 @@ async function loadHome(
   // As copies are made: what is unfinished has another name, which the host clears away.
   const draft = unfinished(paths.home);
   await disks.remove(draft);
-  await disks.create(draft, { uid: undefined, limitMiB: record.limits.diskMiB });
-  await unpack(draft, vault.read(content), signal);
-  await disks.finish(paths.home, { uid: uid ?? undefined, limitMiB: record.limits.diskMiB, signal });
+  // The limit comes afterwards: files that shared their bytes take more unpacked, and a home over it is one that is full.
+  await disks.create(draft, { uid: undefined, limitMiB: undefined });
+  const source = new Source(vault.read(content));
+  let gap: string | undefined;
+  try {
+    await unpack(draft, source.bytes(), signal).catch(async (error: unknown) => {
+      signal.throwIfAborted();
+      // That the place cannot be read is no matter of one home.
+      if (source.failure !== undefined || !(error instanceof TarFailed)) throw error;
+      if (!error.isDiskFull) {
+        gap = `a part of the home of ${computerId} (${error.message})`;
+        return;
+      }
+      // A disk that is full stops all homes: what was unpacked must not fill it.
+      gap = `the home of ${computerId}, for which there is no room (${error.message})`;
+      await disks.remove(draft);
+      await disks.create(draft, { uid: undefined, limitMiB: undefined });
+    });
+    await disks.finish(paths.home, { uid: uid ?? undefined, limitMiB: record.limits.diskMiB, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (source.failure !== undefined) throw error;
+    gap = `the home of ${computerId} (${(error as Error).message})`;
+  }
   giveFolder(paths.processes, uid);
+  return gap;
 }

@@ -63,10 +63,12 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
     await loadObjects(manifest, { vault, storage, isResumed, signal });
     report(`Objects of the bucket restored: ${manifest.objectCount}`);
     const refused = await tenantsOf(options, database);
-    await loadHomes(manifest, { vault, config, signal });
-    if (manifest.homes !== null) report(`Homes of computers restored: ${manifest.homes.computers.length}`);
+    const homeGaps = await loadHomes(manifest, { vault, config, signal });
+    if (manifest.homes !== null) {
+      report(`Homes of computers restored: ${manifest.homes.computers.length - homeGaps.length}`);
+    }
     const made = refused.map((id) => `the database ${id}, which is made from its newest own backup at the start`);
-    return { gaps: [...manifest.gaps, ...made] };
+    return { gaps: [...manifest.gaps, ...made, ...homeGaps] };
   } finally {
     storage.close();
     await database.close();

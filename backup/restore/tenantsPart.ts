@@ -9,8 +9,11 @@ import type { SpaceDatabases } from '../../models/databases/index.ts';
 import { inOrder } from '../make/inOrder.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Stored, Vault } from '../vault/vault.ts';
+import { Source } from './source.ts';
 
 const atOnce = 2;
+/** Of what may be passing, such as a deadlock. */
+const attempts = 3;
 
 interface Deps {
   vault: Vault;
@@ -22,7 +25,7 @@ interface Deps {
 
 /**
  * Makes the databases of spaces again, with their accounts and passwords, as their tenants and with no more rights. One
- * that the server refuses is made from its newest own backup at the start. Returns those.
+ * that cannot be made so is made from its newest own backup at the start, and holds up no other. Returns those.
  */
 export async function loadTenants({ tenants }: Manifest, deps: Deps): Promise<string[]> {
   const refused: string[] = [];
@@ -36,21 +39,34 @@ export async function loadTenants({ tenants }: Manifest, deps: Deps): Promise<st
 }
 
 async function loadOne(deps: Deps, id: string, content: Stored, refused: string[]): Promise<void> {
-  const { database, spaceDatabases, tenantServer } = deps;
-  let aligned: Alignment | undefined;
-  try {
-    await tenantServer.align(id, async () => {
-      aligned = await spaceDatabases.alignment(id);
-      // To one that is full nobody could write.
-      const open = { isFull: false, isFullOfDefinitions: false };
-      return aligned && { ...asWanted(aligned), ...open, fill: fillOf(deps, aligned, content) };
-    });
-  } catch (error) {
-    if (!(error instanceof RestoreRefused)) throw error;
-    refused.push(id);
-    await makeFromOwnBackup(database, id);
-    return;
+  const { vault, database, tenantServer, signal } = deps;
+  for (let attempt = 1; ; attempt++) {
+    const source = new Source(vault.read(content));
+    try {
+      await makeOne(deps, id, source);
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (source.failure !== undefined) throw source.failure;
+      // A server that is not there is no matter of one database.
+      await tenantServer.settings();
+      if (attempt < attempts && !(error instanceof RestoreRefused)) continue;
+      refused.push(id);
+      await makeFromOwnBackup(database, id);
+      return;
+    }
   }
+}
+
+async function makeOne(deps: Deps, id: string, source: Source): Promise<void> {
+  const { database, spaceDatabases, tenantServer, signal } = deps;
+  let aligned: Alignment | undefined;
+  await tenantServer.align(id, async () => {
+    aligned = await spaceDatabases.alignment(id);
+    // To one that is full nobody could write.
+    const open = { isFull: false, isFullOfDefinitions: false };
+    return aligned && { ...asWanted(aligned), ...open, fill: fillOf(aligned, source, signal) };
+  });
   if (aligned === undefined) return;
   const { isFull, isFullOfDefinitions } = aligned;
   if (isFull || isFullOfDefinitions) {
@@ -61,14 +77,14 @@ async function loadOne(deps: Deps, id: string, content: Stored, refused: string[
 }
 
 /** It keeps its name on the server, which addresses of tenants have in them: nobody else is at it. */
-function fillOf({ vault, signal }: Deps, aligned: Alignment, content: Stored): Fill | undefined {
+function fillOf(aligned: Alignment, source: Source, signal: AbortSignal): Fill | undefined {
   const own = aligned.accounts.find(({ isOwn }) => isOwn);
   return (
     own && {
       user: own.serverUser,
       signal,
       begin: async () => aligned.serverName,
-      read: (take) => take(vault.read(content)),
+      read: (take) => take(source.bytes()),
     }
   );
 }

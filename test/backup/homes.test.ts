@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -13,7 +14,7 @@ import { join } from 'node:path';
 import { storeHomes } from '../../backup/make/homesPart.ts';
 import { loadHomes } from '../../backup/restore/homesPart.ts';
 import { loadConfig } from '../../config/index.ts';
-import { btrfsDisks } from '../../integrations/computers/host/disks/btrfs.ts';
+import { btrfsDisks, isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { readRecord, writeRecord } from '../../integrations/computers/host/records.ts';
 import { buildVault, manifestOf } from '../builders/backups.ts';
@@ -81,4 +82,78 @@ test('without computers there is nothing, and a home that cannot be read is a ga
     homes: { hostId: 'hst_1', computers: [] },
     gaps: ['the home of cmp_1 (read error)'],
   });
+});
+
+/** What tar makes of a file, under a name of our own. */
+function tarOf(bytes: number, name = 'file'): Buffer {
+  const folder = temporaryFolder();
+  execFileSync('truncate', ['--size', String(bytes), join(folder, 'file')]);
+  const args = ['-cf', '-', '-C', folder, `--transform=s,^file$,${name},`, 'file'];
+  return execFileSync('tar', args, { maxBuffer: 2 * bytes + 1_048_576 });
+}
+
+test('a home that cannot be restored as a whole is a gap, and holds up no other', async () => {
+  const { vault } = await buildVault();
+  const store = (bytes: Buffer) =>
+    vault.store(
+      (async function* () {
+        yield bytes;
+      })(),
+    );
+  const tooDeep = `${'folder/'.repeat(800)}file`;
+  const whole = tarOf(1_000);
+  const streams = {
+    cmp_huge: tarOf(270 * 1_048_576),
+    cmp_deep: tarOf(1_000, tooDeep),
+    // Over the limit of its disk, as files are that shared their bytes.
+    cmp_over: tarOf(24 * 1_048_576),
+    cmp_junk: Buffer.alloc(100_000, 'junk'),
+    cmp_good: whole,
+  };
+  const computers = [];
+  for (const [computerId, bytes] of Object.entries(streams)) {
+    const content = await store(bytes);
+    computers.push({ computerId, spaceId: 'spc_1', limits: { ...limits, diskMiB: 16 }, content });
+  }
+  const other = temporaryFolder();
+  const config = loadConfig({ ...stackEnvironment(), ATRIUM_COMPUTERS_DIR: other, ATRIUM_COMPUTERS_IMAGE_MIB: '256' });
+  const layout = hostLayout(other);
+  const size = (id: string) => statSync(join(computerLayout(layout, id).home, 'file'), { throwIfNoEntry: false })?.size;
+  try {
+    const manifest = { ...manifestOf({ at: '', homes: { hostId: 'hst_1', computers } }), format: 1 as const };
+    const gaps = await loadHomes(manifest, { vault, config, signal });
+    expect(gaps).toContainEqual(
+      expect.stringMatching(/^a part of the home of cmp_deep \(tar failed \(2\): .*too long/),
+    );
+    expect(gaps).toContainEqual(expect.stringMatching(/^a part of the home of cmp_junk \(tar failed \(2\): /));
+    expect(existsSync(layout.identity)).toBe(true);
+    const isLimited = existsSync(layout.image);
+    if (isLimited) {
+      expect(gaps).toContainEqual(expect.stringMatching(/^the home of cmp_huge, for which there is no room/));
+      await btrfsDisks(layout);
+    }
+    expect(gaps).toHaveLength(isLimited ? 3 : 2);
+    for (const gap of gaps) expect(gap.length).toBeLessThan(800);
+    expect(size('cmp_good')).toBe(1_000);
+    expect(size('cmp_over')).toBe(24 * 1_048_576);
+    if (isLimited) expect(size('cmp_huge')).toBeUndefined();
+  } finally {
+    if (existsSync(layout.image) && isMounted(layout.homes)) execFileSync('umount', [layout.homes]);
+  }
+});
+
+test('a place that cannot be read ends the restore, which is no matter of one home', async () => {
+  const { vault, backup } = await buildVault();
+  const { dir } = buildHostFolder();
+  const { homes } = await storeHomes({ vault, dir, signal });
+  rmSync(join(backup.to, 'pieces'), { recursive: true });
+  const other = temporaryFolder();
+  const config = loadConfig({ ...stackEnvironment(), ATRIUM_COMPUTERS_DIR: other, ATRIUM_COMPUTERS_IMAGE_MIB: '256' });
+  const manifest = { ...manifestOf({ at: '', homes }), format: 1 as const };
+  try {
+    await expect(loadHomes(manifest, { vault, config, signal })).rejects.toThrow(/is missing/);
+  } finally {
+    const { image, homes: mounted } = hostLayout(other);
+    if (existsSync(image) && isMounted(mounted)) execFileSync('umount', [mounted]);
+  }
 });

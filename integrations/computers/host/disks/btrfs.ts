@@ -89,7 +89,7 @@ function btrfs(homes: string, image: string): Disks {
     kind: 'limited',
     async create(home, { uid, limitMiB }) {
       if (!existsSync(home)) await run('btrfs', ['subvolume', 'create', home]);
-      await limit(home, limitMiB);
+      if (limitMiB !== undefined) await limit(home, limitMiB);
       if (uid !== undefined) chownSync(home, uid, uid);
       chmodSync(home, 0o700);
     },

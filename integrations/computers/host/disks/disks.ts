@@ -7,8 +7,11 @@ export const unfinished = (home: string) => `${home}.fork`;
 export interface Disks {
   /** `limited`: the file system refuses what is over the limit. Else the host looks at what is used from time to time. */
   kind: 'limited' | 'watched';
-  /** Makes a home that belongs to `uid` (undefined: to us), or leaves the one that is there, and sets its limit. */
-  create(home: string, options: { uid: number | undefined; limitMiB: number }): Promise<void>;
+  /**
+   * Makes a home that belongs to `uid` (undefined: to us), or leaves the one that is there, and sets its limit (undefined:
+   * none yet).
+   */
+  create(home: string, options: { uid: number | undefined; limitMiB: number | undefined }): Promise<void>;
   /** Begins a copy, of a home that changes no more until this is done; what was begun before is removed. */
   snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
   /** Gives what was begun to `uid`, however long that takes, and sets its limit: then it is there as a whole. */

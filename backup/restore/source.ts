@@ -1,0 +1,18 @@
+/** Bytes on their way, and whether it was their own reading that failed. */
+export class Source {
+  failure: unknown;
+  private readonly from: AsyncIterable<Buffer>;
+
+  constructor(from: AsyncIterable<Buffer>) {
+    this.from = from;
+  }
+
+  async *bytes(): AsyncGenerator<Buffer> {
+    try {
+      yield* this.from;
+    } catch (error) {
+      this.failure = error;
+      throw error;
+    }
+  }
+}
