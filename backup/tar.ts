@@ -14,6 +14,8 @@ const changed = 1;
 const complaintBytes = 65_536;
 const complaintsShown = 3;
 const lineEnds = 100;
+/** What GNU tar says of a disk that filled up within a write. */
+const cutShort = /Wrote only \d+ of \d+ bytes/;
 /** Of a pipe whose reader has ended. */
 const brokenPipe: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
 
@@ -88,7 +90,7 @@ function endOf(child: ReturnType<typeof spawn>): Promise<Ended> {
   let isFull = false;
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     complaint = (complaint + text).slice(0, complaintBytes);
-    isFull ||= isDiskFull(text);
+    isFull ||= isDiskFull(text) || cutShort.test(text);
   });
   return new Promise((resolve, reject) => {
     child.once('error', reject);

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { BackupError } from '../errors.ts';
+import { differenceOf, type Targets } from './targets.ts';
 
 const fileName = 'restore.json';
 const finishedName = 'restored.json';
@@ -10,8 +11,8 @@ interface State {
   /** Where it is, for whoever goes on. */
   from: string;
   keyFile: string;
-  /** Whether the parts were found empty: what is in them now, the restore has written. */
-  wasEmpty: boolean;
+  /** The parts that were found empty: what is in them now, the restore has written. Undefined until they were looked at. */
+  targets?: Targets;
   isDatabaseDone: boolean;
 }
 
@@ -19,7 +20,9 @@ interface State {
 export interface Journal {
   /** Whether an earlier attempt may have written something. */
   isResumed: boolean;
-  noteEmpty(): void;
+  /** Throws {@link BackupError} where the earlier attempt wrote to other parts: these may hold what is somebody's. */
+  assertSame(targets: Targets): void;
+  noteEmpty(targets: Targets): void;
   isDatabaseDone(): boolean;
   noteDatabase(): void;
   /** The restore is whole: Atrium may be started. */
@@ -40,7 +43,7 @@ export function beginJournal(
   dataDir: string,
   { backup, from, keyFile }: { backup: string; from: string; keyFile: string },
 ): Journal {
-  const state = { backup, from, keyFile: resolve(keyFile), wasEmpty: false, isDatabaseDone: false };
+  const state: State = { backup, from, keyFile: resolve(keyFile), isDatabaseDone: false };
   write(dataDir, state);
   return journalOf(dataDir, state);
 }
@@ -74,9 +77,16 @@ function quoted(text: string): string {
 
 function journalOf(dataDir: string, state: State): Journal {
   return {
-    isResumed: state.wasEmpty,
-    noteEmpty() {
-      state.wasEmpty = true;
+    isResumed: state.targets !== undefined,
+    assertSame(targets) {
+      const difference = differenceOf(state.targets ?? {}, targets);
+      if (difference === undefined) return;
+      throw new BackupError(
+        `The restore that was begun in ${dataDir} goes on where it was begun alone: ${difference}. Nothing was changed. Give it the same settings as before, or another data directory to begin anew.`,
+      );
+    },
+    noteEmpty(targets) {
+      state.targets = targets;
       write(dataDir, state);
     },
     isDatabaseDone: () => state.isDatabaseDone,

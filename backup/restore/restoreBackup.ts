@@ -1,5 +1,6 @@
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
+import type { LaunchConfig } from '../../config/launch.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
@@ -15,12 +16,15 @@ import { loadHomes } from './homesPart.ts';
 import type { Journal } from './journal.ts';
 import { loadObjects } from './objectsPart.ts';
 import { settle } from './settle.ts';
+import { targetsOf } from './targets.ts';
 import { loadTenants } from './tenantsPart.ts';
 
 interface Options {
   vault: Vault;
   manifest: NamedManifest;
   config: Config;
+  /** Which parts are the data directory's own. */
+  need: LaunchConfig['need'];
   journal: Journal;
   report: (line: string) => void;
   signal: AbortSignal;
@@ -41,15 +45,18 @@ export function assertKnown({ migrations, id }: NamedManifest): void {
  * anything is written there.
  */
 export async function restoreBackup(options: Options): Promise<{ gaps: string[] }> {
-  const { vault, manifest, config, journal, report, signal } = options;
+  const { vault, manifest, config, need, journal, report, signal } = options;
   const ownerUrl = config.migration.databaseUrl ?? config.database.url;
   const database = openDatabase({ database: { ...config.database, url: ownerUrl } });
   const storage = new ObjectStore(config.storage);
   try {
     const { isResumed } = journal;
-    if (!isResumed) {
+    const targets = targetsOf(config, need);
+    if (isResumed) {
+      journal.assertSame(targets);
+    } else {
       await assertEmpty(config, ownerUrl, storage);
-      journal.noteEmpty();
+      journal.noteEmpty(targets);
     }
     if (!journal.isDatabaseDone()) {
       await withSchemaHeld(database, async () => {

@@ -48,14 +48,16 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
     ...launch.environment,
     ...stack.environment,
   });
-  const { gaps } = await restoreBackup({ vault, manifest, config, journal, report, signal }).catch(async (error) => {
-    if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
-    if (!(error instanceof NotEmptyError)) throw error;
-    // An attempt that has written nothing is none: the next one looks again.
-    await removeKeyFiles(launch.dataDir);
-    journal.discard();
-    throw error;
-  });
+  const { gaps } = await restoreBackup({ vault, manifest, config, need: launch.need, journal, report, signal }).catch(
+    async (error) => {
+      if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
+      if (!(error instanceof NotEmptyError)) throw error;
+      // An attempt that has written nothing is none: the next one looks again.
+      await removeKeyFiles(launch.dataDir);
+      journal.discard();
+      throw error;
+    },
+  );
   await removeKeys(config);
   journal.finish();
   return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps };

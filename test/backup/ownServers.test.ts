@@ -122,6 +122,15 @@ test('a backup that is killed is none, and the next goes on; a restore onto othe
   const { settings } = await elsewhere();
   // With another master key than it had: everything is sealed under that one by the end.
   const ATRIUM_MASTER_KEY = randomBytes(32).toString('base64');
+  const brokenOff = startAtrium(['restore'], { ...environment, ...settings, ATRIUM_MASTER_KEY });
+  await brokenOff.printed(/Database restored/);
+  brokenOff.child.kill('SIGKILL');
+  await brokenOff.exited;
+  // It goes on, but with nothing that it did not see empty: here the lost installation's own database.
+  const elsewhereNow = { ATRIUM_DATABASE_MIGRATION_URL: environment.ATRIUM_DATABASE_MIGRATION_URL };
+  expect((await run(['restore'], { ...settings, ...elsewhereNow, ATRIUM_MASTER_KEY })).output).toMatch(
+    /goes on where it was begun alone: the database was .+, and is .+\. Nothing was changed\./,
+  );
   const restored = await run(['restore'], { ...settings, ATRIUM_MASTER_KEY });
   expect(restored).toMatchObject({ code: 0, output: expect.stringMatching(/Databases of spaces restored: 1\n/) });
   expect(readdirSync(settings.ATRIUM_DATA_DIR ?? '')).not.toContain('master.key');
