@@ -1,8 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { constants, type Dirent } from 'node:fs';
+import { lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { BackupError } from '../errors.ts';
+import { BackupError, DamageError } from '../errors.ts';
 import type { Place } from './place.ts';
+
+/** The name of what has more bytes than were asked for. */
+class TooLarge extends Error {}
 
 /** What is being written has this in its name. */
 const unfinished = '.new-';
@@ -15,20 +19,59 @@ export function folderPlace(path: string): Place {
     title: root,
     exists: async () => (await told(root, stat(root).catch(absent))) !== undefined,
     list: (prefix) => namesBelow(root, prefix),
-    read: (name) => told(root, readFile(at(name)).catch(absent)),
+    read: (name, mostBytes) => told(root, readWhole(root, name, mostBytes).catch(absent)),
     async write(name, bytes) {
       const draft = `${at(name)}${unfinished}${randomBytes(4).toString('hex')}`;
-      await told(root, writeWhole(draft, at(name), bytes));
+      await told(root, writeWhole(root, name, { draft, bytes }));
     },
     async remove(names) {
-      for (const name of names) await told(root, rm(at(name), { force: true }));
+      for (const name of names) await told(root, removeFile(root, name));
     },
     close: () => undefined,
   };
 }
 
-async function writeWhole(draft: string, file: string, bytes: Buffer): Promise<void> {
+/**
+ * Throws where a folder of ours was replaced by a link to another: whoever can write to the place but has no key must not
+ * lead us out of it. Also where it is not there.
+ */
+async function assertInside(root: string, folder: string): Promise<void> {
+  const [own, found] = await Promise.all([realpath(root), realpath(join(root, folder))]);
+  if (found !== resolve(own, folder)) throw new BackupError(`${join(root, folder)} is a link to another folder`);
+}
+
+/** What is no ordinary file is nothing: a pipe would never end. */
+async function readWhole(root: string, name: string, mostBytes: number): Promise<Buffer | undefined> {
+  await assertInside(root, dirname(name));
+  const found = await lstat(join(root, name));
+  if (!found.isFile()) return undefined;
+  const handle = await open(join(root, name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const { size } = await handle.stat();
+    if (size > mostBytes) throw new TooLarge(name);
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function removeFile(root: string, name: string): Promise<void> {
+  try {
+    await assertInside(root, dirname(name));
+  } catch (error) {
+    return absent(error as NodeJS.ErrnoException);
+  }
+  await rm(join(root, name), { force: true });
+}
+
+async function writeWhole(
+  root: string,
+  name: string,
+  { draft, bytes }: { draft: string; bytes: Buffer },
+): Promise<void> {
+  const file = join(root, name);
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await assertInside(root, dirname(name));
   try {
     const handle = await open(draft, 'wx', 0o600);
     try {
@@ -53,13 +96,18 @@ async function writeWhole(draft: string, file: string, bytes: Buffer): Promise<v
 async function* namesBelow(root: string, prefix: string): AsyncGenerator<string> {
   const cut = prefix.lastIndexOf('/') + 1;
   const [folder, begin] = [prefix.slice(0, cut), prefix.slice(cut)];
-  const entries = (await told(root, readdir(join(root, folder), { withFileTypes: true }).catch(absent))) ?? [];
+  const entries = (await told(root, entriesOf(root, folder).catch(absent))) ?? [];
   for (const entry of entries) {
     if (!entry.name.startsWith(begin) || entry.name.includes(unfinished)) continue;
     const name = `${folder}${entry.name}`;
     if (entry.isDirectory()) yield* namesBelow(root, `${name}/`);
-    else yield name;
+    else if (entry.isFile()) yield name;
   }
+}
+
+async function entriesOf(root: string, folder: string): Promise<Dirent[]> {
+  await assertInside(root, folder);
+  return readdir(join(root, folder), { withFileTypes: true });
 }
 
 function absent(error: NodeJS.ErrnoException): undefined {
@@ -71,6 +119,7 @@ async function told<T>(root: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    if (error instanceof TooLarge) throw new DamageError(`${error.message} in ${root} is damaged: it is too large.`);
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === 'ENOSPC' ? 'the disk is full' : message;
     throw new BackupError(`The folder for backups ${root} cannot be used: ${reason}.`, { cause: error });

@@ -9,8 +9,8 @@ export interface Place {
   exists(): Promise<boolean>;
   /** The names that begin so. */
   list(prefix: string): AsyncIterable<string>;
-  /** Undefined where there is nothing of that name. */
-  read(name: string): Promise<Buffer | undefined>;
+  /** Undefined where there is nothing of that name. Throws {@link DamageError} for what is larger, which is not read. */
+  read(name: string, mostBytes: number): Promise<Buffer | undefined>;
   write(name: string, bytes: Buffer): Promise<void>;
   /** What is not there any more is fine. */
   remove(names: readonly string[]): Promise<void>;

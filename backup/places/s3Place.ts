@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import {
   DeleteObjectsCommand,
   GetObjectCommand,
@@ -6,7 +7,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { BackupConfig } from '../../config/backup.ts';
-import { BackupError } from '../errors.ts';
+import { BackupError, DamageError } from '../errors.ts';
 import type { Place } from './place.ts';
 
 const connectTimeoutMs = 5_000;
@@ -66,9 +67,13 @@ export function s3Place(url: URL, s3: BackupConfig['s3']): Place {
         if (token === undefined) return;
       }
     },
-    async read(name) {
+    async read(name, mostBytes) {
       const asked = client.send(new GetObjectCommand({ Bucket: bucket, Key: root + name }));
       const found = await told(asked.catch(absent));
+      if (found !== undefined && (found.ContentLength ?? Number.POSITIVE_INFINITY) > mostBytes) {
+        (found.Body as Readable | undefined)?.destroy();
+        throw new DamageError(`${name} in ${title} is damaged: it is too large.`);
+      }
       const bytes = found?.Body && (await told(found.Body.transformToByteArray()));
       return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     },

@@ -9,6 +9,7 @@ import { deriveKey } from './recoveryKey.ts';
 const name = 'atrium-backups.json';
 const format = 1;
 const saltBytes = 16;
+const mostBytes = 65_536;
 
 const headerSchema = z.object({
   format: z.number(),
@@ -56,7 +57,7 @@ export async function openOrMakeHeader(place: Place, secret: string): Promise<Va
 const associated = associatedData('atrium/backup-key/v1');
 
 async function readHeader(place: Place, secret: string): Promise<VaultKeys | undefined> {
-  const bytes = await place.read(name);
+  const bytes = await place.read(name, mostBytes);
   if (bytes === undefined) return undefined;
   const header = parse(place, bytes);
   const key = await deriveKey(secret, Buffer.from(header.salt, 'base64'));

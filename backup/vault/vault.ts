@@ -15,6 +15,10 @@ const piecesFolder = 'pieces/';
 /** Those of all streams together that are being written: each has a few MiB of memory. */
 const writesAtOnce = 8;
 const readAhead = 4;
+/** What cannot be made smaller grows a little when it is compressed, and then sealed. */
+const mostSealedPieceBytes = mostPieceBytes + 65_536;
+/** Of a manifest, which names all pieces of dumps and homes: some 10 TiB of them. */
+const mostSealedBytes = 512 * 1_048_576;
 
 /** A stream as it is kept. */
 export interface Stored {
@@ -44,7 +48,11 @@ export class Vault {
   /** Looks for all pieces that there are: some 100 MB of memory for a million. */
   async look(): Promise<ReadonlySet<string>> {
     this.known = new Set();
-    for await (const name of this.place.list(piecesFolder)) this.known.add(name.slice(name.lastIndexOf('/') + 1));
+    for await (const name of this.place.list(piecesFolder)) {
+      const id = name.slice(name.lastIndexOf('/') + 1);
+      // Somebody else's file is none of ours, wherever it lies.
+      if (idForm.test(id) && name === nameOf(id)) this.known.add(id);
+    }
     return this.known;
   }
 
@@ -104,7 +112,7 @@ export class Vault {
   }
 
   async readPiece(id: string): Promise<Buffer> {
-    const sealed = await this.place.read(nameOf(id));
+    const sealed = await this.place.read(nameOf(id), mostSealedPieceBytes);
     if (sealed === undefined) throw new DamageError(`The piece ${nameOf(id)} is missing in ${this.place.title}.`);
     try {
       return await decompress(decrypt(this.keys.seal, ofPiece(id), sealed), { maxOutputLength: mostPieceBytes });
@@ -127,7 +135,7 @@ export class Vault {
 
   /** Undefined where there is nothing of that name. */
   async readSealed(name: string): Promise<unknown> {
-    const sealed = await this.place.read(name);
+    const sealed = await this.place.read(name, mostSealedBytes);
     if (sealed === undefined) return undefined;
     try {
       return JSON.parse((await decompress(decrypt(this.keys.seal, ofName(name), sealed))).toString('utf8'));
@@ -138,6 +146,7 @@ export class Vault {
   }
 }
 
+const idForm = /^[0-9a-f]{64}$/;
 const nameOf = (id: string) => `${piecesFolder}${id.slice(0, 2)}/${id}`;
 const ofPiece = (id: string) => associatedData('atrium/backup-piece/v1', id);
 const ofName = (name: string) => associatedData('atrium/backup-file/v1', name);

@@ -1,5 +1,16 @@
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { prune } from '../../backup/make/prune.ts';
@@ -124,6 +135,36 @@ test('old backups go with what they alone need, and nothing that another needs',
   await expect(prune(vault, 1, { signal })).rejects.toThrow(/is damaged/);
   expect(files(backup.to)).toHaveLength(5);
   expect(await listBackups(vault)).toHaveLength(2);
+});
+
+test('whoever can write to the place but has no key leads nobody out of it, and stops nobody', async () => {
+  const { vault, backup } = await buildVault();
+  const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000)]);
+  const outside = temporaryFolder();
+  const place = (name: string) => join(backup.to, 'pieces', name);
+  // A folder that no piece of ours is in.
+  const free = ['ab', 'bc', 'ce', 'de', 'ef'].find((name) => !existsSync(place(name))) as string;
+  const id = free.repeat(32);
+  for (const name of ['passwd', id]) writeFileSync(join(outside, name), 'of somebody else');
+  mkdirSync(place('zz'));
+  writeFileSync(place('zz/passwd'), '');
+  writeFileSync(place(`zz/${id}`), '');
+  for (const name of ['pa', free]) symlinkSync(outside, place(name));
+  execFileSync('mkfifo', [place(`zz/${'cd'.repeat(32)}`)]);
+  expect(await prune(vault, 1, { signal })).toEqual([]);
+  expect(readdirSync(outside).sort()).toEqual([id, 'passwd']);
+  await expect(vault.place.remove([`pieces/${free}/${id}`])).rejects.toThrow(/is a link to another folder/);
+  await expect(vault.place.read(`pieces/${free}/${id}`, 1_000)).rejects.toThrow(/is a link to another folder/);
+  await expect(vault.place.write(`pieces/${free}/${id}`, Buffer.from('x'))).rejects.toThrow(
+    /is a link to another folder/,
+  );
+  expect(readFileSync(join(outside, id), 'utf8')).toBe('of somebody else');
+  expect(await vault.place.read(`pieces/zz/${'cd'.repeat(32)}`, 1_000)).toBeUndefined();
+  expect(await verify(vault)).toMatchObject({ id: manifest.id });
+
+  const [one] = files(backup.to).filter((file) => !file.includes('/zz/') && statSync(file).size > 0) as [string];
+  truncateSync(one, 1_000_000_000);
+  await expect(verify(vault)).rejects.toThrow(/is damaged: it is too large/);
 });
 
 test('another key, no backups, something else in the place: each is said', async () => {
