@@ -1,9 +1,20 @@
 import { randomBytes } from 'node:crypto';
+import { DamageError } from '../errors.ts';
 import type { ObjectEntry } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 
 const folder = 'progress/';
 const entriesAtOnce = 500;
+
+/** Where it is damaged, or none of ours, its objects are read again. */
+async function readEntries(vault: Vault, name: string): Promise<ObjectEntry[]> {
+  try {
+    return ((await vault.readSealed(name)) ?? []) as ObjectEntry[];
+  } catch (error) {
+    if (!(error instanceof DamageError)) throw error;
+    return [];
+  }
+}
 
 /** What was copied by backups that were broken off. Gone with the backup that has it all. */
 export class Progress {
@@ -19,8 +30,7 @@ export class Progress {
   static async open(vault: Vault): Promise<Progress> {
     const before = new Map<string, ObjectEntry>();
     for await (const name of vault.place.list(folder)) {
-      const entries = (await vault.readSealed(name)) as ObjectEntry[];
-      for (const entry of entries) before.set(entry.key, entry);
+      for (const entry of await readEntries(vault, name)) before.set(entry.key, entry);
     }
     return new Progress(vault, before);
   }

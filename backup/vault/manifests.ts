@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { BackupError } from '../errors.ts';
+import { BackupError, DamageError } from '../errors.ts';
 import type { Vault } from './vault.ts';
 
 const folder = 'backups/';
@@ -67,22 +67,39 @@ export async function writeManifest(vault: Vault, manifest: Omit<Manifest, 'form
   return { format, ...manifest, id };
 }
 
+/** Of a backup; anything else in their folder is somebody else's. */
+const idForm = /^\d{8}T\d{6}Z-[0-9a-f]{6}$/;
+
 /** The oldest first. */
 export async function listBackups(vault: Vault): Promise<string[]> {
   const ids: string[] = [];
-  for await (const name of vault.place.list(folder)) ids.push(name.slice(folder.length));
+  for await (const name of vault.place.list(folder)) {
+    const id = name.slice(folder.length);
+    if (idForm.test(id)) ids.push(id);
+  }
   return ids.sort();
 }
 
 /** The newest without an id. Throws {@link BackupError}. */
 export async function readManifest(vault: Vault, id?: string): Promise<NamedManifest> {
-  const wanted = id ?? (await listBackups(vault)).at(-1);
-  if (wanted === undefined) throw new BackupError(`There is no finished backup in ${vault.place.title}.`);
-  const found = await vault.readSealed(folder + wanted);
-  if (found === undefined) throw new BackupError(`There is no backup ${wanted} in ${vault.place.title}.`);
+  if (id === undefined) return readNewest(vault);
+  const found = await vault.readSealed(folder + id);
+  if (found === undefined) throw new BackupError(`There is no backup ${id} in ${vault.place.title}.`);
   const manifest = manifestSchema.safeParse(found);
-  if (manifest.success) return { ...manifest.data, id: wanted };
-  throw new BackupError(`The backup ${wanted} was made by another version of Atrium, which this one cannot read.`);
+  if (manifest.success) return { ...manifest.data, id };
+  throw new BackupError(`The backup ${id} was made by another version of Atrium, which this one cannot read.`);
+}
+
+async function readNewest(vault: Vault): Promise<NamedManifest> {
+  const [newest, ...older] = (await listBackups(vault)).reverse();
+  if (newest === undefined) throw new BackupError(`There is no finished backup in ${vault.place.title}.`);
+  try {
+    return await readManifest(vault, newest);
+  } catch (error) {
+    if (!(error instanceof DamageError)) throw error;
+    const next = older[0] === undefined ? 'There is no other.' : `The next one is ${older[0]}: name it to use it.`;
+    throw new DamageError(`The newest backup is damaged: ${error.message} ${next}`);
+  }
 }
 
 export async function removeManifest(vault: Vault, id: string): Promise<void> {

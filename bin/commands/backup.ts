@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { DamageError } from '../../backup/errors.ts';
 import { assertElsewhere } from '../../backup/places/assertElsewhere.ts';
 import { listBackups, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
@@ -56,19 +57,14 @@ export function addBackup(program: Command): void {
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
       await withVault(command.optsWithGlobals<PlaceOptions>(), async (vault) => {
-        const found: NamedManifest[] = [];
-        for (const id of await listBackups(vault)) found.push(await readManifest(vault, id));
-        const json = found.map(({ id, at, finishedAt, objectCount, objectBytes, newBytes, gaps }) => {
-          return { id, at, finishedAt, objectCount, objectBytes, newBytes, gaps };
-        });
-        const row = ({ id, at, objectCount, newBytes, gaps }: NamedManifest) => [
-          id,
-          at,
-          `${objectCount} objects`,
-          `${mebibytes(newBytes)} new`,
-          gaps.length > 0 ? `${gaps.length} gaps` : '',
-        ];
-        print(command, { json, text: found.length === 0 ? 'There is none yet.' : columns(found.map(row)) });
+        const json: object[] = [];
+        const rows: string[][] = [];
+        for (const id of await listBackups(vault)) {
+          const manifest = await readManifest(vault, id).catch(whereDamaged);
+          json.push(manifest === undefined ? { id, isDamaged: true } : summaryOf(manifest));
+          rows.push(manifest === undefined ? [id, 'damaged', '', '', ''] : rowOf(manifest));
+        }
+        print(command, { json, text: rows.length === 0 ? 'There is none yet.' : columns(rows) });
       });
     });
   withEitherPlace(backup.command('verify'))
@@ -131,6 +127,19 @@ async function withVault(
   } finally {
     vault.place.close();
   }
+}
+
+function summaryOf({ id, at, finishedAt, objectCount, objectBytes, newBytes, gaps }: NamedManifest): object {
+  return { id, at, finishedAt, objectCount, objectBytes, newBytes, gaps };
+}
+
+function rowOf({ id, at, objectCount, newBytes, gaps }: NamedManifest): string[] {
+  const lacks = gaps.length > 0 ? `${gaps.length} gaps` : '';
+  return [id, at, `${objectCount} objects`, `${mebibytes(newBytes)} new`, lacks];
+}
+
+function whereDamaged(error: unknown): undefined {
+  if (!(error instanceof DamageError)) throw error;
 }
 
 function mebibytes(bytes: number): string {

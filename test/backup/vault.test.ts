@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { Progress } from '../../backup/make/progress.ts';
 import { prune } from '../../backup/make/prune.ts';
 import { toLines } from '../../backup/vault/lines.ts';
 import { listBackups, readManifest, writeManifest } from '../../backup/vault/manifests.ts';
@@ -165,6 +166,27 @@ test('whoever can write to the place but has no key leads nobody out of it, and 
   const [one] = files(backup.to).filter((file) => !file.includes('/zz/') && statSync(file).size > 0) as [string];
   truncateSync(one, 1_000_000_000);
   await expect(verify(vault)).rejects.toThrow(/is damaged: it is too large/);
+});
+
+test('junk beside backups stops none, and of a newest one that is damaged the next is named', async () => {
+  const { vault, backup } = await buildVault();
+  const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000)]);
+  mkdirSync(join(backup.to, 'progress'));
+  writeFileSync(join(backup.to, 'progress', 'abc'), 'junk');
+  writeFileSync(join(backup.to, 'backups', 'zzz'), 'junk');
+  const progress = await Progress.open(vault);
+  expect(progress.find('key0')).toBeUndefined();
+  await Progress.forget(vault);
+  expect(readdirSync(join(backup.to, 'progress'))).toEqual([]);
+  expect(await readManifest(vault)).toMatchObject({ id: manifest.id });
+  expect(await prune(vault, 1, { signal })).toEqual([]);
+
+  const later = '20260102T000000Z-abcdef';
+  writeFileSync(join(backup.to, 'backups', later), 'damaged');
+  expect(await listBackups(vault)).toEqual([manifest.id, later]);
+  await expect(readManifest(vault)).rejects.toThrow(
+    new RegExp(`^The newest backup is damaged: .*${later}.* The next one is ${manifest.id}: name it to use it\\.$`),
+  );
 });
 
 test('another key, no backups, something else in the place: each is said', async () => {
