@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isDiskFull } from '../integrations/computers/host/disks/room.ts';
@@ -11,6 +12,7 @@ const packOptions = isGnu ? ['--sort=name', '--sparse', '--one-file-system', '--
 const unpackOptions = isGnu ? ['--no-same-owner', '--delay-directory-restore'] : ['-o'];
 /** Of GNU tar: something changed while it was read. */
 const changed = 1;
+const unread = /: Warning: Cannot (open|read|stat|savedir)/;
 const complaintBytes = 65_536;
 const complaintsShown = 3;
 const lineEnds = 100;
@@ -36,8 +38,15 @@ interface Ended {
   isDiskFull: boolean;
 }
 
-/** All that is in a folder, with names and rights, as bytes. Links are kept as links; nobody is followed out of it. */
-export async function* pack(folder: string, signal: AbortSignal): AsyncGenerator<Buffer> {
+/**
+ * All that is in a folder, with names and rights, as bytes. Links are kept as links; nobody is followed out of it.
+ * `leaveOut` is told of each file that cannot be read.
+ */
+export async function* pack(
+  folder: string,
+  signal: AbortSignal,
+  leaveOut: () => void = () => undefined,
+): AsyncGenerator<Buffer> {
   const child = spawn('tar', [...packOptions, '--numeric-owner', '-cf', '-', '-C', folder, '.'], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: environment,
@@ -45,6 +54,7 @@ export async function* pack(folder: string, signal: AbortSignal): AsyncGenerator
     killSignal: 'SIGKILL',
   });
   const ended = endOf(child);
+  createInterface({ input: child.stderr }).on('line', (line) => unread.test(line) && leaveOut());
   try {
     yield* child.stdout as AsyncIterable<Buffer>;
     const end = await ended;

@@ -3,12 +3,18 @@ import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { type ComputerRecord, listRecords } from '../../integrations/computers/host/records.ts';
 import { runHere } from '../../integrations/computers/spawner/runHere.ts';
+import type { ComputerLimits } from '../../integrations/computers/types.ts';
+import { BackupError } from '../errors.ts';
 import { pack } from '../tar.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Stored, Vault } from '../vault/vault.ts';
 import { inOrder } from './inOrder.ts';
 
 const atOnce = 2;
+/** A home as a stream: names of deep folders can make it far longer than what it has on its disk. */
+const mostBytes = ({ diskMiB }: ComputerLimits) => (2 * diskMiB + 1_024) * 1_048_576;
+/** An hour, and for what the largest home may have 10 MiB a second. */
+const mostMs = ({ diskMiB }: ComputerLimits) => 3_600_000 + diskMiB * 100;
 /** What a home is called as it was at the moment of its backup. */
 const frozen = '.backup';
 
@@ -42,9 +48,10 @@ export async function storeHomes({ vault, dir, signal }: Deps): Promise<Homes> {
   async function* tasks() {
     for (const record of records) yield () => storeHome({ vault, layout, withSnapshots, signal }, record);
   }
-  for await (const { record, content, failure } of inOrder(tasks(), atOnce)) {
+  for await (const { record, content, leftOut = 0, failure } of inOrder(tasks(), atOnce)) {
     const { computerId, limits } = record;
     const spaceId = record.run?.spec.spaceId ?? record.spaceId ?? '';
+    if (leftOut > 0) gaps.push(`${leftOut} files of the home of ${computerId} that may not be read`);
     if (content !== undefined) computers.push({ computerId, spaceId, limits: { ...limits }, content });
     // One that was deleted meanwhile is nobody's.
     else if (existsSync(computerLayout(layout, computerId).home)) gaps.push(`the home of ${computerId} (${failure})`);
@@ -55,18 +62,32 @@ export async function storeHomes({ vault, dir, signal }: Deps): Promise<Homes> {
 async function storeHome(
   { vault, layout, withSnapshots, signal }: Omit<Deps, 'dir'> & { layout: HostLayout; withSnapshots: boolean },
   record: ComputerRecord,
-): Promise<{ record: ComputerRecord; content?: Stored; failure?: string }> {
+): Promise<{ record: ComputerRecord; content?: Stored; leftOut?: number; failure?: string }> {
   signal.throwIfAborted();
   const { home } = computerLayout(layout, record.computerId);
   const source = withSnapshots ? home + frozen : home;
+  const late = AbortSignal.timeout(mostMs(record.limits));
   try {
     if (withSnapshots) await runHere('btrfs', ['subvolume', 'snapshot', '-r', home, source]);
-    return { record, content: await vault.store(pack(source, signal)) };
+    let leftOut = 0;
+    const bytes = pack(source, AbortSignal.any([signal, late]), () => (leftOut += 1));
+    const content = await vault.store(bounded(bytes, mostBytes(record.limits)));
+    return { record, content, leftOut };
   } catch (error) {
     signal.throwIfAborted();
+    if (late.aborted) return { record, failure: 'it took too long to read' };
     return { record, failure: (error as Error).message };
   } finally {
     if (withSnapshots) await runHere('btrfs', ['subvolume', 'delete', source]).catch(() => undefined);
+  }
+}
+
+async function* bounded(bytes: AsyncIterable<Buffer>, most: number): AsyncGenerator<Buffer> {
+  let count = 0;
+  for await (const chunk of bytes) {
+    count += chunk.length;
+    if (count > most) throw new BackupError(`it has more than ${most / 1_048_576} MiB as a stream`);
+    yield chunk;
   }
 }
 

@@ -157,3 +157,20 @@ test('a place that cannot be read ends the restore, which is no matter of one ho
     if (existsSync(image) && isMounted(mounted)) execFileSync('umount', [mounted]);
   }
 });
+
+test('a home that is far longer as a stream than its disk has room is a gap, and files that are left out are told', async () => {
+  const { vault } = await buildVault();
+  const { dir, home } = buildHostFolder();
+  writeRecord(hostLayout(dir), {
+    computerId: 'cmp_1',
+    uid: null,
+    limits: { ...limits, diskMiB: -511 }, // for a bound of 2 MiB
+    spaceId: 'spc_1',
+    run: null,
+  });
+  writeFileSync(join(home, 'file'), Buffer.alloc(3 * 1_048_576, 1));
+  expect(await storeHomes({ vault, dir, signal })).toMatchObject({
+    homes: { computers: [] },
+    gaps: ['the home of cmp_1 (it has more than 2 MiB as a stream)'],
+  });
+});
