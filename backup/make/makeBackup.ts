@@ -80,6 +80,9 @@ async function makeHeld(
   const objects = await objectsOf({ vault, config, database, before, signal });
   report(`Objects of the bucket: ${objects.count}, ${describeBytes(objects.bytes)}`);
   if (objects.missing > 0) gaps.push(`${objects.missing} objects that rows name and the bucket does not have`);
+  const { seen, damaged } = vault.sample;
+  if (seen.size > 0) report(`Pieces that are used again, read to be sure: ${seen.size}, damaged: ${damaged}`);
+  if (damaged > 0) report('Damaged pieces were written anew. Look for others: backup verify');
   // Had it been let go of, something may have been removed before it was copied.
   await assertHeld();
   const manifest = await writeManifest(vault, {

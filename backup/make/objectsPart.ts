@@ -38,7 +38,9 @@ export async function storeObjects(deps: Deps): Promise<StoredObjects> {
 
   async function entryOf(object: BackedUpObject, found: ObjectEntry | undefined): Promise<ObjectEntry | undefined> {
     signal.throwIfAborted();
-    for (const one of [found, progress.find(object.key)]) if (one !== undefined && vault.has(one)) return one;
+    for (const one of [found, progress.find(object.key)]) {
+      if (one !== undefined && (await vault.has(one))) return one;
+    }
     const stored = await vault.store(await deps.storage.read(object.key)).catch((error: unknown) => {
       if (!(error instanceof DomainError) || error.code !== 'CONTENT_MISSING') throw error;
     });

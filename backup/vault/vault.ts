@@ -15,6 +15,10 @@ const piecesFolder = 'pieces/';
 /** Those of all streams together that are being written: each has a few MiB of memory. */
 const writesAtOnce = 8;
 const readAhead = 4;
+/** Of the pieces that a backup uses again, so many and then this share of the others are read. */
+const leastSample = 20;
+const sampleShare = 0.01;
+const mostSampleBytes = 200 * 1_048_576;
 /** What cannot be made smaller grows a little when it is compressed, and then sealed. */
 const mostSealedPieceBytes = mostPieceBytes + 65_536;
 /** Of a manifest, which names all pieces of dumps and homes: some 10 TiB of them. */
@@ -40,6 +44,9 @@ export class Vault {
   /** Of all that was stored: what it had, and what of that was new, as it is kept. */
   readonly counts = { bytes: 0, newBytes: 0 };
 
+  /** Of the pieces that are used again: which were read, and how many of them were damaged. */
+  readonly sample = { seen: new Set<string>(), bytes: 0, damaged: 0 };
+
   constructor(place: Place, keys: VaultKeys) {
     this.place = place;
     this.keys = keys;
@@ -56,8 +63,31 @@ export class Vault {
     return this.known;
   }
 
-  has({ pieces }: Stored): boolean {
-    return pieces.every((piece) => this.known?.has(piece) === true);
+  /** Whether all its pieces are there, and good where a sample of them is read again. */
+  async has({ pieces }: Stored): Promise<boolean> {
+    for (const piece of pieces) if (!(await this.isGood(piece))) return false;
+    return true;
+  }
+
+  /**
+   * Whether a piece is there. Some are read again: what is damaged would be in every later backup too. A damaged one is
+   * no more there, and so is written anew by whoever has its content.
+   */
+  private async isGood(id: string): Promise<boolean> {
+    if (this.known?.has(id) !== true) return false;
+    const { sample } = this;
+    if (sample.seen.has(id) || sample.bytes >= mostSampleBytes) return true;
+    if (sample.seen.size >= leastSample && Math.random() >= sampleShare) return true;
+    sample.seen.add(id);
+    try {
+      sample.bytes += (await this.readPiece(id)).length;
+      return true;
+    } catch (error) {
+      if (!(error instanceof DamageError)) throw error;
+      sample.damaged += 1;
+      this.known.delete(id);
+      return false;
+    }
   }
 
   async store(bytes: AsyncIterable<Buffer>): Promise<Stored> {
@@ -68,7 +98,7 @@ export class Vault {
       const id = createHmac('sha256', this.keys.names).update(piece).digest('hex');
       stored.pieces.push(id);
       this.counts.bytes += piece.length;
-      if (this.known?.has(id) === true) continue;
+      if (await this.isGood(id)) continue;
       while (this.writing.size >= writesAtOnce) await Promise.race(this.writing);
       const write = this.writePiece(id, piece);
       for (const set of [own, this.writing]) {

@@ -118,6 +118,22 @@ test('what is changed, cut off, moved or missing is found, by its name', async (
   expect(await verify(vault)).toMatchObject({ id: manifest.id });
 });
 
+test('a piece that is damaged is found when it is used again, and written anew', async () => {
+  const { vault, backup } = await buildVault();
+  const bytes = randomBytes(1_000);
+  const stored = await vault.store(inPieces(bytes, 100));
+  const [file] = files(backup.to) as [string];
+  for (const damaged of [Buffer.alloc(0), Buffer.alloc(1_100, 1)]) {
+    writeFileSync(file, damaged);
+    const later = await openVault(backup);
+    await later.look();
+    expect(await later.has(stored)).toBe(false);
+    expect(await later.store(inPieces(bytes, 100))).toEqual(stored);
+    expect(later.sample).toMatchObject({ damaged: 1 });
+    expect(await all(later.read(stored))).toEqual(bytes);
+  }
+});
+
 test('old backups go with what they alone need, and nothing that another needs', async () => {
   const { vault, backup } = await buildVault();
   const [first, second, third] = [randomBytes(1_000), randomBytes(1_000), randomBytes(1_000)];
