@@ -257,7 +257,7 @@ test('what is taken back, deleted, or unfit for a header is not sent', async () 
   await curl(`${bearer} ${url()}`);
   given = [toApi({ value: async () => 'two\r\nX-Lines: 1' })];
   const { stdout } = await curl(`${bearer} -w '%{http_code}' ${url()}`);
-  expect(stdout).toBe('The secret API_TOKEN has characters that no header can have.\n502');
+  expect(stdout).toBe('EGRESS_REFUSED: The secret API_TOKEN has characters that no header can have.\n502');
   given = [];
   await curl(`${bearer} ${url()}`);
   expect(seen.map(({ headers }) => headers.authorization)).toEqual(Array(2).fill(`Bearer ${placeholder}`));
