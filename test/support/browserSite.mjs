@@ -49,7 +49,7 @@ const pages = {
   '/later-dialog': (res) =>
     res.end(
       html(
-        '<script>setTimeout(() => { document.title = "shown"; document.title = "answered " + confirm("Now?") }, 100)</script>',
+        '<script>setTimeout(() => { document.title = "shown"; document.title = "answered " + confirm("Now?") }, 2_000)</script>',
         'Waiting',
       ),
     ),
