@@ -1,4 +1,5 @@
 import { DomainError } from '../../models/errors.ts';
+import { endpointFault, readEndpoint } from '../egress/endpoint.ts';
 import { guardedFetch } from '../egress/fetch.ts';
 import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 import type { PushFetch } from './pushSender.ts';
@@ -30,19 +31,11 @@ export function createPushFetch(guard: EgressGuard): PushFetch {
  * exception. A name that is unknown now may become known later.
  */
 export async function checkPushEndpoint(guard: EgressGuard, endpoint: string): Promise<void> {
-  const url = URL.parse(endpoint);
-  if (url === null || !/^https?:$/.test(url.protocol)) throw refused('must be an https URL');
-  const isSecure = url.protocol === 'https:';
-  const to = { host: url.hostname, port: Number(url.port || (isSecure ? 443 : 80)) };
-  const isException = await guard.admit(to, owner).then(
-    (admitted) => admitted.isException,
-    (error: unknown) => {
-      if (!(error instanceof DomainError)) throw error;
-      if (error.code === 'EGRESS_REFUSED') throw refused('must not be internal');
-      return false;
-    },
-  );
-  if (!isSecure && !isException) throw refused('must begin with https://');
+  const url = readEndpoint(endpoint);
+  if (url === undefined) throw refused('must be an https URL');
+  const fault = await endpointFault(guard, owner, url);
+  if (fault === 'refused') throw refused('must not be internal');
+  if (fault === 'insecure') throw refused('must begin with https://');
 }
 
 function refused(detail: string): DomainError {
