@@ -5,7 +5,7 @@ import type { Database } from '../../models/database.ts';
 import { asNotFound, DomainError, notFound } from '../../models/errors.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { idPrefixes } from '../../models/ids.ts';
-import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
+import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 
 type Deps = { database: Database; identity: Pick<Identity, 'members'> };
@@ -33,6 +33,16 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
     throw asNotFound(error, 'turn');
   });
   return turn;
+}
+
+/** Whether whoever reads a turn's stream may go on. */
+export async function mayStillRead(
+  deps: { identity: Pick<Identity, 'members' | 'sessions' | 'keys'> },
+  caller: Caller,
+  turn: Pick<Turn, 'spaceId'>,
+): Promise<boolean> {
+  if (!(await isStillSignedIn(deps, caller))) return false;
+  return (await deps.identity.members.access(turn.spaceId, caller.userId)) !== undefined;
 }
 
 type NamingDeps = Deps & { identity: Pick<Identity, 'users'> };

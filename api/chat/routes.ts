@@ -13,13 +13,13 @@ import { noteSeen } from '../../models/push/receipts.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { readLastSeqs } from '../../models/turnLog/tails.ts';
 import { answer } from '../frame/answer.ts';
-import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
+import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, type Caller, callerOf, requireScope } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { streamTurn } from '../frame/sse.ts';
-import { authorizeNamedThread, authorizeTurn, defaultSpaceOf } from './authorizeThread.ts';
+import { authorizeNamedThread, authorizeTurn, defaultSpaceOf, mayStillRead } from './authorizeThread.ts';
 import { beginTurn } from './beginTurn.ts';
 import { type ChatStreamBody, hashMessage, readContext, readMessage } from './chatRequest.ts';
 import { checkClientTools } from './clientTools.ts';
@@ -31,7 +31,7 @@ import { turnTimeline } from './turnTimeline.ts';
 
 /** Models, sending, and the streams of turns. Threads themselves are in threadRoutes.ts. */
 export function chatRoutes(deps: RouteDeps) {
-  const { catalogue, identity, launcher, logger } = deps;
+  const { catalogue, launcher, logger } = deps;
   const { Turn } = chatModels(deps.database);
   const router = createRouter();
 
@@ -183,10 +183,7 @@ export function chatRoutes(deps: RouteDeps) {
           logger.warn({ err: error, turnId: turn.id }, 'It could not be noted that a turn was seen.');
         });
       },
-      async isAllowed() {
-        if (!(await isStillSignedIn(deps, caller))) return false;
-        return (await identity.members.access(turn.spaceId, caller.userId)) !== undefined;
-      },
+      isAllowed: () => mayStillRead(deps, caller, turn),
     });
   }
 

@@ -5,8 +5,8 @@ import type { TurnFeed, TurnReader } from '../../models/turnLog/feed.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Meters } from '../../telemetry/meters.ts';
 
-/** A reader that is this far behind is cut off and resumes from its last id, so memory does not fill up. */
-const maxBacklogBytes = 1024 * 1024;
+/** A reader that is this far behind is cut off, so memory does not fill up. One of a turn resumes from its last id. */
+export const maxBacklogBytes = 1024 * 1024;
 const reconnectAfterMs = 1_000;
 
 export interface TurnStream {
@@ -28,12 +28,17 @@ export interface TurnStream {
   isAllowed(): Promise<boolean>;
 }
 
-/** The headers of every turn stream: the AI SDK UI Message Stream, version 1, unbuffered by proxies. */
+/** Of every stream of events, unbuffered by proxies. */
+export const eventStreamHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+};
+
+/** The headers of every turn stream: the AI SDK UI Message Stream, version 1. */
 export function openEventStream(res: Response, ids: { turnId: string; threadId: string }): void {
   res.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-cache, no-transform',
-    'x-accel-buffering': 'no',
+    ...eventStreamHeaders,
     'x-vercel-ai-ui-message-stream': 'v1',
     'x-turn-id': ids.turnId,
     'x-thread-id': ids.threadId,

@@ -3,8 +3,8 @@ import type { Message } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { mayStillRead } from '../chat/authorizeThread.ts';
 import { partsAsChunks } from '../chat/replayMessage.ts';
-import { isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
@@ -103,11 +103,8 @@ export function followTurn(
   }
 
   async function leaveUnlessAllowed(): Promise<void> {
-    const isAllowed = async () =>
-      (await isStillSignedIn(deps, caller)) &&
-      (await deps.identity.members.access(turn.spaceId, caller.userId)) !== undefined;
     // A database that is down for a moment ends nothing: the next check decides.
-    if (!isOver && !(await isAllowed().catch(() => true)) && !isOver) breakOff();
+    if (!isOver && !(await mayStillRead(deps, caller, turn).catch(() => true)) && !isOver) breakOff();
   }
 }
 

@@ -2,16 +2,13 @@ import type { Response } from 'express';
 import { loggable } from '../../telemetry/loggable.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { describeFailure } from '../frame/failures.ts';
-import { doneEvent, drained } from '../frame/sse.ts';
+import { doneEvent, drained, eventStreamHeaders, maxBacklogBytes } from '../frame/sse.ts';
 import { type AnswerEnd, AnswerState, type Said } from './answerState.ts';
 import type { Listener } from './followTurn.ts';
 import { type Delta, presentCall, presentChunk, presentUsageChunk } from './presentCompletion.ts';
 import { presentError } from './presentError.ts';
 import { turnFailure } from './turnFailure.ts';
 import type { Answering } from './wholeCompletion.ts';
-
-/** A reader that is this far behind is cut off, so memory does not fill up. */
-const maxBacklogBytes = 1024 * 1024;
 
 /** Streams the answer as OpenAI does. */
 export function streamCompletion(
@@ -23,11 +20,7 @@ export function streamCompletion(
   const state = new AnswerState(ownTools);
   let calls = 0;
   let end: AnswerEnd | undefined;
-  res.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-cache, no-transform',
-    'x-accel-buffering': 'no',
-  });
+  res.writeHead(200, eventStreamHeaders);
   res.once('close', deps.meters.streamOpened());
   const beat = setInterval(() => res.write(': hb\n\n'), deps.config.chat.streams.heartbeatMs);
   res.once('close', () => clearInterval(beat));

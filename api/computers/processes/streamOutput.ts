@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import type { Role } from '../../../models/identity/tables.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
-import { drained } from '../../frame/sse.ts';
+import { drained, eventStreamHeaders } from '../../frame/sse.ts';
 import { stillAllowed } from '../../frame/stillAllowed.ts';
 import { event, OutputEvents, type ShownRecord } from './outputEvents.ts';
 
@@ -50,11 +50,7 @@ export async function streamOutput(
   try {
     const events = new OutputEvents();
     const records = open(over.signal);
-    res.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-    });
+    res.writeHead(200, eventStreamHeaders);
     res.write(`retry: ${reconnectAfterMs}\n\n`);
     if (processId !== undefined) res.write(event('process', undefined, { processId }));
     for await (const record of records) {
