@@ -8,7 +8,7 @@ import { chatModels } from '../../models/chat/models.ts';
 import { type ChatSettings, readChatSettings } from '../../models/chat/settings.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { completionOf } from '../../models/chat/turnContext.ts';
+import { completionOf, loadContext } from '../../models/chat/turnContext.ts';
 import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
 import { cannotBeStored } from '../../models/unstorable.ts';
@@ -99,6 +99,7 @@ export async function runStep(
     opened.catch(() => undefined);
     // One that was cut off too often is not paid for again, and one that goes on needs to know behind what.
     if (found.isRepeated) await opened;
+    await loadContext(deps.database, turn);
     const [settings, all, redactor, completion] = await Promise.all([
       asMade?.settings ?? readChatSettings(deps.database, turn.spaceId),
       deps.tools.offered(turn),

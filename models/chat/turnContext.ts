@@ -39,6 +39,11 @@ export async function contextOf(
   return (await readTurnContexts(database, [turn.id])).get(turn.id);
 }
 
+/** Reads it once, for all who ask for it of this turn later: it never changes. */
+export async function loadContext(database: Pick<Database, 'pool'>, turn: Pick<Turn, 'id' | 'context'>): Promise<void> {
+  turn.context = (await contextOf(database, turn)) ?? null;
+}
+
 /** What the turn's client has asked of it by OpenAI's API; undefined for all other turns. */
 export async function completionOf(
   database: Pick<Database, 'pool'>,
