@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../../models/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { openEnvelope } from '../../models/identity/index.ts';
 import { schemaOf, withSchemaHeld } from '../../models/migrate.ts';
+import { describeBytes } from '../describeBytes.ts';
 import { BackupError } from '../errors.ts';
 import { listBackups, type Manifest, type NamedManifest, readManifest, writeManifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
@@ -154,8 +155,4 @@ async function otherHosts(
 ): Promise<string[]> {
   const others = (await hostsInUse(deps)).filter(({ id, computers }) => id !== ownHostId && computers > 0);
   return others.map(({ id, computers }) => `${computers} homes of computers on another machine (host ${id})`);
-}
-
-function describeBytes(bytes: number): string {
-  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
 }

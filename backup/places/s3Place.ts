@@ -7,6 +7,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { BackupConfig } from '../../config/backup.ts';
+import { addressOf } from '../../integrations/storage/s3.ts';
 import { BackupError, DamageError } from '../errors.ts';
 import type { Place } from './place.ts';
 
@@ -20,16 +21,9 @@ export function s3Place(url: URL, s3: BackupConfig['s3']): Place {
   const bucket = url.hostname;
   const folder = url.pathname.replace(/^\/+|\/+$/g, '');
   const root = folder === '' ? '' : `${folder}/`;
-  const { endpoint, region, accessKeyId, secretAccessKey } = s3;
   const client = new S3Client({
-    region,
-    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
-    ...(accessKeyId !== undefined &&
-      secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
+    ...addressOf(s3, s3.endpoint),
     maxAttempts: 5,
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: connectTimeoutMs,
       requestTimeout: requestTimeoutMs,

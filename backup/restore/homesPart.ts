@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import type { Config } from '../../config/index.ts';
 import { btrfsDisks } from '../../integrations/computers/host/disks/btrfs.ts';
 import { type Disks, unfinished } from '../../integrations/computers/host/disks/disks.ts';
@@ -6,7 +6,7 @@ import { watchedDisks } from '../../integrations/computers/host/disks/watched.ts
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { findSystemProgram } from '../../integrations/computers/host/programs.ts';
 import { readRecord, writeRecord } from '../../integrations/computers/host/records.ts';
-import { giveFolder, isRoot, makeComputerDir } from '../../integrations/computers/host/setUp.ts';
+import { giveFolder, isRoot, makeComputerDir, writeIdentity } from '../../integrations/computers/host/setUp.ts';
 import { openUids, type Uids } from '../../integrations/computers/host/uids.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
 import { TarFailed, unpack } from '../tar.ts';
@@ -45,8 +45,7 @@ export async function loadHomes({ homes }: Manifest, { vault, config, signal }: 
     await disks.close();
   }
   // Last: a host without its homes is none.
-  writeFileSync(`${layout.identity}.new`, JSON.stringify({ hostId: homes.hostId }), { mode: 0o600, flush: true });
-  renameSync(`${layout.identity}.new`, layout.identity);
+  writeIdentity(layout, homes.hostId);
   return gaps;
 }
 

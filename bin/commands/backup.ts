@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { describeBytes } from '../../backup/describeBytes.ts';
 import { DamageError } from '../../backup/errors.ts';
 import { assertElsewhere } from '../../backup/places/assertElsewhere.ts';
 import { listBackups, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
@@ -37,7 +38,7 @@ export function addBackup(program: Command): void {
         const made = await makeBackup({ vault, config, keep, report, signal });
         const { id, gaps, newBytes } = made.manifest;
         const text = [
-          `The backup ${id} is in ${vault.place.title}: ${mebibytes(newBytes)} of it new`,
+          `The backup ${id} is in ${vault.place.title}: ${describeBytes(newBytes)} of it new`,
           ...gaps.map((gap) => `It lacks ${gap}.`),
           ...made.removedBackups.map((old) => `Removed ${old}`),
         ];
@@ -75,7 +76,7 @@ export function addBackup(program: Command): void {
       const { verify } = await import('../../backup/verify.ts');
       await withVault(command.optsWithGlobals<PlaceOptions>(), async (vault) => {
         const verified = await verify(vault, id);
-        const text = `The backup ${verified.id} is whole: ${verified.pieces} pieces, ${mebibytes(verified.bytes)}.`;
+        const text = `The backup ${verified.id} is whole: ${verified.pieces} pieces, ${describeBytes(verified.bytes)}.`;
         print(command, { json: verified, text });
       });
     });
@@ -135,15 +136,11 @@ function summaryOf({ id, at, finishedAt, objectCount, objectBytes, newBytes, gap
 
 function rowOf({ id, at, objectCount, newBytes, gaps }: NamedManifest): string[] {
   const lacks = gaps.length > 0 ? `${gaps.length} gaps` : '';
-  return [id, at, `${objectCount} objects`, `${mebibytes(newBytes)} new`, lacks];
+  return [id, at, `${objectCount} objects`, `${describeBytes(newBytes)} new`, lacks];
 }
 
 function whereDamaged(error: unknown): undefined {
   if (!(error instanceof DamageError)) throw error;
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
 }
 
 function readCount(text: string): number {

@@ -50,7 +50,11 @@ export function createSigner(storage: Storage, endpoint: string): S3Client {
   return new S3Client(addressOf(storage, endpoint));
 }
 
-function addressOf({ region, accessKeyId, secretAccessKey }: Storage, endpoint: string | undefined) {
+/** How a store is reached, and by whom. */
+export function addressOf(
+  { region, accessKeyId, secretAccessKey }: Pick<Storage, 'region' | 'accessKeyId' | 'secretAccessKey'>,
+  endpoint: string | undefined,
+) {
   return {
     region,
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),

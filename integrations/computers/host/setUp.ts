@@ -142,13 +142,18 @@ function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
   if (advice !== undefined) throw off(advice);
 }
 
-function identify({ identity }: HostLayout): string {
-  const text = ifThere(() => readFileSync(identity, 'utf8'));
+function identify(layout: HostLayout): string {
+  const text = ifThere(() => readFileSync(layout.identity, 'utf8'));
   if (text !== undefined) return (JSON.parse(text) as { hostId: string }).hostId;
   const hostId = `hst_${randomBytes(10).toString('hex')}`;
-  writeFileSync(`${identity}.new`, JSON.stringify({ hostId }), { mode: 0o600 });
-  renameSync(`${identity}.new`, identity);
+  writeIdentity(layout, hostId);
   return hostId;
+}
+
+/** Makes the folder this host's. */
+export function writeIdentity({ identity }: HostLayout, hostId: string): void {
+  writeFileSync(`${identity}.new`, JSON.stringify({ hostId }), { mode: 0o600, flush: true });
+  renameSync(`${identity}.new`, identity);
 }
 
 function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): CgroupRoots | undefined {
