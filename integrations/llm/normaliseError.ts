@@ -1,6 +1,6 @@
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider';
+import { parseRetryAfter } from '../retryAfter.ts';
 import { ProviderError, type ProviderErrorCode } from './errors.ts';
-import { parseRetryAfter } from './retryAfter.ts';
 
 /** The fields that the three SDKs and the providers may put into an error. */
 interface ErrorFacts {

@@ -1,4 +1,4 @@
-import { parseRetryAfter } from '../../../integrations/llm/retryAfter.ts';
+import { parseRetryAfter } from '../../integrations/retryAfter.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 

@@ -1,5 +1,5 @@
 /**
- * How long a provider asks to wait: `retry-after-ms` (OpenAI's), or Retry-After as seconds or as a date (RFC 9110
+ * How long the other side asks to wait: `retry-after-ms` (OpenAI's), or Retry-After as seconds or as a date (RFC 9110
  * §10.2.3). Undefined when the headers are missing or unreadable.
  */
 export function parseRetryAfter(
