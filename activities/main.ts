@@ -41,8 +41,8 @@ import { operationSweeps } from './operations/sweeps.ts';
 import { createPushTurn } from './push/pushTurn.ts';
 import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
 import type { WebhookDeps } from './webhooks/deps.ts';
-import { createWebhookActivities } from './webhooks/index.ts';
-import { webhookSweeps } from './webhooks/sweeps.ts';
+import { createWebhookQueueActivities } from './webhooks/index.ts';
+import { createWebhookSweeps, webhookSweeps } from './webhooks/sweeps.ts';
 
 /** The dependencies of the main queue's activities: what each area asks for. */
 export type MainDeps = ChatDeps &
@@ -80,7 +80,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createAppActivities(deps),
     ...createAutomationActivities(deps),
     ...createDatabaseActivities(deps),
-    ...createWebhookActivities(deps),
+    ...createWebhookSweeps(deps),
   };
 }
 
@@ -89,6 +89,7 @@ export type GitQueueActivities = ReturnType<typeof createGitQueueActivities>;
 export type RunQueueActivities = ReturnType<typeof createRunQueueActivities>;
 export type BackupQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['backup'];
 export type LongDatabaseQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['long'];
+export type WebhookQueueActivities = ReturnType<typeof createWebhookQueueActivities>;
 
 /** The activities of the queues that every worker polls, and the head starts that their process can make. */
 export function createMain(deps: MainDeps) {
@@ -102,6 +103,7 @@ export function createMain(deps: MainDeps) {
     gitActivities: createGitQueueActivities(deps),
     runActivities: createRunQueueActivities(deps),
     databaseActivities: createDatabaseQueueActivities(deps),
+    webhookActivities: createWebhookQueueActivities(deps),
     headStarts,
   };
 }

@@ -19,6 +19,8 @@ export function webhooksConfig(env: z.infer<typeof webhookSettings>) {
     retryDelaysMs: env.ATRIUM_WEBHOOK_RETRY_SECONDS.split(',').map((seconds) => Number(seconds) * 1_000),
     /** An endpoint that takes nothing for so long is disabled. */
     failingMs: env.ATRIUM_WEBHOOK_FAILING_DAYS * dayMs,
+    /** An endpoint for which more deliveries wait is disabled. */
+    mostWaiting: 10_000,
     deliveryRetentionMs: env.ATRIUM_WEBHOOK_DELIVERY_RETENTION_DAYS * dayMs,
   });
 }

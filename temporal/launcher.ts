@@ -48,7 +48,7 @@ export function createLauncher(options: {
     ...createDesktopLauncher(kit, config),
     ...createBrowserLauncher(kit, config),
     ...createMailLauncher(kit),
-    ...createWebhookLauncher(kit),
+    ...createWebhookLauncher(kit, config),
     ...createBillingLauncher(kit),
     ...createAppScheduleLauncher(schedules, config),
     ...createAutomationLauncher(kit, schedules, config),

@@ -23,6 +23,11 @@ export function longDatabaseTaskQueue(installation: string): string {
   return `${installation}-databases`;
 }
 
+/** The queue of what endpoints of spaces are told, which may take as long to answer as they like. */
+export function webhookTaskQueue(installation: string): string {
+  return `${installation}-webhooks`;
+}
+
 /** The queue of one host of computers. */
 export function hostTaskQueue(installation: string, hostId: string): string {
   return `${installation}-host-${hostId}`;

@@ -68,9 +68,9 @@ export function mailWorkflowId(mailId: string): string {
   return `mail/${mailId}`;
 }
 
-/** A delivery's to an endpoint, until it is taken or given up; a replay has the same. */
-export function webhookDeliveryWorkflowId(deliveryId: string): string {
-  return `webhookDelivery/${deliveryId}`;
+/** An endpoint's, while deliveries wait for it. */
+export function webhookEndpointWorkflowId(endpointId: string): string {
+  return `webhookEndpoint/${endpointId}`;
 }
 
 /** The schedule that starts the sweeper. */

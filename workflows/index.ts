@@ -20,4 +20,4 @@ export { repository } from './git/repository.ts';
 export { sendMail } from './mail/sendMail.ts';
 export { purgeDeleted } from './operations/purgeDeleted.ts';
 export { sweep } from './operations/sweep.ts';
-export { webhookDelivery } from './webhooks/webhookDelivery.ts';
+export { webhookEndpoint } from './webhooks/webhookEndpoint.ts';

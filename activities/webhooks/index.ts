@@ -1,7 +1,7 @@
-import { createDeliverWebhook } from './deliverWebhook.ts';
+import { createDeliverWebhooks } from './deliverWebhooks.ts';
 import type { WebhookDeps } from './deps.ts';
-import { createWebhookSweeps } from './sweeps.ts';
 
-export function createWebhookActivities(deps: WebhookDeps) {
-  return { deliverWebhook: createDeliverWebhook(deps), ...createWebhookSweeps(deps) };
+/** What the queue of webhooks does: work that waits for endpoints of other people. */
+export function createWebhookQueueActivities(deps: WebhookDeps) {
+  return { deliverWebhooks: createDeliverWebhooks(deps) };
 }

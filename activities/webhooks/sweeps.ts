@@ -1,19 +1,24 @@
-import { forgetWebhookDeliveries, type PendingDelivery, pendingDeliveries } from '../../models/webhooks/deliveries.ts';
+import { forgetWebhookDeliveries } from '../../models/webhooks/deliveries.ts';
+import { type OverdueEndpoint, overdueEndpoints } from '../../models/webhooks/rounds.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
 import type { WebhookDeps } from './deps.ts';
 
 export function createWebhookSweeps({ config, database, logger, workflows }: WebhookDeps) {
   return {
-    /** Starts the workflow of each delivery whose attempt is due and that has none. */
-    sweepWebhookDeliveries: (): Promise<SweepReport> =>
-      sweepEach<PendingDelivery>({
+    /** Starts or tells the workflow of each endpoint for which a delivery is overdue. */
+    sweepWebhookDeliveries: (): Promise<SweepReport> => {
+      const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
+      return sweepEach<OverdueEndpoint>({
         logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
-        page: (page) => pendingDeliveries(database, page),
-        well: (rows) => workflows.runningWebhookDeliveries(rows.map(({ id }) => id)),
-        look: async (row, isWell) => (isWell ? 'left' : asSwept(await workflows.startWebhookDelivery(row), 'started')),
-      }),
+        before,
+        page: (page) => overdueEndpoints(database, page),
+        look: async ({ id, spaceId, pausedUntil }) =>
+          spaceId === null || (pausedUntil !== null && pausedUntil > before)
+            ? 'left'
+            : asSwept(await workflows.startWebhookEndpoint({ id, spaceId }), 'reminded'),
+      });
+    },
 
     /** Leaves nothing of deliveries that were made long ago. */
     async purgeWebhookDeliveries(): Promise<number> {

@@ -33,7 +33,8 @@ export function webhookDeliveryRoutes(deps: RouteDeps) {
       req,
       res,
       'webhookDelivery',
-      async () => presentWebhookDelivery(await replayWebhookDelivery(database, { spaceId, endpointId, id })),
+      async (replayId) =>
+        presentWebhookDelivery(await replayWebhookDelivery(database, { spaceId, endpointId, id }, replayId)),
       { status: 200 },
     );
   });

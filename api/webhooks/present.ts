@@ -9,6 +9,7 @@ export function presentEndpoint(endpoint: WebhookEndpoint): AnswerOf<'getWebhook
     ...{ id, spaceId, url, enabled, createdBy },
     events: events.filter((type) => type !== 'ping'),
     disabled: disabledCode === null || disabledAt === null ? null : { code: disabledCode, at: time(disabledAt) },
+    failingSince: optionalTime(endpoint.failingSince),
     createdAt: time(createdAt),
     updatedAt: time(updatedAt),
   };

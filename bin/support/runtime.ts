@@ -23,9 +23,10 @@ import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { spacesOf } from '../../models/databases/accounts.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
-import { onDelivery } from '../../models/webhooks/events.ts';
+import { onEndpointWork } from '../../models/webhooks/events.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
+import { mergedHints } from '../../temporal/mergedHints.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules/installation.ts';
 import {
   backupTaskQueue,
@@ -33,6 +34,7 @@ import {
   longDatabaseTaskQueue,
   mainTaskQueue,
   runTaskQueue,
+  webhookTaskQueue,
 } from '../../temporal/taskQueues.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
@@ -64,7 +66,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
   });
 
-  onDelivery(database, (delivery) => void launcher.startWebhookDelivery(delivery));
+  onEndpointWork(database, mergedHints(launcher.startWebhookEndpoint));
 
   let mayHost = role !== 'api' && config.computers.hosted;
   const hostOf = createHostOf({
@@ -175,10 +177,12 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
 /** In one process: each reads or writes as fast as the databases' server can, and holds large rows in memory. */
 const [backupsAtOnce, longDatabasesAtOnce] = [2, 4];
+/** In one process: each tells one endpoint, for seconds, and makes room for the next one. */
+const endpointsAtOnce = 200;
 
 async function startWorkers(
   options: Pick<WorkerOptions, 'temporal' | 'config' | 'shutdownGraceMs'>,
-  { activities, databaseActivities, gitActivities, runActivities }: ReturnType<typeof createMain>,
+  { activities, databaseActivities, gitActivities, runActivities, webhookActivities }: ReturnType<typeof createMain>,
 ): Promise<RunningWorker> {
   const { installation, git } = options.config;
   const queues = [
@@ -201,6 +205,12 @@ async function startWorkers(
       activities: databaseActivities.long,
       runsWorkflows: false,
       maxActivities: longDatabasesAtOnce,
+    },
+    {
+      taskQueue: webhookTaskQueue(installation),
+      activities: webhookActivities,
+      runsWorkflows: false,
+      maxActivities: endpointsAtOnce,
     },
   ];
   const workers: RunningWorker[] = [];

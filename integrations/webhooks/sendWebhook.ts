@@ -1,6 +1,7 @@
 import { DomainError } from '../../models/errors.ts';
 import { guardedFetch } from '../egress/fetch.ts';
 import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
+import { parseRetryAfter } from '../retryAfter.ts';
 import { signWebhook } from './standardWebhooks.ts';
 
 export interface OutgoingWebhook {
@@ -14,11 +15,16 @@ export interface OutgoingWebhook {
 }
 
 /** The status of the answer, or why there was none. `error` is null where the receiver has taken it. */
-export type WebhookAnswer = { answer: number; error: string | null } | { answer: null; error: string };
+export type WebhookAnswer =
+  | { answer: number; error: string | null; retryAfterMs: number | undefined }
+  | { answer: null; error: string };
 
 const timeoutMs = 15_000;
+/** Statuses whose Retry-After is honoured, for no longer than this. */
+const busy = [429, 503];
+const longestRetryAfterMs = 86_400_000;
 
-/** Sends a delivery through the egress guard. It follows no redirects, and reads nothing of the answer but its status. */
+/** Sends a delivery through the egress guard. It follows no redirects, and reads nothing of the answer but its status and Retry-After. */
 export async function sendWebhook(
   guard: EgressGuard,
   owner: EgressOwner,
@@ -41,10 +47,18 @@ export async function sendWebhook(
       signal: AbortSignal.timeout(timeoutMs),
     });
     await response.body?.cancel();
-    return { answer: response.status, error: response.ok ? null : 'ANSWER_NOT_2XX' };
+    const error = response.ok ? null : 'ANSWER_NOT_2XX';
+    return { answer: response.status, error, retryAfterMs: retryAfterOf(response) };
   } catch (error) {
     if (error instanceof DomainError) return { answer: null, error: error.code };
     const isLate = error instanceof Error && error.name === 'TimeoutError';
     return { answer: null, error: isLate ? 'TIMEOUT' : 'CONNECTION_FAILED' };
   }
+}
+
+function retryAfterOf({ status, headers }: Response): number | undefined {
+  const value = headers.get('retry-after');
+  if (value === null || !busy.includes(status)) return undefined;
+  const askedMs = parseRetryAfter({ 'retry-after': value });
+  return askedMs === undefined ? undefined : Math.min(askedMs, longestRetryAfterMs);
 }

@@ -54,6 +54,7 @@ import { browserFirstPage } from './0050-browser-first-page.ts';
 import { completions } from './0053-completions.ts';
 import { webhookEndpoints } from './0055-webhook-endpoints.ts';
 import { webhookDeliveries } from './0056-webhook-deliveries.ts';
+import { webhookRounds } from './0057-webhook-rounds.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -112,4 +113,5 @@ export const migrations: Migration[] = [
   completions,
   webhookEndpoints,
   webhookDeliveries,
+  webhookRounds,
 ];

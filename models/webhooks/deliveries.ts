@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
-import { deleteByIds } from '../batches.ts';
+import type { Transaction } from 'sequelize';
+import { deleteByIds, deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, select } from '../sql.ts';
 import { afterCommit, type EventType } from './events.ts';
@@ -60,31 +60,36 @@ export async function getWebhookDelivery(
   return rows[0] as unknown as WebhookDelivery;
 }
 
-/** Makes it again from its first attempt, under the same id. Throws 404, 409 `DELIVERY_PENDING`. */
-export async function replayWebhookDelivery(database: Database, of: Of): Promise<WebhookDelivery> {
-  const { id, spaceId } = await getWebhookDelivery(database, of);
+/**
+ * Makes it again from its first attempt, under the same id. The same replay again is the first one. Throws 404, 409
+ * `DELIVERY_PENDING`.
+ */
+export async function replayWebhookDelivery(database: Database, of: Of, replayId: string): Promise<WebhookDelivery> {
+  const { id, endpointId, spaceId } = await getWebhookDelivery(database, of);
   await transaction(database, async (tx) => {
-    const sql = 'SELECT status FROM webhook_deliveries WHERE id = ? FOR UPDATE';
-    const [row] = await select<{ status: string }>(tx, sql, [id]);
+    // The endpoint first, as whoever records an attempt.
+    await resumeEndpoint(tx, endpointId);
+    const sql = 'SELECT status, replay_id AS replayId FROM webhook_deliveries WHERE id = ? FOR UPDATE';
+    const [row] = await select<{ status: string; replayId: string | null }>(tx, sql, [id]);
+    if (row?.replayId === replayId) return;
     if (row?.status === 'pending') {
       throw new DomainError('conflict', 'DELIVERY_PENDING', 'It is still being delivered.');
     }
     const anew = { status: 'pending', pending: 1, attempts: 0, next_attempt_at: new Date(), ended_at: null };
-    await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [anew, id]);
-    afterCommit(tx, { id, spaceId });
+    await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [{ ...anew, replay_id: replayId }, id]);
+    afterCommit(tx, { id: endpointId, spaceId });
   });
   return getWebhookDelivery(database, of);
 }
 
-export type PendingDelivery = Waiting & { spaceId: string };
+/** Has an endpoint tried at once that is left alone because it fails: somebody says that it is mended. */
+export async function resumeEndpoint(tx: Transaction, endpointId: string): Promise<void> {
+  await execute(tx, 'UPDATE webhook_endpoints SET paused_until = NULL WHERE id = ?', [endpointId]);
+}
 
-/** Deliveries whose next attempt should have been made before this. */
-export function pendingDeliveries(
-  database: Pick<Database, 'pool'>,
-  page: OldestFirst<PendingDelivery>,
-): Promise<PendingDelivery[]> {
-  const list = { table: 'webhook_deliveries', index: 'webhook_deliveries_pending', columns: ['space_id AS spaceId'] };
-  return oldestFirst(database, { ...list, where: 'pending = 1', time: 'next_attempt_at' }, page);
+/** Forgets the deliveries of an endpoint that is deleted. */
+export async function forgetEndpointDeliveries(database: Database, endpointId: string): Promise<void> {
+  await deleteInBatches(database, 'DELETE FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?', [endpointId]);
 }
 
 /** Forgets deliveries from before this. Returns how many there were. */

@@ -14,7 +14,8 @@ import {
   type SecretRow,
   shownSecret,
 } from '../webhookSecrets.ts';
-import { addDelivery, type EventType } from './events.ts';
+import { resumeEndpoint } from './deliveries.ts';
+import { addDelivery, afterCommit, type EventType } from './events.ts';
 
 /** Where a space wants to be told of what happens. */
 export interface WebhookEndpoint {
@@ -24,9 +25,11 @@ export interface WebhookEndpoint {
   /** Empty is every one. */
   events: EventType[];
   enabled: boolean;
-  /** Why it was disabled other than by a person: `GONE` or `FAILING`. */
+  /** Why it was disabled other than by a person: `GONE`, `FAILING` or `BACKLOG`. */
   disabledCode: string | null;
   disabledAt: Date | null;
+  /** Since when it has taken nothing; null where it takes what it is told. */
+  failingSince: Date | null;
   createdBy: string;
   createdAt: Date;
   updatedAt: Date;
@@ -41,7 +44,7 @@ interface Of {
 
 const mostPerSpace = 20;
 const columns = `id, space_id AS spaceId, url, events, enabled, disabled_code AS disabledCode, disabled_at AS disabledAt,
-  created_by AS createdBy, created_at AS createdAt, updated_at AS updatedAt`;
+  failing_since AS failingSince, created_by AS createdBy, created_at AS createdAt, updated_at AS updatedAt`;
 const secretColumns = 'secret_id AS secretId, secret, old_secret AS oldSecret, old_secret_until AS oldUntil';
 
 /** The endpoints of spaces. What deliveries are signed with is sealed, and shown to whoever makes it. */
@@ -95,19 +98,21 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
         const isSaid = fields.enabled !== undefined && { disabled_code: null, disabled_at: null, failing_since: null };
-        const row = { ...rowOf(fields), ...isSaid, updated_at: new Date() };
+        const row = { ...rowOf(fields), ...isSaid, paused_until: null, updated_at: new Date() };
         await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [row, id]);
         await appendAudit(tx, spaceId, actor, 'webhook-endpoint.changed', id);
+        afterCommit(tx, { id, spaceId });
       });
       return get({ spaceId, id });
     },
 
-    /** Its deliveries end with it, at their next attempt. Throws 404. */
+    /** Its deliveries are forgotten. Throws 404. */
     async remove({ spaceId, id }: Of, actor: Actor): Promise<void> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
         await execute(tx, 'DELETE FROM webhook_endpoints WHERE id = ?', [id]);
         await appendAudit(tx, spaceId, actor, 'webhook-endpoint.deleted', id);
+        afterCommit(tx, { id, spaceId });
       });
     },
 
@@ -115,6 +120,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
     async ping({ spaceId, id }: Of, deliveryId: string): Promise<void> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
+        await resumeEndpoint(tx, id);
         const data = { endpointId: id, spaceId };
         await addDelivery(tx, id, { id: `ping:${deliveryId}`, type: 'ping', spaceId, data }, deliveryId);
       });

@@ -15,17 +15,17 @@ export interface WebhookEvent {
   data: Readonly<Record<string, string | number | null>>;
 }
 
-/** A delivery whose workflow is to be started. */
-export interface WaitingDelivery {
+/** An endpoint whose workflow has something to do. */
+export interface ToldEndpoint {
   id: string;
   spaceId: string;
 }
 
-type Listener = (delivery: WaitingDelivery) => void;
+type Listener = (endpoint: ToldEndpoint) => void;
 const listeners = new WeakMap<Sequelize, Listener>();
 
-/** Has each new delivery told to `listener` once it is committed. It is a hint: the sweeper finds what it was not told. */
-export function onDelivery(on: On, listener: Listener): void {
+/** Has `listener` told of each endpoint with something to do, once that is committed. It is a hint: the sweeper finds the rest. */
+export function onEndpointWork(on: On, listener: Listener): void {
   listeners.set(sequelizeOf(on), listener);
 }
 
@@ -53,10 +53,10 @@ export async function addDelivery(
   const about = { id, endpoint_id: endpointId, space_id: spaceId, event_id: eventId, type, body };
   const state = { status: 'pending', pending: 1, attempts: 0, next_attempt_at: now, created_at: now };
   await execute(tx, 'INSERT INTO webhook_deliveries SET ? ON DUPLICATE KEY UPDATE id = id', [{ ...about, ...state }]);
-  afterCommit(tx, { id, spaceId });
+  afterCommit(tx, { id: endpointId, spaceId });
 }
 
-/** Tells of a delivery that is to be made as soon as this transaction is committed. */
-export function afterCommit(tx: Transaction, delivery: WaitingDelivery): void {
-  tx.afterCommit(() => listeners.get(sequelizeOf(tx))?.(delivery));
+/** Tells of an endpoint with something to do as soon as this transaction is committed. */
+export function afterCommit(tx: Transaction, endpoint: ToldEndpoint): void {
+  tx.afterCommit(() => listeners.get(sequelizeOf(tx))?.(endpoint));
 }

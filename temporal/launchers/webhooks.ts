@@ -1,23 +1,30 @@
-import { webhookDelivery } from '../../workflows/webhooks/webhookDelivery.ts';
+import type { Config } from '../../config/index.ts';
+import { webhookEndpoint, webhooksWaitSignal } from '../../workflows/webhooks/webhookEndpoint.ts';
 import type { LauncherKit } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
-import { webhookDeliveryWorkflowId } from '../workflowIds.ts';
+import { webhookTaskQueue } from '../taskQueues.ts';
+import { webhookEndpointWorkflowId } from '../workflowIds.ts';
 
-export function createWebhookLauncher(kit: LauncherKit) {
+export function createWebhookLauncher(kit: LauncherKit, { installation, temporal }: Config) {
   return {
-    /** Makes a delivery that is written. */
-    startWebhookDelivery: ({ id, spaceId }: { id: string; spaceId: string }) =>
-      kit.start(webhookDelivery, {
-        workflowId: webhookDeliveryWorkflowId(id),
-        args: [id],
+    /** Has an endpoint told what waits for it. */
+    startWebhookEndpoint: ({ id, spaceId }: { id: string; spaceId: string }) =>
+      kit.startOrSignal(webhookEndpoint, webhooksWaitSignal, {
+        workflowId: webhookEndpointWorkflowId(id),
+        args: [
+          {
+            endpointId: id,
+            webhookQueue: webhookTaskQueue(installation),
+            heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
+            maxHistoryEvents: temporal.maxHistoryEvents,
+          },
+        ],
         attributes: [
           { key: spaceIdKey, value: spaceId },
-          { key: kindKey, value: 'webhookDelivery' },
+          { key: kindKey, value: 'webhookEndpoint' },
         ],
-        summary: 'Deliver a webhook',
-        // A replay is the same delivery.
+        summary: 'Webhooks of an endpoint',
         mayStartAgain: true,
       }),
-    runningWebhookDeliveries: (ids: readonly string[]) => kit.running(ids, webhookDeliveryWorkflowId),
   };
 }

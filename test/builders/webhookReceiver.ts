@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Received {
@@ -6,10 +6,11 @@ export interface Received {
   body: string;
 }
 
-/** A receiver of webhooks on loopback, which answers with the status that is set. */
+/** A receiver of webhooks on loopback, which answers with the status and headers that are set. */
 export async function startReceiver() {
   const received: Received[] = [];
-  const state = { status: 204 };
+  const state: { status: number; headers: OutgoingHttpHeaders } = { status: 204, headers: {} };
+  let held: (() => unknown)[] | undefined;
   const server = createServer((req, res) => {
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -17,7 +18,9 @@ export async function startReceiver() {
       received.push({ headers: req.headers, body: Buffer.concat(chunks).toString('utf8') });
       // 0 is no answer at all.
       if (state.status === 0) return res.destroy();
-      res.writeHead(state.status, state.status === 302 ? { location: '/elsewhere' } : {}).end();
+      const reply = () => res.writeHead(state.status, state.headers).end();
+      if (held === undefined) reply();
+      else held.push(reply);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -26,8 +29,16 @@ export async function startReceiver() {
     received,
     host,
     url: `http://${host}/hook`,
-    answerWith(status: number): void {
-      state.status = status;
+    answerWith(status: number, headers: OutgoingHttpHeaders = {}): void {
+      Object.assign(state, { status, headers });
+    },
+    /** Answers nobody from now on, until the function that this returns is called. */
+    hold(): () => void {
+      held = [];
+      return () => {
+        for (const reply of held ?? []) reply();
+        held = undefined;
+      };
     },
     async close(): Promise<void> {
       server.closeAllConnections();

@@ -28,7 +28,7 @@ const summaries = [
   /^make room, (demo|fake-\d)$/,
   /^[a-z_]{1,64}$/, // the name of a tool
   /^Send a mail$/,
-  /^Deliver a webhook$/,
+  /^Webhooks of an endpoint$/,
   /^Run of an app$/,
   /^Desktop session$/,
   /^Browser session$/,
@@ -65,6 +65,8 @@ const shapes: Record<string, readonly RegExp[]> = {
   fallbackModelId: [modelId],
   finishReason: [name],
   gitQueue: [/^test-[0-9a-f]{12}-git$/],
+  webhookQueue: [/^test-[0-9a-f]{12}-webhooks$/],
+  endpointId: [id],
   backupQueue: [/^test-[0-9a-f]{12}-backups$/],
   longQueue: [/^test-[0-9a-f]{12}-databases$/],
   hostId: [id],

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { AnswerOf } from '../../../api/frame/answer.ts';
 import { transaction } from '../../../models/database.ts';
 import { noteEvent, type WebhookEvent } from '../../../models/webhooks/events.ts';
+import { disableWhenFull } from '../../../models/webhooks/rounds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type Received, startReceiver } from '../../builders/webhookReceiver.ts';
@@ -12,14 +13,15 @@ type Endpoint = AnswerOf<'createWebhookEndpoint'>;
 type Delivery = AnswerOf<'getWebhookDelivery'>;
 
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
+let neighbour: typeof receiver;
 let product: TestProduct;
 let user: ChatUser;
 let root: string;
 beforeAll(async () => {
-  receiver = await startReceiver();
+  [receiver, neighbour] = await Promise.all([startReceiver(), startReceiver()]);
   product = await buildProduct({
     ...hurriedSweeper,
-    ATRIUM_EGRESS_ALLOW_INTERNAL: receiver.host,
+    ATRIUM_EGRESS_ALLOW_INTERNAL: `${receiver.host},${neighbour.host}`,
     ATRIUM_WEBHOOK_RETRY_SECONDS: '1,1',
   });
 });
@@ -31,7 +33,7 @@ beforeEach(async () => {
 });
 afterAll(async () => {
   await product.close();
-  await receiver.close();
+  await Promise.all([receiver.close(), neighbour.close()]);
 });
 
 async function send<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
@@ -61,6 +63,13 @@ function signatureOf({ headers, body }: Received, secret: string): string {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
   return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
+}
+
+/** As when the process dies between a request's commit and its answer. */
+async function loseAnswer(operation: string, key: string): Promise<void> {
+  const sql = `UPDATE idempotency_keys SET response_status = NULL, response_body = NULL, claimed_at = ?
+    WHERE caller = ? AND operation = ? AND idempotency_key = ?`;
+  await product.environment.database.pool.query(sql, [new Date(0), user.id, operation, key]);
 }
 
 const note = (event: Omit<WebhookEvent, 'spaceId'>) =>
@@ -116,9 +125,21 @@ test('one that fails is tried again under the same id, is given up, and can be r
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
 });
 
+test('one that does not answer has few deliveries under way, and holds up no other', async () => {
+  await make({ events: ['run.ended'] });
+  const release = receiver.hold();
+  for (let count = 1; count <= 10; count++) await note({ id: `run.ended:held-${count}`, type: 'run.ended', data: {} });
+  await waitFor('the first deliveries', () => receiver.received.length > 0);
+  const other = await make({ url: neighbour.url });
+  expect(await ended(await ping(other))).toMatchObject({ status: 'delivered' });
+  expect(receiver.received.length).toBeLessThanOrEqual(4);
+  release();
+  await waitFor('all of them', () => receiver.received.length === 10);
+});
+
 test('redirects are not followed, and an answer that never comes is a failure', async () => {
   const endpoint = await make();
-  receiver.answerWith(302);
+  receiver.answerWith(302, { location: '/elsewhere' });
   expect(await ended(await ping(endpoint))).toMatchObject({ status: 'failed', lastAnswer: 302 });
   receiver.answerWith(0);
   expect(await ended(await ping(endpoint))).toMatchObject({ lastAnswer: null, lastError: 'CONNECTION_FAILED' });
@@ -143,6 +164,39 @@ test('one that has taken nothing for days is disabled, and what waits for it end
   const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
   expect(await ended(data[0] as Delivery)).toMatchObject({ status: 'failed', lastError: 'ENDPOINT_DISABLED' });
   expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: false, disabled: { code: 'FAILING' } });
+});
+
+test('one that asks for time is left alone until then, a person’s ping aside', async () => {
+  const endpoint = await make();
+  receiver.answerWith(429, { 'retry-after': '3600' });
+  const delivery = await ping(endpoint);
+  const waits = await waitFor('the first attempt', async () => {
+    const now = await see(delivery);
+    return now.attempts === 1 ? now : undefined;
+  });
+  expect(Date.parse(waits.nextAttemptAt ?? '') - Date.parse(waits.createdAt)).toBeGreaterThanOrEqual(3_600_000);
+  expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: true, failingSince: expect.any(String) });
+  receiver.answerWith(204);
+  await note({ id: 'run.ended:3', type: 'run.ended', data: {} });
+  expect(await ended(await ping(endpoint))).toMatchObject({ status: 'delivered' });
+  await waitFor('the event, too', () => receiver.received.length === 3);
+  expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ failingSince: null });
+});
+
+test('an endpoint for which too much waits is disabled, and says so', async () => {
+  const endpoint = await make();
+  receiver.answerWith(429, { 'retry-after': '3600' });
+  await ping(endpoint);
+  await waitFor('the first attempt', () => receiver.received.length > 0);
+  for (const id of ['run.ended:4', 'run.ended:5']) await note({ id, type: 'run.ended', data: {} });
+  const { database } = product.environment;
+  expect(await disableWhenFull(database, endpoint.id, 3)).toBe(false);
+  expect(await disableWhenFull(database, endpoint.id, 2)).toBe(true);
+  expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: false, disabled: { code: 'BACKLOG' } });
+  const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
+  const events = data.filter(({ type }) => type === 'run.ended');
+  for (const event of events) expect(await ended(event)).toMatchObject({ lastError: 'ENDPOINT_DISABLED' });
+  expect(events).toHaveLength(2);
 });
 
 test('both secrets sign during a rotation, and one is revoked at once where that is asked for', async () => {
@@ -177,6 +231,19 @@ test('the same key is the same endpoint with the same secret, the same ping and 
   expect(receiver.received).toHaveLength(2);
 });
 
+test('a replay whose answer was lost is the same replay when it is asked for again', async () => {
+  const endpoint = await make();
+  const delivery = await ping(endpoint);
+  await ended(delivery);
+  receiver.answerWith(429, { 'retry-after': '3600' });
+  const headers = { 'idempotency-key': 'lost' };
+  const replay = () => send<Delivery>('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`, undefined, headers);
+  await replay();
+  await loseAnswer('replayWebhookDelivery', 'lost');
+  expect(await replay()).toMatchObject({ id: delivery.id, status: 'pending' });
+  expect(await refusal('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`)).toEqual([409, 'DELIVERY_PENDING']);
+});
+
 test('what is wrong is refused', async () => {
   const invalid = [422, 'WEBHOOK_URL_INVALID'];
   for (const url of ['http://example.com/', 'https://10.1.2.3/', 'https://localhost/', 'ftp://a.example', 'x']) {
@@ -205,4 +272,9 @@ test('strangers see none of it, and a deleted endpoint has nothing any more', as
   expect((await stranger.fetch(replay, { method: 'POST' })).status).toBe(404);
   await send('DELETE', `/${endpoint.id}`);
   expect(await refusal('GET', `/${endpoint.id}/deliveries`)).toEqual([404, 'NOT_FOUND']);
+  const { pool } = product.environment.database;
+  await waitFor('the deliveries to be forgotten', async () => {
+    const [rows] = await pool.query('SELECT id FROM webhook_deliveries WHERE endpoint_id = ?', [endpoint.id]);
+    return (rows as unknown[]).length === 0;
+  });
 });

@@ -1,4 +1,4 @@
-import { webhookDeliveryWorkflowId } from '../../../temporal/workflowIds.ts';
+import { webhookEndpointWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { startReceiver } from '../../builders/webhookReceiver.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -14,8 +14,8 @@ async function environment() {
 const close = () => receiver.close();
 
 export const webhookScenarios: Scenario[] = [
-  { name: 'webhookDelivery/delivered', environment, run: (_product, user) => deliverOne(user, 204), close },
-  { name: 'webhookDelivery/givenUp', environment, run: (_product, user) => deliverOne(user, 500), close },
+  { name: 'webhookEndpoint/delivered', environment, run: (_product, user) => deliverOne(user, 204), close },
+  { name: 'webhookEndpoint/givenUp', environment, run: (_product, user) => deliverOne(user, 500), close },
 ];
 
 /** Has an endpoint told once, which answers with this, and waits for the end. */
@@ -30,5 +30,5 @@ async function deliverOne(user: ChatUser, status: number): Promise<string> {
     const now = await user.get<{ status: string }>(`${root}/${endpoint.id}/deliveries/${id}`);
     return now.status !== 'pending';
   });
-  return webhookDeliveryWorkflowId(id);
+  return webhookEndpointWorkflowId(endpoint.id);
 }

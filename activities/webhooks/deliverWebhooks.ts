@@ -1,0 +1,47 @@
+import { sendWebhook } from '../../integrations/webhooks/sendWebhook.ts';
+import { noteAttempt } from '../../models/webhooks/attempts.ts';
+import { disableWhenFull, nextRound, type Round } from '../../models/webhooks/rounds.ts';
+import { keepAlive } from '../keepAlive.ts';
+import type { WebhookDeps } from './deps.ts';
+
+/** After this it makes room for another endpoint, and takes its turn again. */
+const turnMs = 5_000;
+
+/**
+ * Tells an endpoint what is due, and returns the milliseconds until there is more; null when nothing waits. When killed
+ * between sending and recording it, it sends again under the same id, by which receivers know it.
+ */
+export function createDeliverWebhooks(deps: WebhookDeps) {
+  const { config, database, egressGuard, egressRules, logger, webhookEndpoints } = deps;
+  const { webhooks } = config;
+
+  return async function deliverWebhooks({ endpointId }: { endpointId: string }): Promise<number | null> {
+    using heartbeat = keepAlive();
+    if (await disableWhenFull(database, endpointId, webhooks.mostWaiting)) {
+      logger.warn({ endpointId }, 'More deliveries wait for a webhook endpoint than may: it is disabled.');
+    }
+    const endsAt = performance.now() + turnMs;
+    while (performance.now() < endsAt && !heartbeat.cancelled.aborted) {
+      const round = await nextRound(database, endpointId);
+      if (round.do === 'rest') return null;
+      if (round.do === 'wait') return round.forMs;
+      await deliver(endpointId, round);
+    }
+    return 0;
+  };
+
+  async function deliver(endpointId: string, { spaceId, url, deliveries }: Extract<Round, { do: 'deliver' }>) {
+    const secrets = await webhookEndpoints.secrets({ spaceId, id: endpointId });
+    // Deleted in between: what follows sees that, and nothing leaves unsigned.
+    if (secrets.length === 0) throw new Error('The webhook endpoint has no secret.');
+    const owner = await egressRules.owner(spaceId, 'webhook');
+    await Promise.all(
+      deliveries.map(async (delivery) => {
+        const { id, body } = delivery;
+        const end = await sendWebhook(egressGuard, owner, { id, url, body, secrets });
+        if (end.error !== null) logger.info({ deliveryId: id, endpointId, ...end }, 'A webhook was not taken.');
+        await noteAttempt(database, endpointId, delivery, end, webhooks);
+      }),
+    );
+  }
+}

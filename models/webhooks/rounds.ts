@@ -1,0 +1,122 @@
+import type { RowDataPacket } from 'mysql2';
+import { type Database, transaction } from '../database.ts';
+import { type OldestFirst, sweepPageSize, type Waiting } from '../oldestFirst.ts';
+import { disableEndpoint, endedNow } from './attempts.ts';
+import { forgetEndpointDeliveries } from './deliveries.ts';
+
+/** A delivery that is to be tried now. */
+export interface DueDelivery {
+  id: string;
+  body: string;
+  /** How many attempts were made before. */
+  attempts: number;
+}
+
+/** What is to be done for an endpoint now. */
+export type Round =
+  | { do: 'deliver'; spaceId: string; url: string; deliveries: DueDelivery[] }
+  | { do: 'wait'; forMs: number }
+  | { do: 'rest' };
+
+interface EndpointRow {
+  spaceId: string;
+  url: string;
+  enabled: number;
+  failingSince: Date | null;
+  pausedUntil: Date | null;
+  living: string | null;
+}
+
+/** How many deliveries of an endpoint are under way at once; one, while it takes none. */
+const atOnce = 4;
+const endedAtOnce = 1_000;
+
+/** What an endpoint is told next. Where it is told of nothing any more, what waits for it is ended or forgotten. */
+export async function nextRound(database: Database, endpointId: string): Promise<Round> {
+  const endpoint = await endpointOf(database, endpointId);
+  if (endpoint === undefined) {
+    await forgetEndpointDeliveries(database, endpointId);
+    return { do: 'rest' };
+  }
+  const { spaceId, url, enabled, failingSince, pausedUntil, living } = endpoint;
+  // Its purge takes what is left.
+  if (living === null) return { do: 'rest' };
+  if (enabled === 0) await endWaiting(database, endpointId);
+  const most = failingSince === null ? atOnce : 1;
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    `SELECT id, body, attempts, next_attempt_at AS dueAt FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+      WHERE pending = 1 AND endpoint_id = ? ORDER BY next_attempt_at, id LIMIT ?`,
+    [endpointId, most],
+  );
+  const waiting = rows as unknown as (DueDelivery & { dueAt: Date })[];
+  const [first] = waiting;
+  if (first === undefined) return { do: 'rest' };
+  const now = Date.now();
+  const forMs = Math.max(first.dueAt.getTime(), pausedUntil?.getTime() ?? 0) - now;
+  if (forMs > 0) return { do: 'wait', forMs };
+  const deliveries = waiting.filter(({ dueAt }) => dueAt.getTime() <= now);
+  return { do: 'deliver', spaceId, url, deliveries };
+}
+
+/** Disables an endpoint for which more deliveries wait than may: as `BACKLOG`, which its owner sees. */
+export async function disableWhenFull(database: Database, endpointId: string, mostWaiting: number): Promise<boolean> {
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+      WHERE pending = 1 AND endpoint_id = ? ORDER BY next_attempt_at, id LIMIT 1 OFFSET ?`,
+    [endpointId, mostWaiting],
+  );
+  if (rows.length === 0) return false;
+  await transaction(database, (tx) => disableEndpoint(tx, endpointId, 'BACKLOG'));
+  return true;
+}
+
+/** An endpoint for which a delivery is overdue. */
+export interface OverdueEndpoint extends Waiting {
+  /** Null where it is deleted. */
+  spaceId: string | null;
+  pausedUntil: Date | null;
+}
+
+/** A page of the endpoints for which a delivery should have been tried before this, by their ids. */
+export async function overdueEndpoints(
+  { pool }: Pick<Database, 'pool'>,
+  { before, after }: OldestFirst<OverdueEndpoint>,
+): Promise<OverdueEndpoint[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT d.endpoint_id AS id, d.since, e.space_id AS spaceId, e.paused_until AS pausedUntil
+       FROM (SELECT endpoint_id, MIN(next_attempt_at) AS since
+               FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+              WHERE pending = 1 AND endpoint_id > ?
+              GROUP BY pending, endpoint_id HAVING since < ? ORDER BY pending, endpoint_id LIMIT ${sweepPageSize}) d
+       LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id
+      ORDER BY d.endpoint_id`,
+    [after?.id ?? '', before],
+  );
+  return rows as unknown as OverdueEndpoint[];
+}
+
+async function endpointOf({ pool }: Pick<Database, 'pool'>, id: string): Promise<EndpointRow | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT e.space_id AS spaceId, e.url, e.enabled, e.failing_since AS failingSince, e.paused_until AS pausedUntil,
+            s.id AS living
+       FROM webhook_endpoints e LEFT JOIN spaces s ON s.id = e.space_id AND s.deleted_at IS NULL
+      WHERE e.id = ?`,
+    [id],
+  );
+  return rows[0] as EndpointRow | undefined;
+}
+
+/** Ends what waits for an endpoint that is disabled, but not what people try it with. */
+async function endWaiting({ pool }: Pick<Database, 'pool'>, endpointId: string): Promise<void> {
+  const end = { ...endedNow('failed'), last_error: 'ENDPOINT_DISABLED' };
+  for (;;) {
+    const [rows] = await pool.query<RowDataPacket[]>(
+      `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+        WHERE pending = 1 AND endpoint_id = ? AND type <> 'ping' LIMIT ${endedAtOnce}`,
+      [endpointId],
+    );
+    if (rows.length === 0) return;
+    const ids = rows.map(({ id }) => id as string);
+    await pool.query("UPDATE webhook_deliveries SET ? WHERE id IN (?) AND status = 'pending'", [end, ids]);
+  }
+}
