@@ -40,9 +40,10 @@ export async function indexNewMessages(database: Database, places: readonly Plac
       const indexed = speaking.map((message) => ({
         owner: owners.get(message.threadId) as Buffer,
         thing: numbers.get(nameOf(message)) as number,
+        bit: textBits.text,
         text: message.text,
       }));
-      await addWords(threadWords, indexed, textBits.text, tx);
+      await addWords(threadWords, indexed, tx);
     }
     if (fresh.length > 0) {
       await execute(tx, `UPDATE messages SET words_due = 0 WHERE ${anyOf(fresh, isMessage)}`, fresh.flatMap(keyOf));

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { execute, select } from '../sql.ts';
-import { storeWords } from '../words/wordTable.ts';
+import { addWords, storeWords } from '../words/wordTable.ts';
 import { readFirstPieces } from './answerPieces.ts';
 import { indexNewMessages, type Place } from './indexNewMessages.ts';
 import type { StoredPart } from './message.ts';
@@ -143,8 +143,9 @@ async function replaceWords(
     known?.number ??
     (await execute(tx, 'INSERT INTO thread_texts (thread_id, message_id) VALUES (?, ?)', [threadId, messageId]))
       .insertId;
-  const indexed = { owner: ownerKey(of), thing: number, isNew: known === undefined };
-  await storeWords(threadWords, indexed, { bit: textBits[field], text }, tx);
+  const indexed = { owner: ownerKey(of), thing: number, bit: textBits[field], text };
+  if (known === undefined) await addWords(threadWords, [indexed], tx);
+  else await storeWords(threadWords, indexed, tx);
 }
 
 async function read<Row>({ pool }: Database, sql: string, values: unknown[]): Promise<Row[]> {

@@ -3,7 +3,7 @@ import { type On, sequelizeOf, transactionOf } from '../bound.ts';
 import { notFound } from '../errors.ts';
 import type { DriveItem, ItemKind } from './driveItem.ts';
 import { driveModels } from './models.ts';
-import { joinPath } from './names.ts';
+import { joinPath, nameKey } from './names.ts';
 
 /** One item on the way from a container's root down to a place. */
 export interface Link {
@@ -97,15 +97,32 @@ export async function findByPath(
   on: On,
   where: { spaceId: string; containerId: string; names: readonly string[] },
 ): Promise<{ item: DriveItem; place: Place } | undefined> {
-  const { DriveItem } = driveModels(on);
-  const tx = transactionOf(on);
-  let item = await DriveItem.rootOf(where.spaceId, where.containerId, tx);
-  if (item === null) return undefined;
-  let place = new Place([linkOf(item)]);
-  for (const name of where.names) {
-    item = await DriveItem.childOf(item.id, name, tx);
-    if (item === null) return undefined;
-    place = place.below(item);
-  }
-  return { item, place };
+  const along = await itemsAlong(on, where);
+  const item = along[where.names.length];
+  return item && { item, place: new Place(along.map(linkOf)) };
+}
+
+/** The living items along a path of a container, its root first, as far as they are there. One query. */
+export async function itemsAlong(
+  on: On,
+  { spaceId, containerId, names }: { spaceId: string; containerId: string; names: readonly string[] },
+): Promise<DriveItem[]> {
+  const keys = [containerId, ...names].map((name) => nameKey(name).toString('hex'));
+  return sequelizeOf(on).query(
+    `WITH RECURSIVE down (number, id, level) AS (
+       SELECT number, id, 1 FROM drive_items WHERE parent_id = ? AND name_key = UNHEX(?) AND live = 1
+       UNION ALL
+       SELECT i.number, i.id, down.level + 1 FROM down JOIN drive_items i ON i.parent_id = down.id
+          AND i.name_key = UNHEX(SUBSTRING_INDEX(SUBSTRING_INDEX(?, '/', down.level + 1), '/', -1)) AND i.live = 1
+        WHERE down.level < ?
+     )
+     SELECT i.* FROM down JOIN drive_items i ON i.number = down.number ORDER BY down.level`,
+    {
+      replacements: [spaceId, keys[0], keys.join('/'), keys.length],
+      model: driveModels(on).DriveItem,
+      mapToModel: true,
+      type: QueryTypes.SELECT,
+      transaction: transactionOf(on),
+    },
+  );
 }

@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
-import type { On } from '../bound.ts';
+import { type On, transactionOf } from '../bound.ts';
 import { DomainError } from '../errors.ts';
 import type { Content, DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
-import { findByPath, type Place } from './place.ts';
-import { addItem, type Container, chooseName, makeFolders, type OnConflict } from './tree.ts';
+import { itemsAlong, linkOf, Place } from './place.ts';
+import { addItem, type Container, chooseName, type OnConflict, openFolders } from './tree.ts';
 import { indexWords } from './wordIndex.ts';
 
 /** Where a file is to go. */
@@ -31,9 +31,8 @@ export interface ArrivedFile {
  * under the drive's lock, when the file is placed. Returns the name that the file is to have.
  */
 export async function previewTarget(on: On, target: FileTarget): Promise<string> {
-  const { folder, name } = await splitTarget(on, target);
-  const found = await findByPath(on, { ...target, names: [...folder, name] });
-  requireReplaceable(found?.item ?? null, target);
+  const { found, name } = await lookAt(on, target);
+  requireReplaceable(found, target);
   return name;
 }
 
@@ -45,11 +44,10 @@ export async function placeFile(
 ): Promise<{ item: DriveItem; place: Place }> {
   const { spaceId, userId, onConflict } = target;
   const { keptVersions, tx } = options;
-  const { Drive, DriveItem, DriveObject, DriveVersion } = driveModels(tx);
+  const { Drive, DriveObject, DriveVersion } = driveModels(tx);
   const drive = await Drive.lock(spaceId, tx);
-  const { folder, name } = await splitTarget(tx, target);
-  const parent = await makeFolders(drive, target, folder, tx);
-  const found = await DriveItem.childOf(parent.itself.id, name, tx);
+  const { folder, there, name, found } = await lookAt(tx, target);
+  const parent = await openFolders(drive, target, { names: folder, there }, tx);
   requireReplaceable(found, target);
   await DriveObject.keep(file.content.objectKey, tx);
   const isReplaced = found !== null && onConflict === 'replace';
@@ -64,27 +62,45 @@ export async function placeFile(
           userId,
           content: file.content,
           name: await chooseName(parent, name, found, onConflict, tx),
+          text: file.text,
         },
         tx,
       );
-  if (isReplaced) await DriveVersion.replace(item, file.content, { userId, keptVersions, tx });
-  const indexed = { driveNumber: drive.number, itemNumber: item.number, isNew: !isReplaced };
-  await indexWords(indexed, 'text', file.text ?? '', tx);
+  if (isReplaced) {
+    await DriveVersion.replace(item, file.content, { userId, keptVersions, tx });
+    await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', file.text ?? '', tx);
+  }
   return { item, place: parent.below(item) };
 }
 
-async function splitTarget(on: On, target: FileTarget): Promise<{ folder: string[]; name: string }> {
-  const { names, fileName, pathOf } = target;
-  const isFolder =
-    pathOf === 'folder' || (pathOf === 'either' && (names.length === 0 || (await isExistingFolder(on, target))));
-  return isFolder
-    ? { folder: [...names], name: fileName }
-    : { folder: names.slice(0, -1), name: names.at(-1) ?? fileName };
+/** Where a file would go, and what is there already. */
+interface Spot {
+  /** The path of its folder. */
+  folder: string[];
+  /** The folder, if all of the path is there. */
+  there: Place | undefined;
+  name: string;
+  /** What has the file's name. */
+  found: DriveItem | null;
 }
 
-async function isExistingFolder(on: On, target: FileTarget): Promise<boolean> {
-  const found = await findByPath(on, target);
-  return found?.item.kind === 'folder';
+async function lookAt(on: On, target: FileTarget): Promise<Spot> {
+  const { names, fileName, pathOf } = target;
+  const isFolder = pathOf === 'folder' || names.length === 0;
+  const path = isFolder ? [...names, fileName] : [...names];
+  const along = await itemsAlong(on, { ...target, names: path });
+  const last = along[path.length];
+  if (pathOf === 'either' && !isFolder && last?.kind === 'folder') {
+    const found = await driveModels(on).DriveItem.childOf(last.id, fileName, transactionOf(on));
+    return { folder: path, there: new Place(along.map(linkOf)), name: fileName, found };
+  }
+  const above = along.slice(0, path.length);
+  return {
+    folder: path.slice(0, -1),
+    there: above.length === path.length ? new Place(above.map(linkOf)) : undefined,
+    name: path.at(-1) ?? fileName,
+    found: last ?? null,
+  };
 }
 
 function requireReplaceable(found: DriveItem | null, { onConflict, ifMatch }: FileTarget): void {

@@ -1,12 +1,12 @@
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../errors.ts';
-import { openRoot } from './containers.ts';
+import { openRoot, requireOwner } from './containers.ts';
 import type { Drive } from './drive.ts';
 import type { DriveItem, DriveItemModel } from './driveItem.ts';
 import { driveModels } from './models.ts';
 import { checkName, maxDepth, nameKey, numberedName, tooDeep } from './names.ts';
 import { linkOf, Place, placeOf } from './place.ts';
-import { indexWords } from './wordIndex.ts';
+import { indexNewItem } from './wordIndex.ts';
 
 /**
  * The steps of changes to a tree. Each is part of a transaction that holds the drive's lock, so it may read first and
@@ -51,17 +51,29 @@ export async function makeFolders(
   return place;
 }
 
-/** Adds an item to a folder. The name is known to be free. */
+/** The same where it is known what of the path is `there`: all of it, mostly. */
+export async function openFolders(
+  drive: Drive,
+  container: Container,
+  { names, there }: { names: readonly string[]; there: Place | undefined },
+  tx: Transaction,
+): Promise<Place> {
+  if (there === undefined) return makeFolders(drive, container, names, tx);
+  await requireOwner(container, tx);
+  return requireFolder(there);
+}
+
+/** Adds an item to a folder. The name is known to be free. `text` is what a file says, if it is a small text. */
 export async function addItem(
   drive: Drive,
   folder: Place,
-  fields: Omit<Parameters<DriveItemModel['make']>[0], 'parentId'>,
+  { text = '', ...fields }: Omit<Parameters<DriveItemModel['make']>[0], 'parentId'> & { text?: string | undefined },
   tx: Transaction,
 ): Promise<DriveItem> {
   checkName(fields.name);
   const item = await driveModels(tx).DriveItem.make({ ...fields, parentId: folder.itself.id }, tx);
   await attach(item, folder, tx);
-  await indexWords({ driveNumber: drive.number, itemNumber: item.number, isNew: true }, 'name', item.name, tx);
+  await indexNewItem({ driveNumber: drive.number, itemNumber: item.number }, { name: item.name, text }, tx);
   return item;
 }
 

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { storeWords, type WordTable } from '../words/wordTable.ts';
+import { addWords, storeWords, type WordTable } from '../words/wordTable.ts';
 
 /** Where a word stands; a row's `fields` is the sum of those that hold. */
 export const fieldBits = { name: 1, text: 2 } as const;
@@ -10,8 +10,6 @@ export const driveWords: WordTable = { table: 'drive_words', owner: 'drive_numbe
 export interface Indexed {
   driveNumber: number;
   itemNumber: number;
-  /** It has no words of the field yet. */
-  isNew?: boolean;
 }
 
 /**
@@ -19,6 +17,20 @@ export interface Indexed {
  * and nothing else. An empty text has no words.
  */
 export async function indexWords(item: Indexed, field: Field, text: string, tx: Transaction): Promise<void> {
-  const { driveNumber: owner, itemNumber: thing, isNew } = item;
-  await storeWords(driveWords, { owner, thing, ...(isNew && { isNew }) }, { bit: fieldBits[field], text }, tx);
+  const { driveNumber: owner, itemNumber: thing } = item;
+  await storeWords(driveWords, { owner, thing, bit: fieldBits[field], text }, tx);
+}
+
+/** The words of an item that has none yet. */
+export async function indexNewItem(item: Indexed, texts: Record<Field, string>, tx: Transaction): Promise<void> {
+  const of = { owner: item.driveNumber, thing: item.itemNumber };
+  const { name, text } = texts;
+  await addWords(
+    driveWords,
+    [
+      { ...of, bit: fieldBits.name, text: name },
+      { ...of, bit: fieldBits.text, text },
+    ],
+    tx,
+  );
 }

@@ -17,8 +17,9 @@ export interface WordTable {
 export interface IndexedText {
   owner: number | Buffer;
   thing: number;
-  /** It has no words yet. */
-  isNew?: boolean;
+  /** The bit of the field that the text is in. */
+  bit: number;
+  text: string;
 }
 
 const rowsPerStatement = 1_000;
@@ -27,29 +28,24 @@ const rowsPerStatement = 1_000;
  * Replaces the words that a thing has in a field, in the transaction that changes it: what is there can be found, and
  * nothing else. An empty text has no words.
  */
-export async function storeWords(
-  { table, owner, thing }: WordTable,
-  of: IndexedText,
-  { bit, text }: { bit: number; text: string },
-  tx: Transaction,
-): Promise<void> {
+export async function storeWords(table: WordTable, of: IndexedText, tx: Transaction): Promise<void> {
+  const { table: name, thing } = table;
   const run = (sql: string, replacements: unknown[]) =>
     sequelizeOf(tx).query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
-  if (of.isNew !== true) {
-    await run(`DELETE FROM ${table} WHERE ${thing} = ? AND fields = ?`, [of.thing, bit]);
-    await run(`UPDATE ${table} SET fields = fields & (255 - ?) WHERE ${thing} = ?`, [bit, of.thing]);
-  }
-  await addWords({ table, owner, thing }, [{ ...of, text }], bit, tx);
+  await run(`DELETE FROM ${name} WHERE ${thing} = ? AND fields = ?`, [of.thing, of.bit]);
+  await run(`UPDATE ${name} SET fields = fields & (255 - ?) WHERE ${thing} = ?`, [of.bit, of.thing]);
+  await addWords(table, [of], tx);
 }
 
-/** Adds the words of a field of several things that have none in it yet. */
+/** Adds the words of things that have none in these fields yet. */
 export async function addWords(
   { table, owner, thing }: WordTable,
-  texts: readonly (IndexedText & { text: string })[],
-  bit: number,
+  texts: readonly IndexedText[],
   tx: Transaction,
 ): Promise<void> {
-  const rows = texts.flatMap((of) => [...wordsOf(of.text)].map((word) => [of.owner, Buffer.from(word), of.thing, bit]));
+  const rows = texts.flatMap((of) =>
+    [...wordsOf(of.text)].map((word) => [of.owner, Buffer.from(word), of.thing, of.bit]),
+  );
   for (let at = 0; at < rows.length; at += rowsPerStatement) {
     const sql = `INSERT INTO ${table} (${owner}, word, ${thing}, fields) VALUES ?
       ON DUPLICATE KEY UPDATE fields = ${table}.fields | VALUES(fields)`;
