@@ -46,6 +46,16 @@ export function defineDrive(sequelize: Sequelize) {
 
     /** Counts bytes before they are stored. Throws 413 `QUOTA_EXCEEDED`; `quotaBytes` 0 means no quota. */
     static async reserve(spaceId: string, bytes: number, quotaBytes: number, tx: Transaction): Promise<void> {
+      const [, counted] = await sequelize.query(
+        'UPDATE drives SET used_bytes = used_bytes + ? WHERE space_id = ? AND (? = 0 OR used_bytes + ? <= ?)',
+        {
+          replacements: [bytes, spaceId, quotaBytes, bytes, quotaBytes],
+          type: QueryTypes.UPDATE,
+          transaction: tx,
+        },
+      );
+      if (counted > 0) return;
+      // No room, no drive yet, or nothing to count.
       const drive = await Drive.lock(spaceId, tx);
       if (quotaBytes > 0 && drive.usedBytes + bytes > quotaBytes) throw quotaExceeded();
       await drive.update({ usedBytes: drive.usedBytes + bytes }, { transaction: tx });
