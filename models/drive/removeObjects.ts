@@ -25,7 +25,7 @@ export async function removeObjects(
   objects: readonly DriveObject[],
   arrived: ReadonlySet<string> = new Set(),
 ): Promise<void> {
-  if (await isHeldForBackup(deps.database)) return;
+  if (objects.length === 0 || (await isHeldForBackup(deps.database))) return;
   const { DriveObject } = driveModels(deps.database);
   const { gone } = await removeFromStore(deps, objects);
   const isOver = ({ isComplete, objectKey }: DriveObject) => isComplete || arrived.has(objectKey);
