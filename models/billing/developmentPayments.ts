@@ -82,7 +82,9 @@ export function createDevelopmentPayments(database: Database) {
 
     async since(after: Date): Promise<DevelopmentPayment[]> {
       const [rows] = await database.pool.query(
-        `SELECT ${fields} FROM development_payments WHERE created_at >= ? ORDER BY created_at LIMIT 10000`,
+        // Where most payments are later, the server may rather sort them all.
+        `SELECT ${fields} FROM development_payments FORCE INDEX (development_payments_created)
+          WHERE created_at >= ? ORDER BY created_at LIMIT 10000`,
         [after],
       );
       return (rows as Row[]).map(read);
