@@ -26,21 +26,25 @@ export async function select<Row>(tx: Transaction, sql: string, values: unknown[
   return rows as unknown as Row[];
 }
 
-/** Inserts one row, its columns named as the table names them. A duplicate is Sequelize's own UniqueConstraintError. */
-export async function insert(tx: Transaction, table: string, row: Record<string, unknown>): Promise<void> {
-  await execute(tx, `INSERT INTO ${table} SET ?`, [row]);
+/**
+ * Inserts one row, its columns named as the table names them, and returns the number that the table has given it, if it
+ * counts its rows. A duplicate is Sequelize's own UniqueConstraintError.
+ */
+export async function insert(tx: Transaction, table: string, row: Record<string, unknown>): Promise<number> {
+  return (await execute(tx, `INSERT INTO ${table} SET ?`, [row])).insertId;
 }
 
 /** Inserts a new instance of a model as it is: its columns are the model's, and hooks and validations do not run. */
-export async function insertInstance(tx: Transaction, instance: Model): Promise<void> {
+export async function insertInstance(tx: Transaction, instance: Model): Promise<number> {
   const model = instance.constructor as ModelStatic<Model>;
   const row: Record<string, unknown> = {};
   for (const [attribute, value] of Object.entries(instance.dataValues as Record<string, unknown>)) {
     const column = model.rawAttributes[attribute]?.field;
     if (column !== undefined) row[column] = value;
   }
-  await insert(tx, model.tableName, row);
+  const number = await insert(tx, model.tableName, row);
   instance.isNewRecord = false;
+  return number;
 }
 
 /** A model's instance as its row says, the columns named as the table names them. */

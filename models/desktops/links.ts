@@ -48,8 +48,8 @@ export async function insertOwnLink(
   await insertLink(tx, { ...fields, id: newId('desktopLink') }, null);
 }
 
-function insertLink(tx: Transaction, fields: LinkFields, expiresAt: Date | null): Promise<void> {
-  return insert(tx, 'desktop_links', {
+async function insertLink(tx: Transaction, fields: LinkFields, expiresAt: Date | null): Promise<void> {
+  await insert(tx, 'desktop_links', {
     id: fields.id,
     space_id: fields.spaceId,
     session_id: fields.sessionId,

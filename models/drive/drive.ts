@@ -1,5 +1,6 @@
 import { DataTypes, Model, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { DomainError, notFound } from '../errors.ts';
+import { execute, instanceOf, select } from '../sql.ts';
 
 /** A space's drive as a whole: its lock and its account of bytes. */
 export type Drive = InstanceType<DriveModel>;
@@ -28,7 +29,10 @@ export function defineDrive(sequelize: Sequelize) {
 
     /** The same for a space that is being purged, which may have no drive. */
     static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
-      return Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
+      const [row] = await select<Record<string, unknown>>(tx, 'SELECT * FROM drives WHERE space_id = ? FOR UPDATE', [
+        spaceId,
+      ]);
+      return row === undefined ? null : instanceOf(Drive, row);
     }
 
     /** A deleted space gets no new drive, however late an upload ends. */
@@ -46,15 +50,12 @@ export function defineDrive(sequelize: Sequelize) {
 
     /** Counts bytes before they are stored. Throws 413 `QUOTA_EXCEEDED`; `quotaBytes` 0 means no quota. */
     static async reserve(spaceId: string, bytes: number, quotaBytes: number, tx: Transaction): Promise<void> {
-      const [, counted] = await sequelize.query(
+      const { affectedRows } = await execute(
+        tx,
         'UPDATE drives SET used_bytes = used_bytes + ? WHERE space_id = ? AND (? = 0 OR used_bytes + ? <= ?)',
-        {
-          replacements: [bytes, spaceId, quotaBytes, bytes, quotaBytes],
-          type: QueryTypes.UPDATE,
-          transaction: tx,
-        },
+        [bytes, spaceId, quotaBytes, bytes, quotaBytes],
       );
-      if (counted > 0) return;
+      if (affectedRows > 0) return;
       // No room, no drive yet, or nothing to count.
       const drive = await Drive.lock(spaceId, tx);
       if (quotaBytes > 0 && drive.usedBytes + bytes > quotaBytes) throw quotaExceeded();

@@ -1,6 +1,7 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { along, behind } from '../behind.ts';
 import { newId } from '../ids.ts';
+import { insertInstance } from '../sql.ts';
 import { nameKey } from './names.ts';
 
 /** Apps and repositories are leaves of this tree; their contents are in containers and on computers of their own. */
@@ -92,27 +93,25 @@ export function defineDriveItem(sequelize: Sequelize) {
       tx: Transaction,
     ): Promise<DriveItem> {
       const now = new Date();
-      return DriveItem.create(
-        {
-          id: fields.id ?? newId('driveItem'),
-          spaceId: fields.spaceId,
-          parentId: fields.parentId,
-          kind: fields.kind,
-          isFile: fields.kind === 'file',
-          ...DriveItem.named(fields.name),
-          live: 1,
-          childCount: 0,
-          height: fields.height ?? 0,
-          version: fields.content === undefined ? 0 : 1,
-          ...(fields.content ?? noContent),
-          createdBy: fields.userId,
-          createdAt: now,
-          updatedBy: fields.userId,
-          updatedAt: now,
-          ...notTrashed,
-        },
-        { transaction: tx },
-      );
+      const item = DriveItem.build({
+        id: fields.id ?? newId('driveItem'),
+        spaceId: fields.spaceId,
+        parentId: fields.parentId,
+        kind: fields.kind,
+        isFile: fields.kind === 'file',
+        ...DriveItem.named(fields.name),
+        live: 1,
+        childCount: 0,
+        height: fields.height ?? 0,
+        version: fields.content === undefined ? 0 : 1,
+        ...(fields.content ?? noContent),
+        createdBy: fields.userId,
+        createdAt: now,
+        updatedBy: fields.userId,
+        updatedAt: now,
+        ...notTrashed,
+      });
+      return item.set('number', await insertInstance(tx, item), { raw: true });
     }
 
     /** The columns of a name. */

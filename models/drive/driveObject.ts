@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DataTypes, Model, Op, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
+import { execute, insertInstance } from '../sql.ts';
 import type { DriveModel } from './drive.ts';
 
 /** `arriving` until its owner's row is written, `kept` while it has an owner, `doomed` until it has been removed. */
@@ -47,10 +48,10 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       const leaseExpiresAt = new Date(createdAt.getTime() + leaseMs);
       return transaction(database, async (tx) => {
         await Drive.reserve(spaceId, bytes, quotaBytes, tx);
-        return DriveObject.create(
-          { objectKey, spaceId, state: 'arriving', isComplete: false, size: bytes, leaseExpiresAt, createdAt },
-          { transaction: tx },
-        );
+        const arriving = { state: 'arriving', isComplete: false, leaseExpiresAt };
+        const object = DriveObject.build({ objectKey, spaceId, ...arriving, size: bytes, createdAt });
+        await insertInstance(tx, object);
+        return object;
       });
     }
 
@@ -60,7 +61,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
         await Drive.reserve(this.spaceId, bytes, quotaBytes, tx);
         await DriveObject.changeArriving(
           this.objectKey,
-          { size: this.size + bytes, leaseExpiresAt: new Date(Date.now() + leaseMs) },
+          { size: this.size + bytes, lease_expires_at: new Date(Date.now() + leaseMs) },
           tx,
         );
       });
@@ -76,20 +77,26 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     static async extendLease(objectKey: string, until: Date, tx: Transaction): Promise<void> {
-      await DriveObject.changeArriving(objectKey, { leaseExpiresAt: until }, tx);
+      await DriveObject.changeArriving(objectKey, { lease_expires_at: until }, tx);
     }
 
     /** In the transaction that writes what the object belongs to. The object is complete in the store. */
     static async keep(objectKey: string, tx: Transaction): Promise<void> {
-      await DriveObject.changeArriving(objectKey, { state: 'kept', isComplete: true, leaseExpiresAt: null }, tx);
+      await DriveObject.changeArriving(objectKey, { state: 'kept', is_complete: true, lease_expires_at: null }, tx);
     }
 
-    private static async changeArriving(objectKey: string, change: object, tx: Transaction): Promise<void> {
-      const [changed] = await DriveObject.update(change, {
-        where: { objectKey, state: 'arriving' },
-        transaction: tx,
-      });
-      if (changed === 0) throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.');
+    private static async changeArriving(
+      objectKey: string,
+      change: Record<string, unknown>,
+      tx: Transaction,
+    ): Promise<void> {
+      const { affectedRows } = await execute(
+        tx,
+        "UPDATE drive_objects SET ? WHERE object_key = ? AND state = 'arriving'",
+        [change, objectKey],
+      );
+      if (affectedRows === 0)
+        throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.');
     }
 
     /**

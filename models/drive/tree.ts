@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../errors.ts';
+import { execute } from '../sql.ts';
 import { openRoot, requireOwner } from './containers.ts';
 import type { Drive } from './drive.ts';
 import type { DriveItem, DriveItemModel } from './driveItem.ts';
@@ -81,7 +82,7 @@ export async function addItem(
 export async function attach(item: DriveItem, folder: Place, tx: Transaction): Promise<void> {
   const { DriveItem } = driveModels(tx);
   if (folder.depth + 1 + item.height > maxDepth) throw tooDeep();
-  await DriveItem.increment('childCount', { where: { id: folder.itself.id }, transaction: tx });
+  await execute(tx, 'UPDATE drive_items SET child_count = child_count + 1 WHERE id = ?', [folder.itself.id]);
   // Upwards until a folder knows of that many levels below it already: mostly the first one does.
   for (let above = 1; above < folder.chain.length + 1; above++) {
     const link = folder.chain.at(-above);

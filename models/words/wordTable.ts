@@ -1,5 +1,5 @@
-import { QueryTypes, type Transaction } from 'sequelize';
-import { sequelizeOf } from '../bound.ts';
+import type { Transaction } from 'sequelize';
+import { execute } from '../sql.ts';
 import { wordsOf } from './words.ts';
 
 /**
@@ -30,10 +30,8 @@ const rowsPerStatement = 1_000;
  */
 export async function storeWords(table: WordTable, of: IndexedText, tx: Transaction): Promise<void> {
   const { table: name, thing } = table;
-  const run = (sql: string, replacements: unknown[]) =>
-    sequelizeOf(tx).query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
-  await run(`DELETE FROM ${name} WHERE ${thing} = ? AND fields = ?`, [of.thing, of.bit]);
-  await run(`UPDATE ${name} SET fields = fields & (255 - ?) WHERE ${thing} = ?`, [of.bit, of.thing]);
+  await execute(tx, `DELETE FROM ${name} WHERE ${thing} = ? AND fields = ?`, [of.thing, of.bit]);
+  await execute(tx, `UPDATE ${name} SET fields = fields & (255 - ?) WHERE ${thing} = ?`, [of.bit, of.thing]);
   await addWords(table, [of], tx);
 }
 
@@ -49,7 +47,6 @@ export async function addWords(
   for (let at = 0; at < rows.length; at += rowsPerStatement) {
     const sql = `INSERT INTO ${table} (${owner}, word, ${thing}, fields) VALUES ?
       ON DUPLICATE KEY UPDATE fields = ${table}.fields | VALUES(fields)`;
-    const replacements = [rows.slice(at, at + rowsPerStatement)];
-    await sequelizeOf(tx).query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
+    await execute(tx, sql, [rows.slice(at, at + rowsPerStatement)]);
   }
 }
