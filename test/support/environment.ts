@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
@@ -8,6 +8,9 @@ import { type Database, openDatabase } from '../../models/database.ts';
 import { forgetInstallation } from './runServer.ts';
 import { restoreSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { testVariablePrefix } from './stackVariables.ts';
+
+/** What is kept here is named by what it is made of, so all tests share one folder of it. */
+const sharedCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests');
 
 /** An Atrium of a test's own: nothing that it writes or starts is seen by another test. */
 export interface TestEnvironment {
@@ -26,6 +29,8 @@ export interface TestEnvironment {
 export async function createTestEnvironment(overrides: Environment = {}): Promise<TestEnvironment> {
   const name = `test-${randomBytes(6).toString('hex')}`;
   const dataDir = mkdtempSync(join(tmpdir(), 'atrium-environment-'));
+  mkdirSync(sharedCache, { recursive: true });
+  symlinkSync(sharedCache, join(dataDir, 'cache'));
   const stack = stackEnvironment();
   const empty = await createEmptyDatabase();
   const environment: Environment = {

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,8 +7,6 @@ import type { Role } from '../../bin/support/runtime.ts';
 import type { TestEnvironment } from './environment.ts';
 
 const program = join(import.meta.dirname, 'productProcess.ts');
-/** Workflow bundles are named by what they are made of, so all tests share one folder of them. */
-const bundleCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests');
 const stopTimeoutMs = 15_000;
 
 /** Atrium, or one role of it, in a process of its own. */
@@ -28,11 +25,10 @@ export interface ProductProcess {
 
 /** Starts Atrium on a test's environment and waits until it is ready. `overrides` are further variables of config/. */
 export async function startProduct(
-  { environment, config }: Pick<TestEnvironment, 'environment' | 'config'>,
+  { environment }: Pick<TestEnvironment, 'environment'>,
   role: Role = 'both',
   overrides: Record<string, string> = {},
 ): Promise<ProductProcess> {
-  shareBundles(config.dataDir);
   const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
   const child = spawn(process.execPath, [program, role], {
     env: { ...Object.fromEntries(rest), ...environment, ...overrides },
@@ -70,10 +66,4 @@ export async function startProduct(
       throw new Error(`Atrium did not stop within ${stopTimeoutMs} ms:\n${log}`);
     },
   };
-}
-
-function shareBundles(dataDir: string): void {
-  mkdirSync(bundleCache, { recursive: true });
-  const link = join(dataDir, 'cache');
-  if (!existsSync(link)) symlinkSync(bundleCache, link);
 }
