@@ -37,8 +37,7 @@ export interface Surface {
 
 /**
  * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its
- * parameters, its caller's role, its body, the contract's schema, and the route. `app.locals.warmUp` compiles what the
- * first requests of each kind would otherwise wait for.
+ * parameters, its caller's role, its body, the contract's schema, and the route.
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything(deps.config)): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;
@@ -53,7 +52,6 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   });
 
   const app = express();
-  app.locals.warmUp = validator.warmUp;
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');

@@ -4,8 +4,11 @@ import type { Contract, Operation } from './contract.ts';
 /** The contract of a path, and of those that have its shape: `/a/{one}` and `/a/{other}`. */
 export interface ContractPart {
   operations: Operation[];
-  /** The paths, and the components that they use. A new copy each time, for the validator changes what it is given. */
-  copy(): OpenApi.DocumentV3_1;
+  /**
+   * The paths, and the components that they use, those of the answers where these are wanted. A new copy each time, for
+   * the validator changes what it is given.
+   */
+  copy(options?: { withAnswers: boolean }): OpenApi.DocumentV3_1;
 }
 
 type Json = Record<string, unknown>;
@@ -20,12 +23,18 @@ export function splitContract({ document, operations }: Contract): ContractPart[
   const parts = Map.groupBy(operations, ({ path }) => path.replace(/\{[^}]+\}/g, '{}'));
   return [...parts.values()].map((ofPart) => ({
     operations: ofPart,
-    copy: () => partOf(document, new Set(ofPart.map(({ path }) => path))),
+    copy: ({ withAnswers } = { withAnswers: true }) =>
+      partOf(document, new Set(ofPart.map(({ path }) => path)), withAnswers),
   }));
 }
 
-function partOf(document: OpenApi.DocumentV3_1, wanted: ReadonlySet<string>): OpenApi.DocumentV3_1 {
-  const paths = Object.fromEntries(Object.entries(document.paths ?? {}).filter(([path]) => wanted.has(path)));
+function partOf(
+  document: OpenApi.DocumentV3_1,
+  wanted: ReadonlySet<string>,
+  withAnswers: boolean,
+): OpenApi.DocumentV3_1 {
+  const found = Object.entries((document.paths ?? {}) as Record<string, Json>).filter(([path]) => wanted.has(path));
+  const paths = Object.fromEntries(found.map(([path, item]) => [path, withAnswers ? item : withoutAnswers(item)]));
   const all = document.components as unknown as Record<string, Json>;
   const components: Record<string, Json> = { securitySchemes: all.securitySchemes ?? {} };
   const visit = (value: unknown): void => {
@@ -40,4 +49,12 @@ function partOf(document: OpenApi.DocumentV3_1, wanted: ReadonlySet<string>): Op
   };
   visit(paths);
   return structuredClone({ ...document, paths, components }) as unknown as OpenApi.DocumentV3_1;
+}
+
+function withoutAnswers(item: Json): Json {
+  const entries = Object.entries(item).map(([key, value]) => {
+    const isOperation = typeof value === 'object' && value !== null && 'responses' in value;
+    return [key, isOperation ? { ...value, responses: {} } : value];
+  });
+  return Object.fromEntries(entries);
 }

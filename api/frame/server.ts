@@ -5,7 +5,6 @@ import { ConfigError } from '../../config/index.ts';
 import { areas as allAreas } from '../areas.ts';
 import { createApp, type Surface } from './app.ts';
 import type { ApiDeps } from './deps.ts';
-import type { Validator } from './middleware/validator.ts';
 import { ownHosts } from './ownHosts.ts';
 import { SlowClients } from './slowClients.ts';
 import { refuseTwoHosts, refuseUnreadable } from './unreadable.ts';
@@ -61,11 +60,6 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
   server.maxConnections = maxConnections;
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
-  // In the background: the start need not wait for this. A test only compiles what it asks for.
-  if (runtime.config.env !== 'test') {
-    const warmUp = app.locals.warmUp as Validator['warmUp'];
-    warmUp(closing.signal).catch((error: unknown) => runtime.logger.error({ err: error }, 'The contract is broken.'));
-  }
 
   let closed: Promise<void> | undefined;
   return {

@@ -1,3 +1,4 @@
+import framework from 'express-openapi-validator/dist/framework/index.js';
 import schemaValidator from 'express-openapi-validator/dist/framework/openapi.schema.validator.js';
 import preprocessor from 'express-openapi-validator/dist/middlewares/parsers/schema.preprocessor.js';
 
@@ -61,4 +62,20 @@ function lookUp(document: object, ref: string): Reference {
   }
   if (typeof place !== 'object' || place === null) throw new Error(`The contract has nothing at ${ref}.`);
   return place;
+}
+
+interface Framework {
+  loadSpec(document: object): Promise<object>;
+}
+
+/**
+ * express-openapi-validator looks through each document that it loads for references to other files, which was a quarter
+ * of an operation's first request. All of the contract's lead into its own document.
+ */
+export function leaveOutOtherFiles(): void {
+  const prototype = framework.OpenAPIFramework.prototype as unknown as Framework;
+  if (typeof prototype.loadSpec !== 'function') {
+    throw new Error('express-openapi-validator loads its documents in another way now.');
+  }
+  prototype.loadSpec = async (document) => document;
 }

@@ -1,9 +1,8 @@
-import { setImmediate } from 'node:timers/promises';
 import type { NextFunction, Request, Response } from 'express';
 import { middleware as openApiValidator } from 'express-openapi-validator';
 import type { Contract, Operation } from '../contract.ts';
 import { type ContractPart, splitContract } from '../contractParts.ts';
-import { leaveOutCompilingReferences, leaveOutUnusedSpecCheck } from './unusedCompiling.ts';
+import { leaveOutCompilingReferences, leaveOutOtherFiles, leaveOutUnusedSpecCheck } from './unusedCompiling.ts';
 
 /** Means any media type. */
 const anyMediaType = 'application/octet-stream';
@@ -27,11 +26,13 @@ interface ValidatorOptions {
 /**
  * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked,
  * and so that its own route lookup, which compiles every path on every request, runs once per operation. A path is loaded
- * at its first request, and an operation's schemas are compiled at the operation's: all of them together take seconds.
+ * at its first request, and an operation's schemas are compiled at the operation's: that is some ten milliseconds then, and
+ * seconds for all of them, of which most are never asked for.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
   leaveOutUnusedSpecCheck();
   leaveOutCompilingReferences();
+  leaveOutOtherFiles();
   const partOf = new Map<Operation, LoadedPart>();
   for (const part of splitContract(contract)) {
     const loaded = createPart(part, options);
@@ -51,19 +52,6 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
   }
 
   return {
-    /**
-     * Loads and compiles what the first requests would have to wait for, and fails when the contract is broken. Between
-     * operations it lets requests pass. Ends early when `signal` is aborted.
-     */
-    async warmUp(signal?: AbortSignal): Promise<void> {
-      for (const [operation, part] of partOf) {
-        const req = Object.assign(imitate(operation), { openapi: await metadataOf(operation) });
-        // The made-up request is refused, of course: its purpose is to have its validator compiled.
-        await run(part.steps.request, req).catch(() => undefined);
-        await setImmediate();
-        if (signal?.aborted) return;
-      }
-    },
     /** Tells the validator which operation the request is for. */
     async prepare(req: Request, operation: Operation, params: Record<string, string>): Promise<void> {
       Object.assign(req, { openapi: { ...(await metadataOf(operation)), pathParams: params }, params });
@@ -112,7 +100,7 @@ function createPart(part: ContractPart, options: ValidatorOptions) {
 
 function createSteps(part: ContractPart, options: ValidatorOptions) {
   const handlers = openApiValidator({
-    apiSpec: part.copy() as never,
+    apiSpec: part.copy({ withAnswers: options.validateResponses }) as never,
     // A test does this, once and for all.
     validateApiSpec: false,
     validateRequests: { allowUnknownQueryParameters: false, coerceTypes: false },

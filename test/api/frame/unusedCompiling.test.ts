@@ -1,9 +1,14 @@
 import { jest } from '@jest/globals';
 import { middleware } from 'express-openapi-validator';
+import framework from 'express-openapi-validator/dist/framework/index.js';
 import preprocessor from 'express-openapi-validator/dist/middlewares/parsers/schema.preprocessor.js';
 import { loadContract } from '../../../api/frame/contract.ts';
 import { splitContract } from '../../../api/frame/contractParts.ts';
-import { leaveOutCompilingReferences, leaveOutUnusedSpecCheck } from '../../../api/frame/middleware/unusedCompiling.ts';
+import {
+  leaveOutCompilingReferences,
+  leaveOutOtherFiles,
+  leaveOutUnusedSpecCheck,
+} from '../../../api/frame/middleware/unusedCompiling.ts';
 
 const responses = { 200: { description: 'x' } };
 const document = { openapi: '3.1.0', info: { title: 'x', version: '1' }, paths: { '/a': { get: { responses } } } };
@@ -54,4 +59,15 @@ describe('references', () => {
     expect(media.schema).toEqual({ type: 'string' });
     expect(() => preprocessed(withSchemas({}))).toThrow('#/components/schemas/A~1b');
   });
+});
+
+test('no part of the contract leads into another file', async () => {
+  const parts = splitContract(loadContract());
+  const { prototype } = framework.OpenAPIFramework as unknown as {
+    prototype: { loadSpec(document: object): Promise<object> };
+  };
+  const load = (document: object) => prototype.loadSpec(document);
+  const before = await Promise.all(parts.map((part) => load(part.copy())));
+  leaveOutOtherFiles();
+  expect(await Promise.all(parts.map((part) => load(part.copy())))).toEqual(before);
 });
