@@ -19,19 +19,25 @@ export type WebhookAnswer =
   | { answer: number; error: string | null; retryAfterMs: number | undefined }
   | { answer: null; error: string };
 
-const timeoutMs = 15_000;
+/** For all of it, from the name of the host to the answer's headers. */
+const longestMs = 15_000;
 /** Statuses whose Retry-After is honoured, for no longer than this. */
 const busy = [429, 503];
 const longestRetryAfterMs = 86_400_000;
 
-/** Sends a delivery through the egress guard. It follows no redirects, and reads nothing of the answer but its status and Retry-After. */
+/**
+ * Sends a delivery through the egress guard. It follows no redirects, and reads nothing of the answer but its status and
+ * Retry-After.
+ */
 export async function sendWebhook(
   guard: EgressGuard,
   owner: EgressOwner,
   { url, id, body, secrets }: OutgoingWebhook,
+  timeoutMs = longestMs,
 ): Promise<WebhookAnswer> {
   const timestamp = String(Math.floor(Date.now() / 1_000));
-  await using guarded = guardedFetch(guard, owner, { idleTimeoutMs: timeoutMs });
+  const signal = AbortSignal.timeout(timeoutMs);
+  await using guarded = guardedFetch(guard, owner, { idleTimeoutMs: longestMs });
   try {
     const response = await guarded.fetch(url, {
       method: 'POST',
@@ -44,15 +50,14 @@ export async function sendWebhook(
       },
       body,
       redirect: 'manual',
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     });
     await response.body?.cancel();
     const error = response.ok ? null : 'ANSWER_NOT_2XX';
     return { answer: response.status, error, retryAfterMs: retryAfterOf(response) };
   } catch (error) {
     if (error instanceof DomainError) return { answer: null, error: error.code };
-    const isLate = error instanceof Error && error.name === 'TimeoutError';
-    return { answer: null, error: isLate ? 'TIMEOUT' : 'CONNECTION_FAILED' };
+    return { answer: null, error: signal.aborted ? 'TIMEOUT' : 'CONNECTION_FAILED' };
   }
 }
 

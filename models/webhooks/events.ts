@@ -24,7 +24,10 @@ export interface ToldEndpoint {
 type Listener = (endpoint: ToldEndpoint) => void;
 const listeners = new WeakMap<Sequelize, Listener>();
 
-/** Has `listener` told of each endpoint with something to do, once that is committed. It is a hint: the sweeper finds the rest. */
+/**
+ * Has `listener` told of each endpoint with something to do, once that is committed. It is a hint: the sweeper finds
+ * the rest.
+ */
 export function onEndpointWork(on: On, listener: Listener): void {
   listeners.set(sequelizeOf(on), listener);
 }

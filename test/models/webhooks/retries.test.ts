@@ -1,0 +1,31 @@
+import { disabledBy, pauseMs, retryDelayMs } from '../../../models/webhooks/retries.ts';
+
+const failed = { answer: 500, error: 'ANSWER_NOT_2XX' };
+const busy = { ...failed, answer: 429, retryAfterMs: 90_000 };
+const delaysMs = [5_000, 300_000];
+const dayMs = 86_400_000;
+
+test('each delay is up to a fifth longer, and after the last there is none', () => {
+  expect([0, 0.5, 1].map((random) => retryDelayMs(failed, 0, delaysMs, random))).toEqual([5_000, 5_500, 6_000]);
+  expect(retryDelayMs(failed, 1, delaysMs, 0)).toBe(300_000);
+  expect(retryDelayMs(failed, 2, delaysMs, 0)).toBeUndefined();
+  expect(retryDelayMs({ ...failed, answer: 410 }, 0, delaysMs, 0)).toBeUndefined();
+});
+
+test('a delivery comes no sooner than is asked for, and no later for that', () => {
+  expect(retryDelayMs(busy, 0, delaysMs, 0)).toBe(90_000);
+  expect(retryDelayMs(busy, 1, delaysMs, 0)).toBe(300_000);
+});
+
+test('an endpoint is left alone the longer, the longer it fails, but never for long', () => {
+  expect(pauseMs(failed, 0)).toBe(0);
+  expect(pauseMs(failed, 60_000)).toBe(6_000);
+  expect(pauseMs(failed, dayMs)).toBe(300_000);
+  expect(pauseMs(busy, 0)).toBe(90_000);
+});
+
+test('it is disabled when it says that it is gone, or has failed for long', () => {
+  expect(disabledBy({ ...failed, answer: 410 }, 0, dayMs)).toBe('GONE');
+  expect(disabledBy(failed, dayMs, dayMs)).toBe('FAILING');
+  expect(disabledBy(failed, dayMs - 1, dayMs)).toBeUndefined();
+});
