@@ -1,26 +1,38 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
 import { settle } from '../../../models/billing/holds.ts';
 import { transaction } from '../../../models/database.ts';
 import { newId } from '../../../models/ids.ts';
 import { buildCredits } from '../../builders/billing.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { startReceiver } from '../../builders/webhookReceiver.ts';
 import { startMailServer, type TestMailServer } from '../../fakes/mailServer.ts';
+import { temporaryFolder } from '../../support/folders.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
+const modelsFile = join(temporaryFolder(), 'models.json');
+const pricingRates = [{ label: 'Request', creditsPerUnit: 1, unit: 'request' }];
+writeFileSync(modelsFile, JSON.stringify({ models: [{ id: 'calls', provider: 'compatible', pricingRates }] }));
+
 let mailServer: TestMailServer;
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
 let product: TestProduct;
 beforeAll(async () => {
-  mailServer = await startMailServer();
+  [mailServer, receiver] = await Promise.all([startMailServer(), startReceiver()]);
   product = await buildProduct({
     ...hurriedSweeper,
     ...{ ATRIUM_SMTP_URL: mailServer.url, ATRIUM_SMTP_FROM: 'Atrium <atrium@example.com>' },
     ATRIUM_BILLING_LOW_CREDITS: '5',
+    ATRIUM_MODELS_FILE: modelsFile,
+    ATRIUM_EGRESS_ALLOW_INTERNAL: receiver.host,
   });
 }, 60_000);
 afterAll(async () => {
   await product.close();
-  await mailServer.close();
+  await Promise.all([mailServer.close(), receiver.close()]);
 });
 
 async function spend({ spaceId }: ChatUser, credits: number): Promise<void> {
@@ -53,4 +65,24 @@ test('owners are told once that few credits are left, and again when it happens 
   await spend(user, 11);
   await waitFor('the second mail', () => told(user.email).length === 2);
   expect(told(editor.email)).toEqual([]);
+});
+
+test('endpoints are told when turns have used up credits until few are left', async () => {
+  const user = await product.user('turns');
+  await buildCredits(product.environment.database, 5.5, user.spaceId);
+  const made = await user.fetch(`/api/spaces/${user.spaceId}/webhook-endpoints`, {
+    method: 'POST',
+    body: { url: receiver.url, events: ['credits.low'] },
+  });
+  const { secret } = (await made.json()) as { secret: string };
+  for (const content of ['Hello', 'And again']) await user.ask({ content, modelId: 'calls' });
+  const received = await waitFor('the webhook', () => receiver.received[0]);
+  expect(new Webhook(secret).verify(received.body, received.headers as Record<string, string>)).toEqual({
+    type: 'credits.low',
+    timestamp: expect.any(String),
+    data: { spaceId: user.spaceId, balance: expect.any(Number) },
+  });
+  // The next sweep may come between the two turns, or after both.
+  const { balance } = (JSON.parse(received.body) as { data: { balance: number } }).data;
+  expect([3.5, 4.5]).toContain(balance);
 });

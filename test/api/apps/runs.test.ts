@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
 import type { AppDeps } from '../../../activities/apps/deps.ts';
 import { createAppActivities } from '../../../activities/apps/index.ts';
 import { createUsers } from '../../../models/identity/users.ts';
@@ -7,6 +8,7 @@ import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { startReceiver } from '../../builders/webhookReceiver.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { openAsOwner } from '../../support/plans.ts';
 import { sizeOf } from '../../support/size.ts';
@@ -17,10 +19,15 @@ const usable = drivers.filter(({ missing, options }) => missing === undefined &&
 
 describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
   let product: TestGit;
+  let receiver: Awaited<ReturnType<typeof startReceiver>>;
   beforeAll(async () => {
-    product = await buildHostedGit();
+    receiver = await startReceiver();
+    product = await buildHostedGit({ ATRIUM_EGRESS_ALLOW_INTERNAL: `${receiver.host},localhost` });
   }, 90_000);
-  afterAll(() => product.close());
+  afterAll(async () => {
+    await product.close();
+    await receiver.close();
+  });
 
   async function setUp() {
     const user = await buildChatUser(product);
@@ -70,6 +77,27 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const runs = (await apps.runs(id)).body.data;
     expect(runs.map((run) => run.id)).toEqual([second.runId, first.body.runId]);
   }, 120_000);
+
+  test('endpoints of its space are told of its end', async () => {
+    const { user, apps } = await setUp();
+    const body = { url: receiver.url, events: ['run.ended'] };
+    const made = await user.fetch(`${apps.space}/webhook-endpoints`, { method: 'POST', body });
+    const { secret } = (await made.json()) as { secret: string };
+    const appId = await apps.app(manifestOf('echo out of patience; exit 7'));
+    const { runId } = (await apps.run(appId)).body;
+    const { headers, body: sent } = await waitFor('the webhook', () => receiver.received[0]);
+    expect(new Webhook(secret).verify(sent, headers as Record<string, string>)).toEqual({
+      type: 'run.ended',
+      timestamp: expect.any(String),
+      data: {
+        ...{ runId, appId, spaceId: user.spaceId, component: 'run' },
+        ...{ status: 'failed', exitCode: 7, errorCode: 'RUN_FAILED' },
+      },
+    });
+    const { data } = (await apps.runs(appId)).body;
+    expect(data.map(({ id }) => id)).toEqual([runId]);
+    expect(receiver.received).toHaveLength(1);
+  });
 
   test('what fails says so in words, and as what it was', async () => {
     const { apps } = await setUp();
