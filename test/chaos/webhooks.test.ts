@@ -70,3 +70,16 @@ test('killed between two attempts of a delivery', async () => {
   expect(await allDelivered()).toHaveLength(2);
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
 });
+
+test('killed while an endpoint is about to answer', async () => {
+  receiver.received.length = 0;
+  const release = receiver.hold();
+  await note('run.ended:chaos-3');
+  await waitFor('the delivery', () => receiver.received.length > 0, { timeoutMs: 120_000 });
+  await product.process.kill('SIGKILL');
+  release();
+  await product.restart();
+  expect(await allDelivered()).toHaveLength(3);
+  expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  expect(receiver.received.length).toBeGreaterThan(1);
+});
