@@ -250,6 +250,7 @@ test('what is wrong is refused', async () => {
     expect(await refusal('POST', '', { url })).toEqual(invalid);
   }
   expect(await refusal('POST', '', { url: `http://me:secret@${receiver.host}/` })).toEqual(invalid);
+  expect(await refusal('POST', '', { url: `${receiver.url}\u001b[2J` })).toEqual(invalid);
   expect(await refusal('POST', '', { url: receiver.url, events: ['nothing'] })).toEqual([400, 'INVALID_REQUEST']);
   const endpoint = await make();
   expect(await refusal('PATCH', `/${endpoint.id}`, { url: 'https://169.254.169.254/' })).toEqual(invalid);
