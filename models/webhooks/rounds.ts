@@ -72,7 +72,7 @@ export async function disableWhenFull(database: Database, endpointId: string, mo
 
 /** An endpoint for which a delivery is overdue. */
 export interface OverdueEndpoint extends Waiting {
-  /** Null where it is deleted. */
+  /** Null where it is deleted, or its space. */
   spaceId: string | null;
   pausedUntil: Date | null;
 }
@@ -83,12 +83,13 @@ export async function overdueEndpoints(
   { before, after }: OldestFirst<OverdueEndpoint>,
 ): Promise<OverdueEndpoint[]> {
   const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT d.endpoint_id AS id, d.since, e.space_id AS spaceId, e.paused_until AS pausedUntil
+    `SELECT d.endpoint_id AS id, d.since, s.id AS spaceId, e.paused_until AS pausedUntil
        FROM (SELECT endpoint_id, MIN(next_attempt_at) AS since
                FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
               WHERE pending = 1 AND endpoint_id > ?
               GROUP BY pending, endpoint_id HAVING since < ? ORDER BY pending, endpoint_id LIMIT ${sweepPageSize}) d
        LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id
+       LEFT JOIN spaces s ON s.id = e.space_id AND s.deleted_at IS NULL
       ORDER BY d.endpoint_id`,
     [after?.id ?? '', before],
   );
