@@ -1,6 +1,6 @@
 import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
 import type { QueryInterface } from 'sequelize';
-import { Umzug } from 'umzug';
+import type { Umzug } from 'umzug';
 import type { Config } from '../config/index.ts';
 import { type Database, openDatabase } from './database.ts';
 import { makeMissingTriggers } from './ledgerTriggers.ts';
@@ -98,15 +98,20 @@ async function migrateLocked(database: Database, timeoutSeconds: number): Promis
     // It is silent while the steps run, and must not lose the lock because of that.
     await connection.query('SET SESSION wait_timeout = DEFAULT');
     await takeLock(connection, timeoutSeconds);
-    const umzug = createUmzug(database);
-    umzug.on('migrating', () => assertLocked(connection));
-    const steps = await umzug.up();
+    const steps = (await pendingMigrations(database)).length === 0 ? [] : await runSteps(database, connection);
     await makeMissingTriggers(database);
-    return steps.map((step) => step.name);
+    return steps;
   } finally {
     // The server frees the lock with its connection.
     connection.destroy();
   }
+}
+
+async function runSteps(database: Database, connection: PoolConnection): Promise<string[]> {
+  const umzug = await createUmzug(database);
+  umzug.on('migrating', () => assertLocked(connection));
+  const steps = await umzug.up();
+  return steps.map((step) => step.name);
 }
 
 async function takeLock(connection: PoolConnection, timeoutSeconds: number): Promise<void> {
@@ -142,8 +147,10 @@ async function executedMigrations(pool: Database['pool']): Promise<string[]> {
   return rows.map(({ name }) => name as string);
 }
 
-function createUmzug(database: Database): Umzug<QueryInterface> {
+async function createUmzug(database: Database): Promise<Umzug<QueryInterface>> {
   const { pool } = database;
+  // Loaded where there is something to do: most starts find all of it done.
+  const { Umzug } = await import('umzug');
   return new Umzug<QueryInterface>({
     migrations: migrations.map((migration) => ({
       name: migration.name,

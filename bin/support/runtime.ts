@@ -213,14 +213,12 @@ async function startWorkers(
       maxActivities: endpointsAtOnce,
     },
   ];
-  const workers: RunningWorker[] = [];
-  try {
-    for (const queue of queues) workers.push(await startWorker({ ...options, ...queue }));
-    return joinWorkers(workers);
-  } catch (error) {
-    await Promise.all(workers.map((worker) => worker.stop()));
-    throw error;
-  }
+  const started = await Promise.allSettled(queues.map((queue) => startWorker({ ...options, ...queue })));
+  const workers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const failed = started.find((one) => one.status === 'rejected');
+  if (failed === undefined) return joinWorkers(workers);
+  await Promise.all(workers.map((worker) => worker.stop()));
+  throw failed.reason;
 }
 
 /** Ends what takes too long on the server for the databases of spaces, where there is one. */
