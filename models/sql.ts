@@ -1,5 +1,5 @@
 import type { Connection as CallbackConnection } from 'mysql2';
-import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import type { Connection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { type Model, type ModelStatic, type Transaction, UniqueConstraintError } from 'sequelize';
 
 const duplicateEntry = 1062;
@@ -62,7 +62,14 @@ export function asRow<Field extends string>(
   return Object.fromEntries(Object.entries(values).map(([field, value]) => [columnOf[field as Field], value]));
 }
 
-function connectionOf(tx: Transaction) {
+/** A connection's face with promises, which costs as much to make as a statement to send. */
+const promising = new WeakMap<CallbackConnection, Connection>();
+
+function connectionOf(tx: Transaction): Connection {
   const { connection } = tx as unknown as { connection: CallbackConnection };
-  return connection.promise();
+  const known = promising.get(connection);
+  if (known !== undefined) return known;
+  const made = connection.promise();
+  promising.set(connection, made);
+  return made;
 }

@@ -1,5 +1,3 @@
-const firstBytes = 64 * 1024;
-
 /**
  * A part's bytes. Its memory grows with them, to a part's size at most, and is reused for one part after the other:
  * streaming through new memory each time costs a full garbage collection per 64 MiB.
@@ -37,7 +35,7 @@ export class PartBuffer {
 
   private grow(bytes: number): void {
     if (bytes <= this.memory.byteLength) return;
-    const doubled = Math.max(bytes, this.memory.byteLength * 2, firstBytes);
+    const doubled = Math.max(bytes, this.memory.byteLength * 2);
     this.memory = this.memory.transfer(Math.min(doubled, this.maxBytes));
   }
 }
