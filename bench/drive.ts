@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { S3Client } from '@aws-sdk/client-s3';
 import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../models/database.ts';
 import { fillFolder } from '../test/builders/driveRows.ts';
 import { residentMiB } from '../test/support/processes.ts';
 import { type BenchedAtrium, startAtrium } from './support/atrium.ts';
+import { CpuMeter } from './support/cpuMeter.ts';
 import { atriumClient, type BlobClient, sdkClient } from './support/driveClient.ts';
 import { quantile } from './support/quantile.ts';
 import { startStorageAndDatabase } from './support/stack.ts';
@@ -12,7 +12,8 @@ import { startStorageAndDatabase } from './support/stack.ts';
 /**
  * What Atrium's drive costs: `npx node bench/drive.ts`, or only a part of it, `files` or `tree`. Uploads and downloads
  * go through Atrium and, as the reference, by the AWS SDK straight to the same object store, in turn, from the same
- * process; a ratio of 1 means that Atrium adds nothing. `ATRIUM_BENCH_LARGE_MIB` is the size of the large file, 1,024
+ * process; a ratio of 1 means that Atrium adds nothing. Of small ones it says what CPU time each program took too, since
+ * on a busy machine times say little. `ATRIUM_BENCH_LARGE_MIB` is the size of the large file, 1,024
  * unless told. Then the tree's time in drives of 1,000, 100,000 and 1,000,000 items.
  */
 const mebibyte = 1_048_576;
@@ -24,7 +25,6 @@ const sizes = [
 ];
 const treeSizes = [1_000, 100_000, 1_000_000];
 const folders = 10;
-const clockTicksPerSecond = 100;
 
 type Direction = 'upload' | 'download';
 
@@ -37,13 +37,11 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 /** Both ways in turn, so that other load on the machine affects both. */
 async function compare(direct: BlobClient, through: BlobClient, direction: Direction, size: (typeof sizes)[number]) {
   const times = { direct: [] as number[], through: [] as number[] };
-  let cpu = 0;
+  const meter = new CpuMeter({ rootPid: process.pid, atriumPid: atrium.pid });
   for (let round = 0; round < size.rounds; round++) {
     const name = `${size.bytes}-${round}`;
     times.direct.push(await timed(() => direct[direction](name, size.bytes)));
-    const before = cpuSeconds(atrium.pid);
-    times.through.push(await timed(() => through[direction](name, size.bytes)));
-    cpu += cpuSeconds(atrium.pid) - before;
+    times.through.push(await meter.during(() => timed(() => through[direction](name, size.bytes))));
   }
   const [reference, measured] = [quantile(times.direct, 0.5), quantile(times.through, 0.5)];
   const rate = (elapsedMs: number) => `${(size.bytes / mebibyte / (elapsedMs / 1_000)).toFixed(0)} MiB/s`;
@@ -51,8 +49,9 @@ async function compare(direct: BlobClient, through: BlobClient, direction: Direc
     size.bytes < mebibyte
       ? `${measured.toFixed(1)} ms against ${reference.toFixed(1)} ms`
       : `${rate(measured)} against ${rate(reference)}`;
-  const cpuPerGiB = (cpu / size.rounds) * ((1_024 * mebibyte) / size.bytes);
-  const cost = size.bytes < mebibyte ? '' : `; Atrium computed for ${cpuPerGiB.toFixed(1)} s per GiB`;
+  const cpuPerGiB = (meter.secondsOf('node') / size.rounds) * ((1_024 * mebibyte) / size.bytes);
+  const cost =
+    size.bytes < mebibyte ? `; ${meter.each(size.rounds)}` : `; Atrium computed for ${cpuPerGiB.toFixed(1)} s per GiB`;
   console.log(
     `${direction} of ${size.name}: ${(reference / measured).toFixed(2)} of the SDK's speed (${detail}, medians${cost})`,
   );
@@ -67,13 +66,6 @@ async function peakMiB(pid: number, work: () => Promise<unknown>): Promise<numbe
   await work();
   clearInterval(look);
   return peak;
-}
-
-/** Seconds that a process has computed so far, in itself and in the kernel for it. */
-function cpuSeconds(pid: number): number {
-  const [utime = 0, stime = 0] =
-    readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ').slice(11, 13).map(Number) ?? [];
-  return (utime + stime) / clockTicksPerSecond;
 }
 
 async function benchTree(call: Call, items: number): Promise<void> {

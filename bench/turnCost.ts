@@ -1,5 +1,5 @@
-import { type BenchedAtrium, startAtrium, startProgram } from './support/atrium.ts';
-import { cpuByProgram } from './support/processTree.ts';
+import { startAtrium, startProgram } from './support/atrium.ts';
+import { CpuMeter } from './support/cpuMeter.ts';
 import { readAtrium, readProvider } from './support/streams.ts';
 
 /**
@@ -22,15 +22,6 @@ async function answers(count: number, read: () => Promise<void>): Promise<number
   return (performance.now() - begin) / 1_000;
 }
 
-function cpuOf(atrium: BenchedAtrium): Map<string, number> {
-  const cpu = new Map<string, number>();
-  for (const [pid, { program, seconds }] of cpuByProgram(atrium.pid)) {
-    const part = pid === atrium.pid ? 'node' : program;
-    cpu.set(part, (cpu.get(part) ?? 0) + seconds);
-  }
-  return cpu;
-}
-
 await using running = new AsyncDisposableStack();
 const provider = await startProgram('test/fakes/openaiServerProcess.ts');
 running.defer(() => void provider.process.kill());
@@ -47,15 +38,9 @@ const throughAtrium = () => readAtrium(atrium.url, atrium.token, model, () => un
 await answers(400, throughAtrium);
 for (let round = 0; round < rounds; round++) {
   const directSeconds = await answers(turns, () => readProvider(provider.line, model, () => undefined));
-  const before = cpuOf(atrium);
-  const seconds = await answers(turns, throughAtrium);
-  const used = [...cpuOf(atrium)].map(
-    ([part, cpu]) => [part, ((cpu - (before.get(part) ?? 0)) / turns) * 1_000] as const,
-  );
-  const all = used.reduce((sum, [, cpuMs]) => sum + cpuMs, 0);
-  const parts = used.filter(([, cpuMs]) => cpuMs >= 0.05).sort(([, a], [, b]) => b - a);
-  console.log(
-    `${(turns / seconds).toFixed(1)} turns/s (${(seconds / directSeconds).toFixed(1)} × the time of the provider alone), ` +
-      `${all.toFixed(1)} ms of CPU a turn: ${parts.map(([part, cpuMs]) => `${part} ${cpuMs.toFixed(1)}`).join(', ')}`,
-  );
+  const meter = new CpuMeter({ rootPid: atrium.pid, atriumPid: atrium.pid });
+  const seconds = await meter.during(() => answers(turns, throughAtrium));
+  const timesDirect = (seconds / directSeconds).toFixed(1);
+  const rate = `${(turns / seconds).toFixed(1)} turns/s (${timesDirect} × the time of the provider alone)`;
+  console.log(`${rate}; a turn ${meter.each(turns)}`);
 }

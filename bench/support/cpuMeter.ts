@@ -1,0 +1,45 @@
+import { cpuByProgram } from './processTree.ts';
+
+/** The CPU time that the programs below a process take while something runs. */
+export class CpuMeter {
+  private readonly rootPid: number;
+  private readonly atriumPid: number;
+  private readonly used = new Map<string, number>();
+
+  /** The process that measures is never counted. */
+  constructor({ rootPid, atriumPid }: { rootPid: number; atriumPid: number }) {
+    this.rootPid = rootPid;
+    this.atriumPid = atriumPid;
+  }
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.read();
+    const result = await work();
+    for (const [part, seconds] of this.read())
+      this.used.set(part, this.secondsOf(part) + seconds - (before.get(part) ?? 0));
+    return result;
+  }
+
+  /** Of Atrium's own process it is `node`, of others the program's name. */
+  secondsOf(part: string): number {
+    return this.used.get(part) ?? 0;
+  }
+
+  /** What one of `count` took: `12.3 ms of CPU: node 9.1, mariadbd 3.2`, for instance. */
+  each(count: number): string {
+    const each = [...this.used].map(([part, seconds]) => [part, (seconds / count) * 1_000] as const);
+    const all = each.reduce((sum, [, ms]) => sum + ms, 0);
+    const parts = each.filter(([, ms]) => ms >= 0.05).sort(([, a], [, b]) => b - a);
+    return `${all.toFixed(1)} ms of CPU: ${parts.map(([part, ms]) => `${part} ${ms.toFixed(1)}`).join(', ')}`;
+  }
+
+  private read(): Map<string, number> {
+    const cpu = new Map<string, number>();
+    for (const [pid, { program, seconds }] of cpuByProgram(this.rootPid)) {
+      if (pid === process.pid) continue;
+      const part = pid === this.atriumPid ? 'node' : program;
+      cpu.set(part, (cpu.get(part) ?? 0) + seconds);
+    }
+    return cpu;
+  }
+}
