@@ -15,8 +15,13 @@ const flatTokens = 20_000;
 const pacedModel = `paced-${tokens}-${intervalMs}-stamps`;
 const flatModel = `flat-${flatTokens}`;
 const warmModel = 'flat-10';
-const streamCounts = [1, 32, 128];
-const rounds = new Map([[1, 12]]);
+/** Begun over so long, as the answers of different people are; the last one is a flood. */
+const paced = [
+  { streams: 1, overMs: 0, rounds: 12 },
+  { streams: 32, overMs: 2_000, rounds: 2 },
+  { streams: 128, overMs: 2_000, rounds: 2 },
+  { streams: 128, overMs: intervalMs, rounds: 2 },
+];
 
 interface Sample {
   firstTokenMs: number[];
@@ -27,13 +32,12 @@ interface Sample {
 
 type Read = (onText: OnText) => Promise<void>;
 
-/** Runs `streams` answers side by side. */
-async function sample(read: Read, streams: number, stamped: boolean): Promise<Sample> {
+/** Runs `streams` answers side by side, the last begun `overMs` after the first. */
+async function sample(read: Read, streams: number, overMs = 0, stamped = false): Promise<Sample> {
   const result: Sample = { firstTokenMs: [], lagMs: [], tokens: 0, elapsedMs: 0 };
   const begin = performance.now();
   const one = async (index: number) => {
-    // Spread over one interval, as the answers of different people are.
-    await new Promise((resolve) => setTimeout(resolve, stamped ? (index * intervalMs) / streams : 0));
+    await new Promise((resolve) => setTimeout(resolve, (index * overMs) / streams));
     const sentAt = performance.now();
     let first = true;
     await read((text) => {
@@ -71,18 +75,24 @@ function printAdded(name: string, direct: number[], through: number[]): void {
   console.log(`  added ${name}: ${parts.join(', ')}`);
 }
 
-async function benchPaced(atrium: BenchedAtrium, providerUrl: string, streams: number): Promise<void> {
+async function benchPaced(
+  atrium: BenchedAtrium,
+  providerUrl: string,
+  { streams, overMs, rounds }: (typeof paced)[number],
+): Promise<void> {
   const direct: Sample[] = [];
   const through: Sample[] = [];
   let cpuSeconds = 0;
-  for (let round = 0; round < (rounds.get(streams) ?? 2); round++) {
-    direct.push(await sample((onText) => readProvider(providerUrl, pacedModel, onText), streams, true));
+  for (let round = 0; round < rounds; round++) {
+    direct.push(await sample((onText) => readProvider(providerUrl, pacedModel, onText), streams, overMs, true));
     const before = usageOfTree(atrium.pid);
-    through.push(await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), streams, true));
+    through.push(
+      await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), streams, overMs, true),
+    );
     cpuSeconds += usageOfTree(atrium.pid).cpuSeconds - before.cpuSeconds;
   }
   const [reference, measured] = [merge(direct), merge(through)];
-  console.log(`${streams} streams of ${tokens} tokens, one every ${intervalMs} ms`);
+  console.log(`${streams} streams of ${tokens} tokens, one every ${intervalMs} ms, begun over ${overMs} ms`);
   printAdded('time to the first token', reference.firstTokenMs, measured.firstTokenMs);
   printAdded('lag per token', reference.lagMs, measured.lagMs);
   const perSecond = (one: Sample) => (one.tokens / one.elapsedMs) * 1000;
@@ -96,9 +106,9 @@ async function benchPaced(atrium: BenchedAtrium, providerUrl: string, streams: n
 
 async function benchFlat(atrium: BenchedAtrium, providerUrl: string): Promise<void> {
   const streams = 8;
-  const direct = await sample((onText) => readProvider(providerUrl, flatModel, onText), streams, false);
+  const direct = await sample((onText) => readProvider(providerUrl, flatModel, onText), streams);
   const before = usageOfTree(atrium.pid);
-  const through = await sample((onText) => readAtrium(atrium.url, atrium.token, flatModel, onText), streams, false);
+  const through = await sample((onText) => readAtrium(atrium.url, atrium.token, flatModel, onText), streams);
   const cpuSeconds = usageOfTree(atrium.pid).cpuSeconds - before.cpuSeconds;
   const rate = (one: Sample) => (one.tokens / one.elapsedMs) * 1000;
   console.log(`${streams} streams of ${flatTokens} tokens, as fast as they come`);
@@ -121,8 +131,8 @@ running.defer(() => atrium.stop());
 
 // The first answers compile what the others run.
 for (let round = 0; round < 25; round++) {
-  await sample((onText) => readAtrium(atrium.url, atrium.token, warmModel, onText), 8, false);
+  await sample((onText) => readAtrium(atrium.url, atrium.token, warmModel, onText), 8);
 }
-for (const streams of streamCounts) await benchPaced(atrium, provider.line, streams);
+for (const one of paced) await benchPaced(atrium, provider.line, one);
 await benchFlat(atrium, provider.line);
 console.log(`memory of all of Atrium's processes: ${usageOfTree(atrium.pid).residentMiB.toFixed(0)} MiB`);
