@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import { encodeTime, monotonicFactory } from 'ulid';
 
 /** Every kind of id that Atrium makes. The prefix tells a reader of a log what an id names. */
@@ -55,8 +56,20 @@ export const idPrefixes = {
 
 export type IdKind = keyof typeof idPrefixes;
 
+// Random bytes are fetched for 256 ids at a time: the library's own way asks the system for each letter.
+const random = new Uint8Array(4_096);
+let used = random.length;
+
+function randomShare(): number {
+  if (used === random.length) {
+    randomFillSync(random);
+    used = 0;
+  }
+  return (random[used++] ?? 0) / 256;
+}
+
 // Monotonic, so that ids made in one millisecond still sort in the order in which they were made.
-const nextUlid = monotonicFactory();
+const nextUlid = monotonicFactory(randomShare);
 
 const timeLength = 10;
 
