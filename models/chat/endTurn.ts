@@ -85,7 +85,7 @@ async function endOnce(
     if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
     const { fold, nextSeq } = await turnLog.folds.of(turnId, tx);
     turn.nextSeq = nextSeq;
-    const usage = await ModelCall.usageOf(turnId, { tx });
+    const usage = await ModelCall.usageWithin(tx, turnId);
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
     const now = new Date();

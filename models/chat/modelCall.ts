@@ -1,5 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { execute } from '../sql.ts';
+import { asRow, execute, select } from '../sql.ts';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
 
 /**
@@ -90,26 +90,31 @@ export function defineModelCall(sequelize: Sequelize) {
       end: { status: 'completed' | 'stopped'; finishReason?: FinishReason | OutOfCredits; usage: Usage | undefined },
     ): Promise<void> {
       const { status, finishReason = null, usage } = end;
-      const tokens = usage && {
-        input_tokens: usage.inputTokens,
-        cached_input_tokens: usage.cachedInputTokens,
-        output_tokens: usage.outputTokens,
-        reasoning_tokens: usage.reasoningTokens,
-      };
       await execute(tx, 'UPDATE model_calls SET ? WHERE turn_id = ? AND step = ?', [
-        { status, model_id: modelId, finish_reason: finishReason, ended_at: new Date(), ...tokens },
+        {
+          status,
+          model_id: modelId,
+          finish_reason: finishReason,
+          ended_at: new Date(),
+          ...(usage && asRow(usageColumns, usage)),
+        },
         turnId,
         step,
       ]);
     }
 
     /** What the turn has used, over the calls that ended; `afterSeq` leaves out those that were made before it. */
-    static async usageOf(
-      turnId: string,
-      { tx, afterSeq = 0 }: { tx?: Transaction; afterSeq?: number } = {},
-    ): Promise<Usage> {
-      const where = { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns };
-      return sum(await ModelCall.findAll({ where, transaction: tx, raw: true }));
+    static async usageOf(turnId: string, { afterSeq = 0 } = {}): Promise<Usage> {
+      return sum(
+        await ModelCall.findAll({ where: { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns }, raw: true }),
+      );
+    }
+
+    /** All that the turn has used, as the transaction sees it. */
+    static async usageWithin(tx: Transaction, turnId: string): Promise<Usage> {
+      const columns = Object.entries(usageColumns).map(([field, column]) => `${column} AS ${field}`);
+      const calls = `SELECT ${columns.join(', ')} FROM model_calls WHERE turn_id = ? AND step < ?`;
+      return sum(await select<Usage>(tx, calls, [turnId, titleStep]));
     }
 
     /** The same for many turns, by one query. */
@@ -142,6 +147,13 @@ export function defineModelCall(sequelize: Sequelize) {
   );
   return ModelCall;
 }
+
+const usageColumns: Record<keyof Usage, string> = {
+  inputTokens: 'input_tokens',
+  cachedInputTokens: 'cached_input_tokens',
+  outputTokens: 'output_tokens',
+  reasoningTokens: 'reasoning_tokens',
+};
 
 const ofTurns = { step: { [Op.lt]: titleStep } };
 

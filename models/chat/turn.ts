@@ -1,5 +1,6 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../jsonText.ts';
+import { instanceOf, select } from '../sql.ts';
 import type { FinishReason, TurnStatus, UiChunk } from '../turnLog/chunks.ts';
 import { nextSeqOf } from '../turnLog/tails.ts';
 
@@ -61,8 +62,9 @@ export function defineTurn(sequelize: Sequelize) {
     }
 
     /** The same for who reads its log anyway: `nextSeq` is as the row has it. */
-    static lockRow(id: string, tx: Transaction): Promise<Turn | null> {
-      return Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+    static async lockRow(id: string, tx: Transaction): Promise<Turn | null> {
+      const [row] = await select<Record<string, unknown>>(tx, 'SELECT * FROM turns WHERE id = ? FOR UPDATE', [id]);
+      return row === undefined ? null : instanceOf(Turn, row);
     }
 
     static async byOutboxItem(userId: string, outboxItemId: string, tx?: Transaction): Promise<Turn | null> {

@@ -1,3 +1,4 @@
+import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
 import { appendAuditOfUser, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
@@ -40,8 +41,10 @@ export function createUsers(database: Database) {
 
     /** The default space; undefined for a user without a space. */
     async defaultSpaceId(id: string): Promise<string | undefined> {
-      const user = await users.findByPk(id, { attributes: ['defaultSpaceId'], raw: true });
-      return user === null ? undefined : ((user as unknown as UserRow).defaultSpaceId ?? undefined);
+      const [rows] = await database.pool.execute<RowDataPacket[]>('SELECT default_space_id FROM users WHERE id = ?', [
+        id,
+      ]);
+      return (rows[0]?.default_space_id as string | null | undefined) ?? undefined;
     },
 
     async byEmail(email: string, tx?: Transaction): Promise<UserRow | undefined> {
