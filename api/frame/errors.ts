@@ -56,8 +56,18 @@ export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): Error
     if (failure.status === 401) res.setHeader('www-authenticate', challenge(req, failure));
     if (failure.retryAfterSeconds !== undefined) res.setHeader('retry-after', String(failure.retryAfterSeconds));
     const [, present] = others.find(([path]) => req.path.startsWith(path)) ?? [];
-    if (present === undefined) sendProblem(res, presentFailure(failure, req));
-    else res.status(failure.status).json(present(failure, req));
+    try {
+      if (present === undefined) sendProblem(res, presentFailure(failure, req));
+      else res.status(failure.status).json(present(failure, req));
+    } catch (fault) {
+      // The contract does not know this answer, where answers are checked. Express would send the stack, as a page.
+      req.log.error(
+        { err: loggable(fault), requestId: req.id, code: failure.code },
+        'An error answer is not declared.',
+      );
+      const problem = presentFailure(describeFailure(fault), req);
+      res.status(problem.status).type('application/problem+json').end(JSON.stringify(problem));
+    }
   };
 }
 

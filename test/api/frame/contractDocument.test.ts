@@ -47,3 +47,15 @@ test('no comma cuts a sentence: what follows one, without quotes, is a key', () 
   look(readDocument().document, '');
   expect(cut).toEqual([]);
 });
+
+test('what takes an idempotency key declares how a key is refused', () => {
+  const refusals: string[] = [];
+  for (const [path, operations] of Object.entries(readDocument().document.paths ?? {})) {
+    for (const [method, operation] of Object.entries(operations ?? {})) {
+      if (!JSON.stringify(operation).includes('parameters/IdempotencyKey')) continue;
+      const { responses = {} } = operation as { responses?: object };
+      for (const status of ['409', '422']) if (!(status in responses)) refusals.push(`${method} ${path} ${status}`);
+    }
+  }
+  expect(refusals).toEqual([]);
+});

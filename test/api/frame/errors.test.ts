@@ -1,8 +1,11 @@
 import net from 'node:net';
 import { Writable } from 'node:stream';
+import express from 'express';
 import { pino } from 'pino';
 import request from 'supertest';
+import { errorHandler } from '../../../api/frame/errors.ts';
 import { openDatabase } from '../../../models/database.ts';
+import { DomainError } from '../../../models/errors.ts';
 import { createIdentity, openEnvelope } from '../../../models/identity/index.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
@@ -243,4 +246,22 @@ describe('our own faults', () => {
     await down.close();
     await dead.close();
   });
+});
+
+test('an error answer that is not declared is a problem all the same, and no stack', async () => {
+  const logged: string[] = [];
+  const app = express();
+  app.use((req, res, next) => {
+    Object.assign(req, { id: 'one', log: { error: (_about: object, text: string) => logged.push(text) } });
+    res.json = () => {
+      throw new Error('no schema defined for status code 422');
+    };
+    next(new DomainError('unprocessable', 'NOT_DECLARED', 'It is refused.'));
+  });
+  app.use(errorHandler());
+  const response = await request(app).get('/');
+  expect([response.status, response.type]).toEqual([500, 'application/problem+json']);
+  expect(JSON.parse(response.text)).toMatchObject({ status: 500, code: 'INTERNAL_ERROR' });
+  expect(response.text).not.toContain('schema');
+  expect(logged).toEqual(['An error answer is not declared.']);
 });
