@@ -30,18 +30,23 @@ export function createDeliverWebhooks(deps: WebhookDeps) {
     return 0;
   };
 
-  async function deliver(endpointId: string, { spaceId, url, deliveries }: Extract<Round, { do: 'deliver' }>) {
+  async function deliver(
+    endpointId: string,
+    { spaceId, url, revision, deliveries }: Extract<Round, { do: 'deliver' }>,
+  ) {
     const secrets = await webhookEndpoints.secrets({ spaceId, id: endpointId });
     // Deleted in between: what follows sees that, and nothing leaves unsigned.
     if (secrets.length === 0) throw new Error('The webhook endpoint has no secret.');
     const owner = await egressRules.owner(spaceId, 'webhook');
-    await Promise.all(
+    const told = await Promise.allSettled(
       deliveries.map(async (delivery) => {
         const { id, body } = delivery;
         const end = await sendWebhook(egressGuard, owner, { id, url, body, secrets });
         if (end.error !== null) logger.info({ deliveryId: id, endpointId, ...end }, 'A webhook was not taken.');
-        await noteAttempt(database, endpointId, delivery, end, webhooks);
+        await noteAttempt(database, { endpointId, revision }, delivery, end, webhooks);
       }),
     );
+    // Only when none is under way any more: who tries again would send it beside this.
+    for (const one of told) if (one.status === 'rejected') throw one.reason;
   }
 }

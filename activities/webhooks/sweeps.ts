@@ -1,4 +1,4 @@
-import { forgetWebhookDeliveries } from '../../models/webhooks/deliveries.ts';
+import { forgetEndpointDeliveries, forgetWebhookDeliveries } from '../../models/webhooks/deliveries.ts';
 import { type OverdueEndpoint, overdueEndpoints } from '../../models/webhooks/rounds.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
@@ -6,17 +6,21 @@ import type { WebhookDeps } from './deps.ts';
 
 export function createWebhookSweeps({ config, database, logger, workflows }: WebhookDeps) {
   return {
-    /** Starts or tells the workflow of each endpoint for which a delivery is overdue. */
+    /** Starts or tells the workflow of each endpoint for which a delivery is overdue; one that is deleted has none. */
     sweepWebhookDeliveries: (): Promise<SweepReport> => {
       const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
       return sweepEach<OverdueEndpoint>({
         logger,
         before,
         page: (page) => overdueEndpoints(database, page),
-        look: async ({ id, spaceId, pausedUntil }) =>
-          spaceId === null || (pausedUntil !== null && pausedUntil > before)
-            ? 'left'
-            : asSwept(await workflows.startWebhookEndpoint({ id, spaceId }), 'reminded'),
+        look: async ({ id, endpointId, spaceId, pausedUntil }) => {
+          if (endpointId === null) {
+            await forgetEndpointDeliveries(database, id);
+            return 'ended';
+          }
+          if (spaceId === null || (pausedUntil !== null && pausedUntil > before)) return 'left';
+          return asSwept(await workflows.startWebhookEndpoint({ id, spaceId }), 'reminded');
+        },
       });
     },
 

@@ -9,12 +9,15 @@ import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 export async function checkWebhookEndpoint(guard: EgressGuard, owner: EgressOwner, endpoint: string): Promise<void> {
   const url = readEndpoint(endpoint);
   if (url === undefined) throw refused('must be an https URL');
-  // Parsing drops some of them, and a terminal that shows the URL would obey them.
-  if (/[\s\p{Cc}]/u.test(endpoint)) throw refused('must have no spaces and no control characters in it');
+  // Parsing drops some of them, and whoever shows the URL would obey them: one turns the direction of text.
+  if (/[\s\p{Cc}\p{Cf}]/u.test(endpoint)) throw refused('must have no spaces and no control characters in it');
   // A URL is shown to every editor, and written to logs.
   if (url.username !== '' || url.password !== '') throw refused('must have no user name and no password in it');
   const fault = await endpointFault(guard, owner, url);
-  if (fault === 'refused') throw refused('must be one that this space may reach');
+  if (fault === 'refused')
+    throw refused(
+      'must be one that this space may reach: an operator allows an internal one by ATRIUM_EGRESS_ALLOW_INTERNAL',
+    );
   if (fault === 'insecure') throw refused('must begin with https://');
 }
 

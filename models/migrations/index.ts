@@ -55,6 +55,7 @@ import { completions } from './0053-completions.ts';
 import { webhookEndpoints } from './0055-webhook-endpoints.ts';
 import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 import { webhookRounds } from './0057-webhook-rounds.ts';
+import { webhookRevisions } from './0058-webhook-revisions.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -114,4 +115,5 @@ export const migrations: Migration[] = [
   webhookEndpoints,
   webhookDeliveries,
   webhookRounds,
+  webhookRevisions,
 ];

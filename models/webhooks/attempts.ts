@@ -11,47 +11,74 @@ export interface RetryLimits {
   failingMs: number;
 }
 
-/** Records how an attempt has gone. One that was recorded before changes nothing. */
+/**
+ * Records how an attempt has gone. One that was recorded before changes nothing, nor does one that an address has not
+ * taken which the endpoint no longer has: the present one is told at once.
+ */
 export async function noteAttempt(
   database: Database,
-  endpointId: string,
-  { id, attempts }: DueDelivery,
+  { endpointId, revision }: { endpointId: string; revision: number },
+  { id, attempts, replayId }: DueDelivery,
   end: AttemptEnd,
   { retryDelaysMs, failingMs }: RetryLimits,
 ): Promise<void> {
   await transaction(database, async (tx) => {
-    const [endpoint] = await select<{ failingSince: Date | null }>(
+    const [endpoint] = await select<EndpointState>(
       tx,
-      'SELECT failing_since AS failingSince FROM webhook_endpoints WHERE id = ? FOR UPDATE',
+      `SELECT revision, failing_since AS failingSince, paused_until AS pausedUntil FROM webhook_endpoints
+        WHERE id = ? FOR UPDATE`,
       [endpointId],
     );
-    const [row] = await select<{ attempts: number }>(
+    const [row] = await select<{ attempts: number; replayId: string | null }>(
       tx,
-      "SELECT attempts FROM webhook_deliveries WHERE id = ? AND status = 'pending' FOR UPDATE",
+      `SELECT attempts, replay_id AS replayId FROM webhook_deliveries WHERE id = ? AND status = 'pending' FOR UPDATE`,
       [id],
     );
-    if (row?.attempts !== attempts) return;
+    if (row?.attempts !== attempts || row.replayId !== replayId) return;
     const now = Date.now();
     const isTaken = end.error === null;
+    const isPresent = endpoint?.revision === revision;
+    if (!isTaken && endpoint !== undefined && !isPresent) return;
     const delayMs = isTaken ? undefined : retryDelayMs(end, attempts, retryDelaysMs);
     const state =
       delayMs === undefined ? endedNow(isTaken ? 'delivered' : 'failed') : { next_attempt_at: new Date(now + delayMs) };
     const change = { ...state, attempts: attempts + 1, last_answer: end.answer, last_error: end.error };
     await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [change, id]);
-    if (endpoint === undefined) return;
-    if (!isTaken) await noteFailure(tx, endpointId, endpoint.failingSince ?? new Date(now), end, failingMs);
+    if (!isPresent) return;
+    if (!isTaken) await noteFailure(tx, endpointId, endpoint, { end, isLast: delayMs === undefined, failingMs });
     else if (endpoint.failingSince !== null) {
       await execute(tx, 'UPDATE webhook_endpoints SET failing_since = NULL WHERE id = ?', [endpointId]);
     }
   });
 }
 
-async function noteFailure(tx: Transaction, id: string, since: Date, end: AttemptEnd, failingMs: number) {
+interface EndpointState {
+  revision: number;
+  failingSince: Date | null;
+  pausedUntil: Date | null;
+}
+
+interface Failure {
+  end: AttemptEnd;
+  /** Whether its delivery has had all its attempts. */
+  isLast: boolean;
+  failingMs: number;
+}
+
+async function noteFailure(
+  tx: Transaction,
+  id: string,
+  { failingSince, pausedUntil }: EndpointState,
+  { end, isLast, failingMs }: Failure,
+) {
   const now = Date.now();
+  const since = failingSince ?? new Date(now);
   const failingForMs = now - since.getTime();
-  const code = disabledBy(end, failingForMs, failingMs);
+  const code = disabledBy(end, failingForMs, { isLast, longestFailingMs: failingMs });
   if (code === undefined) {
-    const failing = { failing_since: since, paused_until: new Date(now + pauseMs(end, failingForMs)) };
+    // What one answer has asked for, another that came beside it does not take back.
+    const until = Math.max(now + pauseMs(end, failingForMs), pausedUntil?.getTime() ?? 0);
+    const failing = { failing_since: since, paused_until: new Date(until) };
     await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [failing, id]);
   } else await disableEndpoint(tx, id, code);
 }

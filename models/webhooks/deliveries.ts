@@ -75,7 +75,10 @@ export async function replayWebhookDelivery(database: Database, of: Of, replayId
     if (row?.status === 'pending') {
       throw new DomainError('conflict', 'DELIVERY_PENDING', 'It is still being delivered.');
     }
-    const anew = { status: 'pending', pending: 1, attempts: 0, next_attempt_at: new Date(), ended_at: null };
+    const anew = {
+      ...{ status: 'pending', pending: 1, attempts: 0, next_attempt_at: new Date(), ended_at: null },
+      ...{ last_answer: null, last_error: null },
+    };
     await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [{ ...anew, replay_id: replayId }, id]);
     afterCommit(tx, { id: endpointId, spaceId });
   });
@@ -87,14 +90,21 @@ export async function resumeEndpoint(tx: Transaction, endpointId: string): Promi
   await execute(tx, 'UPDATE webhook_endpoints SET paused_until = NULL WHERE id = ?', [endpointId]);
 }
 
+/** Leaves one of a deleted endpoint's deliveries overdue, by which the sweep finds the rest, whoever else is killed. */
+export async function rememberToForget(tx: Transaction, endpointId: string): Promise<void> {
+  const overdue = { status: 'pending', pending: 1, next_attempt_at: new Date() };
+  const sql = 'UPDATE webhook_deliveries SET ? WHERE endpoint_id = ? ORDER BY id LIMIT 1';
+  await execute(tx, sql, [overdue, endpointId]);
+}
+
 /** Forgets the deliveries of an endpoint that is deleted. */
 export async function forgetEndpointDeliveries(database: Database, endpointId: string): Promise<void> {
   await deleteInBatches(database, 'DELETE FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?', [endpointId]);
 }
 
-/** Forgets deliveries from before this. Returns how many there were. */
+/** Forgets deliveries that were made before this and have ended. Returns how many there were. */
 export function forgetWebhookDeliveries(database: Database, before: Date): Promise<number> {
   const sql = `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_old) WHERE created_at < ?
-    ORDER BY created_at, id LIMIT ?`;
+    AND pending IS NULL ORDER BY created_at, id LIMIT ?`;
   return deleteByIds(database, 'webhook_deliveries', sql, [before]);
 }

@@ -14,7 +14,7 @@ import {
   type SecretRow,
   shownSecret,
 } from '../webhookSecrets.ts';
-import { resumeEndpoint } from './deliveries.ts';
+import { rememberToForget, resumeEndpoint } from './deliveries.ts';
 import { addDelivery, afterCommit, type EventType } from './events.ts';
 
 /** Where a space wants to be told of what happens. */
@@ -93,13 +93,18 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       });
     },
 
-    /** Changes what is given. Whatever has disabled it, one that is enabled begins anew. Throws 404. */
+    /** Changes what is given. One that is enabled, or gets another address, begins anew. Throws 404. */
     async change({ spaceId, id }: Of, fields: Partial<EndpointFields>, actor: Actor): Promise<WebhookEndpoint> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
-        const isSaid = fields.enabled !== undefined && { disabled_code: null, disabled_at: null, failing_since: null };
-        const row = { ...rowOf(fields), ...isSaid, paused_until: null, updated_at: new Date() };
-        await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [row, id]);
+        const isSaid = fields.enabled !== undefined && { disabled_code: null, disabled_at: null };
+        const beginsAnew = isSaid || fields.url !== undefined;
+        const row = {
+          ...{ ...rowOf(fields), ...isSaid, paused_until: null, updated_at: new Date() },
+          ...(beginsAnew && { failing_since: null }),
+        };
+        const raised = beginsAnew ? ', revision = revision + 1' : '';
+        await execute(tx, `UPDATE webhook_endpoints SET ?${raised} WHERE id = ?`, [row, id]);
         await appendAudit(tx, spaceId, actor, 'webhook-endpoint.changed', id);
         afterCommit(tx, { id, spaceId });
       });
@@ -111,6 +116,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
         await execute(tx, 'DELETE FROM webhook_endpoints WHERE id = ?', [id]);
+        await rememberToForget(tx, id);
         await appendAudit(tx, spaceId, actor, 'webhook-endpoint.deleted', id);
         afterCommit(tx, { id, spaceId });
       });

@@ -31,8 +31,15 @@ export function pauseMs({ retryAfterMs = 0 }: AttemptEnd, failingForMs: number):
   return Math.max(Math.min(Math.round(failingForMs * pausePerFailing), longestPauseMs), retryAfterMs);
 }
 
-/** Why an endpoint that has just failed is disabled; undefined where it is not. */
-export function disabledBy({ answer }: AttemptEnd, failingForMs: number, longestFailingMs: number) {
+/**
+ * Why an endpoint that has just failed is disabled; undefined where it is not. One that is told of little may have failed
+ * last a week ago: it is given all attempts of a delivery.
+ */
+export function disabledBy(
+  { answer }: AttemptEnd,
+  failingForMs: number,
+  { isLast, longestFailingMs }: { isLast: boolean; longestFailingMs: number },
+) {
   if (answer === gone) return 'GONE';
-  return failingForMs >= longestFailingMs ? 'FAILING' : undefined;
+  return isLast && failingForMs >= longestFailingMs ? 'FAILING' : undefined;
 }

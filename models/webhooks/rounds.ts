@@ -8,19 +8,22 @@ import { forgetEndpointDeliveries } from './deliveries.ts';
 export interface DueDelivery {
   id: string;
   body: string;
-  /** How many attempts were made before. */
+  /** How many attempts were made before, */
   attempts: number;
+  /** and since which replay, where it was replayed. */
+  replayId: string | null;
 }
 
 /** What is to be done for an endpoint now. */
 export type Round =
-  | { do: 'deliver'; spaceId: string; url: string; deliveries: DueDelivery[] }
+  | { do: 'deliver'; spaceId: string; url: string; revision: number; deliveries: DueDelivery[] }
   | { do: 'wait'; forMs: number }
   | { do: 'rest' };
 
 interface EndpointRow {
   spaceId: string;
   url: string;
+  revision: number;
   enabled: number;
   failingSince: Date | null;
   pausedUntil: Date | null;
@@ -38,13 +41,13 @@ export async function nextRound(database: Database, endpointId: string): Promise
     await forgetEndpointDeliveries(database, endpointId);
     return { do: 'rest' };
   }
-  const { spaceId, url, enabled, failingSince, pausedUntil, living } = endpoint;
+  const { spaceId, url, revision, enabled, failingSince, pausedUntil, living } = endpoint;
   // Its purge takes what is left.
   if (living === null) return { do: 'rest' };
   if (enabled === 0) await endWaiting(database, endpointId);
   const most = failingSince === null ? atOnce : 1;
   const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT id, body, attempts, next_attempt_at AS dueAt FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+    `SELECT id, body, attempts, replay_id AS replayId, next_attempt_at AS dueAt FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
       WHERE pending = 1 AND endpoint_id = ? ORDER BY next_attempt_at, id LIMIT ?`,
     [endpointId, most],
   );
@@ -55,7 +58,7 @@ export async function nextRound(database: Database, endpointId: string): Promise
   const forMs = Math.max(first.dueAt.getTime(), pausedUntil?.getTime() ?? 0) - now;
   if (forMs > 0) return { do: 'wait', forMs };
   const deliveries = waiting.filter(({ dueAt }) => dueAt.getTime() <= now);
-  return { do: 'deliver', spaceId, url, deliveries };
+  return { do: 'deliver', spaceId, url, revision, deliveries };
 }
 
 /** Disables an endpoint for which more deliveries wait than may: as `BACKLOG`, which its owner sees. */
@@ -72,7 +75,9 @@ export async function disableWhenFull(database: Database, endpointId: string, mo
 
 /** An endpoint for which a delivery is overdue. */
 export interface OverdueEndpoint extends Waiting {
-  /** Null where it is deleted, or its space. */
+  /** Null where it is deleted, */
+  endpointId: string | null;
+  /** and here also where its space is. */
   spaceId: string | null;
   pausedUntil: Date | null;
 }
@@ -83,7 +88,7 @@ export async function overdueEndpoints(
   { before, after }: OldestFirst<OverdueEndpoint>,
 ): Promise<OverdueEndpoint[]> {
   const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT d.endpoint_id AS id, d.since, s.id AS spaceId, e.paused_until AS pausedUntil
+    `SELECT d.endpoint_id AS id, d.since, e.id AS endpointId, s.id AS spaceId, e.paused_until AS pausedUntil
        FROM (SELECT endpoint_id, MIN(next_attempt_at) AS since
                FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
               WHERE pending = 1 AND endpoint_id > ?
@@ -98,7 +103,7 @@ export async function overdueEndpoints(
 
 async function endpointOf({ pool }: Pick<Database, 'pool'>, id: string): Promise<EndpointRow | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT e.space_id AS spaceId, e.url, e.enabled, e.failing_since AS failingSince, e.paused_until AS pausedUntil,
+    `SELECT e.space_id AS spaceId, e.url, e.revision, e.enabled, e.failing_since AS failingSince, e.paused_until AS pausedUntil,
             s.id AS living
        FROM webhook_endpoints e LEFT JOIN spaces s ON s.id = e.space_id AND s.deleted_at IS NULL
       WHERE e.id = ?`,

@@ -1,6 +1,10 @@
 import { createHmac } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2';
 import type { AnswerOf } from '../../../api/frame/answer.ts';
+import type { Envelope } from '../../../crypto/envelope.ts';
 import { transaction } from '../../../models/database.ts';
+import { noteAttempt } from '../../../models/webhooks/attempts.ts';
+import { createWebhookEndpoints } from '../../../models/webhooks/endpoints.ts';
 import { noteEvent, type WebhookEvent } from '../../../models/webhooks/events.ts';
 import { disableWhenFull } from '../../../models/webhooks/rounds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
@@ -28,6 +32,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   receiver.received.length = 0;
+  neighbour.received.length = 0;
   receiver.answerWith(204);
   user = await product.user();
   root = `/api/spaces/${user.spaceId}/webhook-endpoints`;
@@ -151,11 +156,15 @@ test('one that has taken nothing for days is disabled, and what waits for it end
   const endpoint = await make();
   receiver.answerWith(500);
   const { pool } = product.environment.database;
-  const sql = 'UPDATE webhook_endpoints SET failing_since = ? WHERE id = ?';
-  await pool.query(sql, [new Date(Date.now() - 5 * 86_400_000), endpoint.id]);
-  await note({ id: 'run.ended:2', type: 'run.ended', data: {} });
+  const sql = 'UPDATE webhook_endpoints SET failing_since = ?, paused_until = ? WHERE id = ?';
+  await pool.query(sql, [new Date(Date.now() - 5 * 86_400_000), new Date(Date.now() + 3_600_000), endpoint.id]);
+  for (const id of ['run.ended:1', 'run.ended:2']) await note({ id, type: 'run.ended', data: {} });
+  // Its next attempt is its last.
+  await pool.query('UPDATE webhook_deliveries SET attempts = 2 WHERE endpoint_id = ?', [endpoint.id]);
+  await send('PATCH', `/${endpoint.id}`, { events: ['run.ended'] });
   const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
-  expect(await ended(data[0] as Delivery)).toMatchObject({ status: 'failed', lastError: 'ENDPOINT_DISABLED' });
+  const ends = await Promise.all(data.map(ended));
+  expect(ends.map(({ lastError }) => lastError).sort()).toEqual(['ANSWER_NOT_2XX', 'ENDPOINT_DISABLED']);
   expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: false, disabled: { code: 'FAILING' } });
 });
 
@@ -174,6 +183,68 @@ test('one that asks for time is left alone until then, a person’s ping aside',
   expect(await ended(await ping(endpoint))).toMatchObject({ status: 'delivered' });
   await waitFor('the event, too', () => receiver.received.length === 3);
   expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ failingSince: null });
+});
+
+test('what one answer asks for, a failure beside it does not take back', async () => {
+  const endpoint = await make();
+  receiver.answerWith(429, { 'retry-after': '3600' });
+  const delivery = await ping(endpoint);
+  await waitFor('the first attempt', async () => (await see(delivery)).attempts === 1);
+  const { database } = product.environment;
+  await note({ id: 'run.ended:6', type: 'run.ended', data: {} });
+  const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
+  const other = { id: data.find(({ type }) => type === 'run.ended')?.id ?? '', body: '', attempts: 0, replayId: null };
+  const failed = { answer: 500, error: 'ANSWER_NOT_2XX' };
+  const limits = { retryDelaysMs: [1_000], failingMs: 86_400_000 };
+  await noteAttempt(database, { endpointId: endpoint.id, revision: 0 }, other, failed, limits);
+  const pausedMs = async () => {
+    const sql = 'SELECT paused_until AS until FROM webhook_endpoints WHERE id = ?';
+    const [[row]] = await database.pool.query<(RowDataPacket & { until: Date })[]>(sql, [endpoint.id]);
+    return (row?.until.getTime() ?? 0) - Date.now();
+  };
+  expect(await pausedMs()).toBeGreaterThan(3_500_000);
+});
+
+test('what an address answers that the endpoint no longer has says nothing of the present one', async () => {
+  const endpoint = await make();
+  receiver.answerWith(410);
+  const release = receiver.hold();
+  const delivery = await ping(endpoint);
+  await waitFor('the first attempt', () => receiver.received.length === 1);
+  await send('PATCH', `/${endpoint.id}`, { url: neighbour.url });
+  release();
+  expect(await ended(delivery)).toMatchObject({ status: 'delivered', attempts: 1, lastAnswer: 204 });
+  expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: true, failingSince: null });
+  expect(neighbour.received.map(({ headers }) => headers['webhook-id'])).toContain(delivery.id);
+});
+
+test('an attempt of before a replay says nothing of the replay', async () => {
+  const endpoint = await make();
+  const delivery = await ping(endpoint);
+  await ended(delivery);
+  receiver.answerWith(429, { 'retry-after': '3600' });
+  const replayed = await send<Delivery>('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`);
+  expect(replayed).toMatchObject({ attempts: 0, lastAnswer: null, lastError: null });
+  await waitFor('its attempt', async () => (await see(delivery)).attempts === 1);
+  const late = { ...delivery, body: '', attempts: 1, replayId: null };
+  const taken = { answer: 204, error: null };
+  const limits = { retryDelaysMs: [1_000], failingMs: 86_400_000 };
+  await noteAttempt(product.environment.database, { endpointId: endpoint.id, revision: 0 }, late, taken, limits);
+  expect(await see(delivery)).toMatchObject({ status: 'pending', attempts: 1 });
+});
+
+test('the deliveries of a deleted endpoint are forgotten, even where nobody is told of it', async () => {
+  const endpoint = await make();
+  await ended(await ping(endpoint));
+  const { database } = product.environment;
+  // The hint is this process's, where no worker listens.
+  const endpoints = createWebhookEndpoints(database, {} as Envelope);
+  const operator = { userId: null, credentialId: null, address: null };
+  await endpoints.remove({ spaceId: user.spaceId, id: endpoint.id }, operator);
+  await waitFor('the sweep', async () => {
+    const sql = 'SELECT id FROM webhook_deliveries WHERE endpoint_id = ?';
+    return (await database.pool.query<RowDataPacket[]>(sql, [endpoint.id]))[0].length === 0;
+  });
 });
 
 test('an endpoint for which too much waits is disabled, and says so', async () => {
@@ -220,6 +291,12 @@ test('the same key is the same endpoint with the same secret, the same ping and 
   await again();
   await ended(delivery);
   await again();
+  const other = await make();
+  const reused = await user.fetch(`${root}/${other.id}/ping`, { method: 'POST', headers });
+  expect([reused.status, await reused.json()]).toEqual([
+    422,
+    expect.objectContaining({ code: 'IDEMPOTENCY_KEY_REUSED' }),
+  ]);
   expect(await see(delivery)).toMatchObject({ status: 'delivered' });
   expect(receiver.received).toHaveLength(2);
 });
@@ -243,7 +320,9 @@ test('what is wrong is refused', async () => {
     expect(await refusal('POST', '', { url })).toEqual(invalid);
   }
   expect(await refusal('POST', '', { url: `http://me:secret@${receiver.host}/` })).toEqual(invalid);
-  expect(await refusal('POST', '', { url: `${receiver.url}\u001b[2J` })).toEqual(invalid);
+  for (const odd of ['\u001b[2J', '\u202Egnp']) {
+    expect(await refusal('POST', '', { url: `${receiver.url}${odd}` })).toEqual(invalid);
+  }
   expect(await refusal('POST', '', { url: receiver.url, events: ['nothing'] })).toEqual([400, 'INVALID_REQUEST']);
   const endpoint = await make();
   expect(await refusal('PATCH', `/${endpoint.id}`, { url: 'https://169.254.169.254/' })).toEqual(invalid);

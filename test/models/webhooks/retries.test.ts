@@ -25,7 +25,10 @@ test('an endpoint is left alone the longer, the longer it fails, but never for l
 });
 
 test('it is disabled when it says that it is gone, or has failed for long', () => {
-  expect(disabledBy({ ...failed, answer: 410 }, 0, dayMs)).toBe('GONE');
-  expect(disabledBy(failed, dayMs, dayMs)).toBe('FAILING');
-  expect(disabledBy(failed, dayMs - 1, dayMs)).toBeUndefined();
+  const limits = { isLast: true, longestFailingMs: dayMs };
+  expect(disabledBy({ ...failed, answer: 410 }, 0, { ...limits, isLast: false })).toBe('GONE');
+  expect(disabledBy(failed, dayMs, limits)).toBe('FAILING');
+  expect(disabledBy(failed, dayMs - 1, limits)).toBeUndefined();
+  // It may have been told of nothing for that day.
+  expect(disabledBy(failed, dayMs, { ...limits, isLast: false })).toBeUndefined();
 });
