@@ -74,7 +74,7 @@ const environmentSchema = z.object({
 export const settingNames: readonly string[] = Object.keys(environmentSchema.shape);
 
 /** What clients are given, as the docs name it: it may be set where Atrium runs, and means nothing to it. */
-export const clientNames: readonly string[] = ['ATRIUM_API_KEY', 'ATRIUM_URL'];
+export const clientNames: readonly string[] = ['ATRIUM_API_KEY'];
 
 export type Environment = Record<string, string | undefined>;
 

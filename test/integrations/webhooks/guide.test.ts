@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { EgressGuard } from '../../../integrations/egress/guard.ts';
@@ -46,17 +47,49 @@ test('the library of the standard takes it, by either secret during a rotation',
   expect(() => verify(foreign, signedByBoth)).toThrow('No matching signature');
 });
 
-describe('the program for Node', () => {
-  const port = choosePort();
+/** What a receiver answers to this, sent as it stands. Settles with '' where the connection ends without an answer. */
+async function answerTo(port: number, text: string, { hangsUp = false } = {}): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  // A receiver may close while it is still sent a body that it does not want.
+  socket.on('error', () => undefined);
+  let answer = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    answer += chunk;
+  });
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.write(text, 'latin1', () => hangsUp && socket.destroy());
+  await closed;
+  return answer.split('\r\n')[0] ?? '';
+}
+
+const post = (headers: Record<string, string>, length = 2, content = '{}') =>
+  ['POST / HTTP/1.1', 'host: localhost', 'connection: close', `content-length: ${length}`]
+    .concat(Object.entries(headers).map(([name, value]) => `${name}: ${value}`))
+    .concat('', content)
+    .join('\r\n');
+
+const python = 'python3';
+// Each machine that runs these tests has a Python for the sandboxes; where one has not, Node's program has been run.
+const hasPython = spawnSync(python, ['--version']).status === 0;
+const programs = [
+  { language: 'js', command: process.execPath, file: 'receiver.mjs' },
+  ...(hasPython ? [{ language: 'python', command: python, file: 'receiver.py' }] : []),
+];
+
+describe.each(programs)('the program $file', ({ language, command, file }) => {
+  const chosen = choosePort();
+  let port: number;
   let receiver: TestProcess;
+  const isUp = () => answerTo(port, post({})).then((answer) => answer.includes(' 401 '));
+
   beforeAll(async () => {
+    port = await chosen;
     const folder = temporaryFolder();
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
-    const source = program('js').replace('8000', `${await port}`);
-    writeFileSync(join(folder, 'receiver.mjs'), `${source}console.log('Ready');\n`);
-    const env = { WEBHOOK_SECRET: before };
-    receiver = start(process.execPath, ['receiver.mjs'], { cwd: folder, env });
-    await receiver.printed(/Ready/);
+    writeFileSync(join(folder, file), program(language).replace('8000', `${port}`));
+    const env = { PATH: process.env.PATH, PYTHONIOENCODING: 'utf-8', WEBHOOK_SECRET: before };
+    receiver = start(command, [file], { cwd: folder, env });
+    while (!(await isUp())) expect(receiver.child.exitCode).toBeNull();
   });
   afterAll(async () => {
     receiver.child.kill();
@@ -64,27 +97,60 @@ describe('the program for Node', () => {
   });
 
   test('takes what is signed with its secret, and nothing else', async () => {
-    const host = `127.0.0.1:${await port}`;
+    const host = `127.0.0.1:${port}`;
     expect(await send(host, [now, before])).toMatchObject({ answer: 204, error: null });
-    await receiver.printed(/whd_1 turn\.ended \{ turnId: 'trn_1', note: 'ä' \}/);
+    await receiver.printed(/whd_1 turn\.ended \{ ?'?turnId'?: 'trn_1', '?note'?: 'ä' ?\}/);
     expect(await send(host, [now])).toMatchObject({ answer: 401, error: 'ANSWER_NOT_2XX' });
+  });
+
+  test('answers 401 to headers that are missing or wrong', async () => {
+    const id = { 'webhook-id': 'whd_1' };
+    const sent = { 'webhook-timestamp': `${Math.floor(Date.now() / 1_000)}` };
+    const signature = { 'webhook-signature': 'v1,\xe4\xf6 v1,\xff' };
+    for (const headers of [
+      {},
+      { ...sent, ...signature },
+      { ...id, ...signature },
+      { ...id, ...sent },
+      { ...id, ...sent, ...signature },
+      { ...id, ...signature, 'webhook-timestamp': 'now' },
+      { ...id, ...signature, 'webhook-timestamp': '9'.repeat(400) },
+    ]) {
+      expect(await answerTo(port, post(headers))).toContain(' 401 ');
+    }
+  });
+
+  test('answers 413 to a body over 1 MiB, and outlives one that is broken off', async () => {
+    const bytes = 1_048_577;
+    // Python's program decides by the length, and closes at once what it does not read.
+    const content = language === 'js' ? 'x'.repeat(bytes) : '';
+    expect(await answerTo(port, post({}, bytes, content))).toContain(' 413 ');
+    await answerTo(port, post({}, 1_000), { hangsUp: true });
+    if (language === 'js') await receiver.printed(/aborted/);
+    expect(await isUp()).toBe(true);
+    expect(receiver.child.exitCode).toBeNull();
   });
 });
 
-// Each machine that runs these tests has a Python for the sandboxes; where one has not, Node's program has been run.
-const hasPython = spawnSync('python3', ['--version']).status === 0;
 if (hasPython) {
-  test('the program for Python takes the same', async () => {
+  test('verify of the program for Python takes a dict, and raises ValueError alone', async () => {
     const { headers, body: raw } = await receive([now, before]);
-    const verified = (secret: string, text = raw) => {
-      const input = JSON.stringify({ secret, headers, text });
-      const call = 'import sys\ngiven = json.load(sys.stdin)\n';
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'receiver.py'), program('python'));
+    const verified = (secret: string, change: { headers?: object; text?: string } = {}) => {
+      const input = JSON.stringify({ secret, headers, text: raw, ...change });
+      const call = 'import json, sys\nfrom receiver import verify\ngiven = json.load(sys.stdin)\n';
       const verify = 'print(verify(given["secret"], given["headers"], given["text"].encode())["data"]["turnId"])\n';
-      const ran = spawnSync('python3', ['-c', program('python') + call + verify], { input, encoding: 'utf8' });
+      const ran = spawnSync(python, ['-c', call + verify], { cwd: folder, input, encoding: 'utf8' });
       return ran.status === 0 ? ran.stdout.trim() : ran.stderr;
     };
     for (const secret of [now, before]) expect(verified(secret)).toBe('trn_1');
     expect(verified(foreign)).toContain('ValueError: wrong signature');
-    expect(verified(now, `${raw} `)).toContain('ValueError: wrong signature');
+    expect(verified(now, { text: `${raw} ` })).toContain('ValueError: wrong signature');
+    expect(verified(now, { headers: {} })).toContain('ValueError: ');
+    expect(verified(now, { headers: { ...headers, 'webhook-signature': 'v1,ä' } })).toContain('ValueError: wrong');
+    expect(verified(now, { headers: { ...headers, 'webhook-timestamp': '9'.repeat(400) } })).toContain(
+      'ValueError: too',
+    );
   });
 }
