@@ -27,7 +27,7 @@ const longestRetryAfterMs = 86_400_000;
 
 /**
  * Sends a delivery through the egress guard. It follows no redirects, and reads nothing of the answer but its status and
- * Retry-After.
+ * Retry-After. Throws what is no fault of the receiver's: that it could not be recorded where this goes.
  */
 export async function sendWebhook(
   guard: EgressGuard,
@@ -37,7 +37,13 @@ export async function sendWebhook(
 ): Promise<WebhookAnswer> {
   const timestamp = String(Math.floor(Date.now() / 1_000));
   const signal = AbortSignal.timeout(timeoutMs);
-  await using guarded = guardedFetch(guard, owner, { idleTimeoutMs: longestMs });
+  let ourFault: { error: unknown } | undefined;
+  const record: EgressOwner['record'] = (decision) =>
+    owner.record(decision).catch((error: unknown) => {
+      ourFault = { error };
+      throw error;
+    });
+  await using guarded = guardedFetch(guard, { ...owner, record }, { idleTimeoutMs: longestMs });
   try {
     const response = await guarded.fetch(url, {
       method: 'POST',
@@ -56,6 +62,7 @@ export async function sendWebhook(
     const error = response.ok ? null : 'ANSWER_NOT_2XX';
     return { answer: response.status, error, retryAfterMs: retryAfterOf(response) };
   } catch (error) {
+    if (ourFault !== undefined) throw ourFault.error;
     if (error instanceof DomainError) return { answer: null, error: error.code };
     return { answer: null, error: signal.aborted ? 'TIMEOUT' : 'CONNECTION_FAILED' };
   }

@@ -94,3 +94,13 @@ test.each([
   expect(end).toEqual({ answer: status, error: 'ANSWER_NOT_2XX', retryAfterMs: expected });
   await receiver.close();
 });
+
+test('where it goes cannot be recorded: nothing is sent, and that is no failure of the endpoint', async () => {
+  const receiver = await startReceiver();
+  const guard = new EgressGuard({ allowInternal: [receiver.host] });
+  const unrecorded = { ...owner, record: () => Promise.reject(new Error('The database is away.')) };
+  const sent = sendWebhook(guard, unrecorded, { ...webhook, url: receiver.url }, timeoutMs);
+  await expect(sent).rejects.toThrow('The database is away.');
+  expect(receiver.received).toEqual([]);
+  await receiver.close();
+});
