@@ -1,11 +1,12 @@
 import { startAtrium, startProgram } from './support/atrium.ts';
 import { CpuMeter } from './support/cpuMeter.ts';
 import { readAtrium, readProvider } from './support/streams.ts';
+import { besideYardstick } from './support/yardstick.ts';
 
 /**
  * What one short turn costs, whatever it says: `npx node bench/turnCost.ts`. Turns of five tokens, 16 at once, each in
- * a thread of its own. CPU time is that of each of Atrium's programs. The reference is the same answers read from the
- * provider itself by the same client, in the same run.
+ * a thread of its own. CPU time is that of each of Atrium's programs, also in yardsticks: a fixed piece of work that is
+ * timed beside it. The other reference is the same answers read from the provider itself by the same client.
  */
 const model = 'flat-5';
 const atOnce = 16;
@@ -39,8 +40,11 @@ await answers(400, throughAtrium);
 for (let round = 0; round < rounds; round++) {
   const directSeconds = await answers(turns, () => readProvider(provider.line, model, () => undefined));
   const meter = new CpuMeter({ rootPid: atrium.pid, atriumPid: atrium.pid });
-  const seconds = await meter.during(() => answers(turns, throughAtrium));
+  const { result: seconds, yardstickMs } = await besideYardstick(() =>
+    meter.during(() => answers(turns, throughAtrium)),
+  );
+  const inYardsticks = (meter.eachMs(turns) / yardstickMs).toFixed(2);
   const timesDirect = (seconds / directSeconds).toFixed(1);
   const rate = `${(turns / seconds).toFixed(1)} turns/s (${timesDirect} × the time of the provider alone)`;
-  console.log(`${rate}; a turn ${meter.each(turns)}`);
+  console.log(`${rate}; a turn ${inYardsticks} yardsticks of ${yardstickMs.toFixed(1)} ms, ${meter.each(turns)}`);
 }

@@ -25,12 +25,16 @@ export class CpuMeter {
     return this.used.get(part) ?? 0;
   }
 
+  /** What one of `count` took, in all programs. */
+  eachMs(count: number): number {
+    return ([...this.used.values()].reduce((sum, seconds) => sum + seconds, 0) / count) * 1_000;
+  }
+
   /** What one of `count` took: `12.3 ms of CPU: node 9.1, mariadbd 3.2`, for instance. */
   each(count: number): string {
     const each = [...this.used].map(([part, seconds]) => [part, (seconds / count) * 1_000] as const);
-    const all = each.reduce((sum, [, ms]) => sum + ms, 0);
     const parts = each.filter(([, ms]) => ms >= 0.05).sort(([, a], [, b]) => b - a);
-    return `${all.toFixed(1)} ms of CPU: ${parts.map(([part, ms]) => `${part} ${ms.toFixed(1)}`).join(', ')}`;
+    return `${this.eachMs(count).toFixed(1)} ms of CPU: ${parts.map(([part, ms]) => `${part} ${ms.toFixed(1)}`).join(', ')}`;
   }
 
   private read(): Map<string, number> {

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const intervalMs = 250;
+const rounds = 20;
+const pieces = Array.from({ length: 200 }, (_, index) => ({
+  id: `piece_${index}`,
+  text: 'A line of an answer, as long as most of them are. '.repeat(4),
+  at: [index, index / 3],
+}));
+
+/** Documents that are parsed, written and hashed: the milliseconds of CPU that it takes now. */
+function fixedWorkMs(): number {
+  const text = JSON.stringify(pieces);
+  const before = process.cpuUsage();
+  let last = '';
+  for (let round = 0; round < rounds; round++) {
+    const parsed = JSON.parse(text) as typeof pieces;
+    last = createHash('sha256')
+      .update(last + JSON.stringify(parsed))
+      .digest('hex');
+  }
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+/**
+ * Runs `work`, and every 250 ms a fixed piece of work beside it. `yardstickMs` is the CPU time of such a piece, a few
+ * milliseconds: the same machine takes half as much again in one minute as in another, and a figure says little without it.
+ */
+export async function besideYardstick<T>(work: () => Promise<T>): Promise<{ result: T; yardstickMs: number }> {
+  const ended = new AbortController();
+  let pieces = 0;
+  let totalMs = 0;
+  const measure = async () => {
+    for (; !ended.signal.aborted; pieces++) {
+      totalMs += fixedWorkMs();
+      await delay(intervalMs, undefined, { signal: ended.signal }).catch(() => undefined);
+    }
+  };
+  const measuring = measure();
+  const result = await work().finally(() => ended.abort());
+  await measuring;
+  return { result, yardstickMs: totalMs / pieces };
+}
