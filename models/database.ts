@@ -5,6 +5,7 @@ import mysql, { type Pool, type PoolConnection } from 'mysql2/promise';
 import { Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import type { Config } from '../config/index.ts';
 import { Connections } from './connections.ts';
+import { makeTransactionsPlain } from './plainTransactions.ts';
 import { checkModels, checkPool, limitAcquisition, managerOf } from './poolChecks.ts';
 
 /** The two ways to MySQL: Sequelize for models, and a plain pool for the few hot statements (the turn log). */
@@ -115,6 +116,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
       stream: connections.dial,
     },
   });
+  makeTransactionsPlain(sequelize);
   sequelize.addHook('afterConnect', async (connection: unknown) => {
     for (const setting of settings) await (connection as CallbackConnection).promise().query(setting);
   });
