@@ -27,6 +27,7 @@ export interface StackOptions {
   bucket?: string;
   furtherDatabases?: string[];
   durability?: Durability;
+  databaseSocket?: boolean;
   report?: Report;
   signal?: AbortSignal;
 }
@@ -76,6 +77,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     bucket: options.bucket ?? 'atrium',
     furtherDatabases: options.furtherDatabases,
     durability: options.durability,
+    databaseSocket: options.databaseSocket,
     report: options.report ?? (() => undefined),
     signal: options.signal ?? new AbortController().signal,
   };

@@ -1,12 +1,15 @@
+import { join } from 'node:path';
 import { findProgram, type StackContext } from './context.ts';
 import { StackError } from './errors.ts';
 import { canInstall, installPackages } from './install.ts';
 import { type Accounts, databaseName, readOrMakeAccounts, setupStatements } from './mariadbAccounts.ts';
-import { type MariaDbPrograms, prepareServer, startServer } from './mariadbServer.ts';
+import { type MariaDbPrograms, prepareServer, socketName, startServer } from './mariadbServer.ts';
 import { choosePort } from './ports.ts';
 import type { Service } from './services.ts';
 
 const usualPort = 3306;
+/** The longest path of a socket that every system takes. */
+const longestSocketPath = 100;
 
 export interface MariaDb {
   service: Service;
@@ -59,8 +62,16 @@ export async function startMariaDb(
   const urlOf = ({ user, password }: Accounts['app']) =>
     `mysql://${user}:${password}@127.0.0.1:${port}/${databaseName}`;
   const url = urlOf(accounts.app);
+  const socketPath = join(place.folder, 'data', socketName);
+  const hasSocket = context.databaseSocket === true && Buffer.byteLength(socketPath) <= longestSocketPath;
   const service = await startServer(context, programs, place, { title: 'MariaDB', port, args: sizes, probe: url });
-  return { service, port, address: `127.0.0.1:${port}`, url, ownerUrl: urlOf(accounts.owner) };
+  return {
+    service,
+    port,
+    address: `127.0.0.1:${port}`,
+    url: hasSocket ? `${url}?${new URLSearchParams({ socketPath })}` : url,
+    ownerUrl: urlOf(accounts.owner),
+  };
 }
 
 const sizes = [

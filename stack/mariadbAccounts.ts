@@ -47,11 +47,14 @@ function readOrMakePassword(file: string): string {
 export function setupStatements({ owner, app, root }: Accounts, databases: string[]): string {
   const grants = databases.flatMap((name) => [
     `GRANT ALL PRIVILEGES ON \`${name}\`.* TO ${accountAt(owner)};`,
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${accountAt(app)};`,
+    ...[overTcp, overSocket].map(
+      (host) => `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${accountAt(app, host)};`,
+    ),
   ]);
   return [
     `CREATE DATABASE IF NOT EXISTS ${databaseName} CHARACTER SET utf8mb4;`,
-    ...[owner, app].flatMap(accountStatements),
+    ...[owner, app].flatMap((account) => accountStatements(account)),
+    ...accountStatements(app, overSocket),
     ...grants,
     rootStatement(root),
     ...removalOfOthers,
@@ -60,11 +63,12 @@ export function setupStatements({ owner, app, root }: Accounts, databases: strin
 }
 
 /** An account with its password and no rights. */
-export function accountStatements(account: Account): string[] {
+export function accountStatements(account: Account, host = overTcp): string[] {
+  const name = accountAt(account, host);
   return [
-    `CREATE USER IF NOT EXISTS ${accountAt(account)} IDENTIFIED BY '${account.password}';`,
-    `ALTER USER ${accountAt(account)} IDENTIFIED BY '${account.password}';`,
-    `REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${accountAt(account)};`,
+    `CREATE USER IF NOT EXISTS ${name} IDENTIFIED BY '${account.password}';`,
+    `ALTER USER ${name} IDENTIFIED BY '${account.password}';`,
+    `REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${name};`,
   ];
 }
 
@@ -81,4 +85,8 @@ export const removalOfOthers = [
   'FLUSH PRIVILEGES;',
 ];
 
-export const accountAt = ({ user }: Account) => `'${user}'@'127.0.0.1'`;
+/** Where a connection comes from, as the server tells accounts apart. */
+const overTcp = '127.0.0.1';
+const overSocket = 'localhost';
+
+export const accountAt = ({ user }: Account, host = overTcp) => `'${user}'@'${host}'`;

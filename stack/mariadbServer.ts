@@ -9,6 +9,8 @@ import { type Service, serviceLog, startService } from './services.ts';
 import { giveTo, type ServiceUser, serviceFolder, serviceUser } from './users.ts';
 import { waitUntil } from './waiting.ts';
 
+/** In the server's data directory. */
+export const socketName = 'mariadb.sock';
 const startTimeoutMs = 120_000; // a recovery after a power cut replays the redo log first
 
 export interface MariaDbPrograms {
@@ -141,7 +143,7 @@ function serverArguments({ folder, setupFile }: ServerPlace, port: number): stri
     `--tmpdir=${join(folder, 'tmp')}`,
     '--bind-address=127.0.0.1',
     `--port=${port}`,
-    '--socket=mariadb.sock', // within the data directory: a full path can be too long for a socket
+    `--socket=${socketName}`, // within the data directory: a full path can be too long for a socket
     '--pid-file=mariadb.pid',
     `--init-file=${setupFile}`,
     '--skip-name-resolve',

@@ -58,7 +58,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   // Loaded while the stack starts, so that an early failure, such as a port that is taken, does not wait for it.
   const loading = import('./product.ts');
   loading.catch(() => undefined);
-  const stack = await startStack({ ...launch, report, signal });
+  const stack = await startStack({ ...launch, databaseSocket: true, report, signal });
   started.defer(() => stack.stop());
   presence.update({ environment: stack.environment, parts: stack.parts() });
   stack.onRestart(() => presence.update({ parts: stack.parts() }));

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import mysql, { type RowDataPacket } from 'mysql2/promise';
 import { getMariaDb, type MariaDb, startMariaDb } from '../../stack/mariadb.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { bytesOfFile, canBeOtherUser } from '../support/otherUser.ts';
 import { createStackContext } from '../support/stackContext.ts';
 
@@ -33,7 +34,7 @@ test('a database whose server was killed has what was committed', async () => {
   }
 });
 
-test('the server knows three accounts, and each may do what it must and no more', async () => {
+test('the server knows three accounts, and each may do what it must and no more, over TCP and its socket', async () => {
   const database = await startMariaDb(context, await getMariaDb(context));
   const socketPath = join(context.servicesDir, 'database', 'data', 'mariadb.sock');
   const password = readFileSync(join(context.dataDir, 'database-root-password'), 'utf8');
@@ -46,31 +47,41 @@ test('the server knows three accounts, and each may do what it must and no more'
     root.destroy();
   }
 
-  const again = await startMariaDb(context, await getMariaDb(context));
+  const again = await startMariaDb({ ...context, databaseSocket: true }, await getMariaDb(context));
   const inside = await mysql.createConnection({ socketPath, user: 'root', password });
-  const running = await mysql.createConnection(again.url);
+  const overSocket = await mysql.createConnection(again.url);
+  const overTcp = await mysql.createConnection(again.url.replace(/\?.*/, ''));
   try {
     const [users] = await inside.query<RowDataPacket[]>('SELECT User AS user, Host AS host FROM mysql.user');
     expect(users.map(({ user, host }) => `${user}@${host}`).toSorted()).toEqual([
       'atrium@127.0.0.1',
       'atrium_app@127.0.0.1',
+      'atrium_app@localhost',
       'mariadb.sys@localhost',
       'root@localhost',
     ]);
     await query(again, 'CREATE TABLE IF NOT EXISTS ledger (amount INT) ENGINE=InnoDB');
-    await running.query('INSERT INTO ledger VALUES (1)');
-    expect((await running.query<RowDataPacket[]>('SELECT amount FROM ledger'))[0]).toEqual([{ amount: 1 }]);
-    for (const statement of [
-      'DROP TABLE ledger',
-      'ALTER TABLE ledger ADD COLUMN note TEXT',
-      'CREATE TABLE other (a INT)',
-      'CREATE DATABASE other',
-      "CREATE USER 'more'@'127.0.0.1'",
-      'SELECT * FROM mysql.global_priv',
-      "SELECT LOAD_FILE('/etc/passwd') INTO OUTFILE '/tmp/never-written'",
-      'SET GLOBAL general_log = 1',
-    ]) {
-      await expect(running.query(statement)).rejects.toThrow(/denied/);
+    for (const [running, host] of [
+      [overSocket, 'localhost'],
+      [overTcp, '127.0.0.1'],
+    ] as const) {
+      const [accounts] = await running.query<RowDataPacket[]>('SELECT USER() AS account');
+      expect(accounts).toEqual([{ account: `atrium_app@${host}` }]);
+      await running.query('DELETE FROM ledger');
+      await running.query('INSERT INTO ledger VALUES (1)');
+      expect((await running.query<RowDataPacket[]>('SELECT amount FROM ledger'))[0]).toEqual([{ amount: 1 }]);
+      for (const statement of [
+        'DROP TABLE ledger',
+        'ALTER TABLE ledger ADD COLUMN note TEXT',
+        'CREATE TABLE other (a INT)',
+        'CREATE DATABASE other',
+        "CREATE USER 'more'@'127.0.0.1'",
+        'SELECT * FROM mysql.global_priv',
+        "SELECT LOAD_FILE('/etc/passwd') INTO OUTFILE '/tmp/never-written'",
+        'SET GLOBAL general_log = 1',
+      ]) {
+        await expect(running.query(statement)).rejects.toThrow(/denied/);
+      }
     }
     for (const statement of [
       'CREATE DATABASE other',
@@ -80,7 +91,8 @@ test('the server knows three accounts, and each may do what it must and no more'
       await expect(query(again, statement)).rejects.toThrow(/denied/);
     }
   } finally {
-    running.destroy();
+    overSocket.destroy();
+    overTcp.destroy();
     inside.destroy();
     await again.service.stop();
   }
@@ -97,5 +109,15 @@ test('another user of the machine reads neither a password nor a data file, and 
   for (const file of files) {
     expect(await bytesOfFile(file, { asOther: false })).toBe(1);
     if (canBeOtherUser) expect(await bytesOfFile(file, { asOther: true })).toBe(0);
+  }
+});
+
+test('a socket whose path is too long for the system is not in the address', async () => {
+  const deep = createStackContext({ dataDir: join(temporaryFolder(), 'd'.repeat(100)), databaseSocket: true });
+  const database = await startMariaDb(deep, await getMariaDb(deep));
+  try {
+    expect(database.url).not.toContain('socketPath');
+  } finally {
+    await database.service.stop();
   }
 });
