@@ -1,5 +1,6 @@
 import { stampNow } from '../test/fakes/script.ts';
 import { type BenchedAtrium, startAtrium, startProgram } from './support/atrium.ts';
+import { CpuMeter } from './support/cpuMeter.ts';
 import { usageOfTree } from './support/processTree.ts';
 import { quantile } from './support/quantile.ts';
 import { type OnText, readAtrium, readProvider } from './support/streams.ts';
@@ -9,7 +10,7 @@ import { type OnText, readAtrium, readProvider } from './support/streams.ts';
  * directly, in the same run and by the same client; each round runs both, one after the other. Tokens carry the time at
  * which the provider sent them, so a lag is a token's own way from the provider to the client.
  */
-const tokens = 200;
+const tokens = 400;
 const intervalMs = 20;
 const flatTokens = 20_000;
 const pacedModel = `paced-${tokens}-${intervalMs}-stamps`;
@@ -82,14 +83,11 @@ async function benchPaced(
 ): Promise<void> {
   const direct: Sample[] = [];
   const through: Sample[] = [];
-  let cpuSeconds = 0;
+  const meter = new CpuMeter({ rootPid: atrium.pid, atriumPid: atrium.pid });
   for (let round = 0; round < rounds; round++) {
     direct.push(await sample((onText) => readProvider(providerUrl, pacedModel, onText), streams, overMs, true));
-    const before = usageOfTree(atrium.pid);
-    through.push(
-      await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), streams, overMs, true),
-    );
-    cpuSeconds += usageOfTree(atrium.pid).cpuSeconds - before.cpuSeconds;
+    const read: Read = (onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText);
+    through.push(await meter.during(() => sample(read, streams, overMs, true)));
   }
   const [reference, measured] = [merge(direct), merge(through)];
   console.log(`${streams} streams of ${tokens} tokens, one every ${intervalMs} ms, begun over ${overMs} ms`);
@@ -99,23 +97,21 @@ async function benchPaced(
   console.log(
     `  carried ${measured.tokens} of ${reference.tokens} tokens, ${perSecond(measured).toFixed(0)} tokens/s, ${(perSecond(measured) / perSecond(reference)).toFixed(2)} of the direct rate`,
   );
-  console.log(
-    `  ${((cpuSeconds / measured.tokens) * 1000).toFixed(3)} CPU s per 1,000 tokens, all of Atrium's processes`,
-  );
+  console.log(`  1,000 tokens ${meter.each(measured.tokens / 1_000)}`);
 }
 
 async function benchFlat(atrium: BenchedAtrium, providerUrl: string): Promise<void> {
   const streams = 8;
   const direct = await sample((onText) => readProvider(providerUrl, flatModel, onText), streams);
-  const before = usageOfTree(atrium.pid);
-  const through = await sample((onText) => readAtrium(atrium.url, atrium.token, flatModel, onText), streams);
-  const cpuSeconds = usageOfTree(atrium.pid).cpuSeconds - before.cpuSeconds;
+  const meter = new CpuMeter({ rootPid: atrium.pid, atriumPid: atrium.pid });
+  const read: Read = (onText) => readAtrium(atrium.url, atrium.token, flatModel, onText);
+  const through = await meter.during(() => sample(read, streams));
   const rate = (one: Sample) => (one.tokens / one.elapsedMs) * 1000;
   console.log(`${streams} streams of ${flatTokens} tokens, as fast as they come`);
   console.log(
     `  ${rate(through).toFixed(0)} tokens/s, ${(rate(through) / rate(direct)).toFixed(2)} of the ${rate(direct).toFixed(0)} read directly; ${through.tokens} of ${direct.tokens} tokens`,
   );
-  console.log(`  ${((cpuSeconds / through.tokens) * 1000).toFixed(3)} CPU s per 1,000 tokens`);
+  console.log(`  1,000 tokens ${meter.each(through.tokens / 1_000)}`);
 }
 
 await using running = new AsyncDisposableStack();
