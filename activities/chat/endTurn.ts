@@ -24,6 +24,8 @@ export interface AfterTurn {
   namesThread?: boolean;
 }
 
+export type EndTurn = ReturnType<typeof createEndTurn>;
+
 /** Ends a turn, once, and starts the workflow of the thread's next one. */
 export function createEndTurn(deps: ChatDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<AfterTurn | undefined> {

@@ -9,12 +9,13 @@ import { createSummarizeThread } from './summarizeThread.ts';
 import { createChatSweeps } from './sweeps.ts';
 
 export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
+  const endTurn = createEndTurn(deps);
   return {
     callModel: createCallModel(deps, headStarts),
-    awaitHeadStart: createAwaitHeadStart(headStarts),
+    awaitHeadStart: createAwaitHeadStart(deps, headStarts, endTurn),
     summarizeThread: createSummarizeThread(deps),
     runTool: createRunTool(deps),
-    endTurn: createEndTurn(deps),
+    endTurn,
     nameThread: createNameThread(deps),
     ...createParking(deps),
     ...createChatSweeps(deps),

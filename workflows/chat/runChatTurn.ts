@@ -11,6 +11,7 @@ import {
   setHandler,
   sleep,
 } from '@temporalio/workflow';
+import type { HeadStartResult } from '../../activities/chat/callModel.ts';
 import type { CallModelResult } from '../../activities/chat/runStep.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
@@ -52,8 +53,12 @@ export const turnProgressQuery = defineQuery<{ step: number; modelId: string; at
 // of a turn's three workflow tasks.
 const { endTurn } = proxyLocalActivities<Activities>(untilTheDatabaseIsBack);
 
-/** Of a worker's longest silence: a workflow task is given to another worker like an activity is. */
-const headStartShare = 0.5;
+/**
+ * How long a head start is waited for, in times that a worker may be silent. A workflow task is given to another worker
+ * like an activity is: while its local activity runs, the worker renews it. Until then that costs the server less than
+ * an activity, its heartbeats and the task behind it.
+ */
+const headStartPatience = 2.5;
 
 /**
  * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it
@@ -77,9 +82,10 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   };
 
   let outcome: TurnOutcome;
+  let early: HeadStartResult | undefined;
   try {
     outcome = await work.run(async () => {
-      const early = await headStarted(input, time);
+      early = await headStarted(input, time);
       if (early?.kind !== 'answered') limitTime();
       return answer(input, answers, time, early);
     });
@@ -93,7 +99,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   if (end !== undefined) {
     const { turnId } = input;
     await CancellationScope.nonCancellable(async () => {
-      const after = await endTurn({ turnId, end });
+      const after = early?.after === undefined ? await endTurn({ turnId, end }) : early.after;
       // Before there was any follow-up work, `endTurn` returned null.
       if (after) await afterTurn(turnId, after);
     });
@@ -105,13 +111,13 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
  * What the call that began before this workflow has come to, where it has by now. Most turns are over with it: a local
  * activity saves the server an activity, a timer and a workflow task. Whoever else runs this finds no head start.
  */
-async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<CallModelResult | undefined> {
+async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<HeadStartResult | undefined> {
   const { turnId, modelId, heartbeatTimeoutMs, hasHeadStart = false } = input;
   if (!hasHeadStart) return undefined;
   setCurrentDetails(`Asks ${modelId}: begun before this workflow`);
-  const forMs = Math.min(heartbeatTimeoutMs * headStartShare, time.leftMs);
+  const forMs = Math.min(heartbeatTimeoutMs * headStartPatience, time.leftMs);
   const { awaitHeadStart } = proxyLocalActivities<Activities>({
-    startToCloseTimeout: heartbeatTimeoutMs,
+    startToCloseTimeout: forMs + heartbeatTimeoutMs,
     retry: { maximumAttempts: 1 },
   });
   try {

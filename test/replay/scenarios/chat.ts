@@ -52,14 +52,18 @@ const goingOn: Omit<Scenario, 'name'> = {
   },
 };
 
+const soonSilent = { environment: { ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' } };
+
 /** What a turn's first call that began before its workflow comes to. */
 const headStarts: Scenario[] = [
   asked('answeredAtOnce', fake({ tokens: ['Yes.'] })),
   asked('toolsAtOnce', '/tool drive_list {}', { modelId: 'demo' }),
   asked('refusedAtOnce', '/fail 429', { modelId: 'demo' }),
-  asked('answeredLater', fake({ tokens: 100, intervalMs: 25 }), {
-    environment: { ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' },
-  }),
+  // Workers of before ended turns in the workflow only, and waited for half as long as they may be silent.
+  asked('answeredLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
+  asked('endedAtOnce', fake({ tokens: ['Yes.'] })),
+  asked('endedLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
+  asked('handedOver', fake({ tokens: 260, intervalMs: 25 }), soonSilent),
 ];
 
 export const chatScenarios: Scenario[] = [

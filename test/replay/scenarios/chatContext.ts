@@ -14,6 +14,38 @@ async function lastTurn(user: ChatUser, messages: string[]): Promise<string> {
   return turnWorkflowId(last.turnId);
 }
 
+const named = (name: string): Scenario => ({
+  name: `runChatTurn/${name}`,
+  environment: { ATRIUM_TITLE_MODEL: 'auto' },
+  async run(_product, user) {
+    const { turnId, threadId } = await user.ask({ content: fake({ tokens: ['Yes.'] }), modelId: 'fake-1' });
+    await waitFor(
+      'the title',
+      async () => (await user.get<{ title: string | null }>(`/api/threads/${threadId}`)).title,
+    );
+    return turnWorkflowId(turnId);
+  },
+});
+
+const pushed = (name: string): Scenario => ({
+  name: `runChatTurn/${name}`,
+  environment: { ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1' },
+  async run(_product, user) {
+    const service = await startFakePushService();
+    const { subscription } = service.device('device');
+    service.answer('device', { status: 503 });
+    await user.fetch('/api/push/subscriptions', { method: 'POST', body: subscription });
+    const stream = await user.send({
+      content: fake({ tokens: ['Yes.'], firstTokenDelayMs: 300 }),
+      modelId: 'fake-1',
+    });
+    stream.abort();
+    await waitFor('the push', () => service.of('device').length > 0);
+    await service.stop();
+    return turnWorkflowId(idsOf(stream).turnId);
+  },
+});
+
 /** What happens beside a turn's steps: room made in a long thread, a title, a push. */
 export const chatContextScenarios: Scenario[] = [
   {
@@ -31,34 +63,8 @@ export const chatContextScenarios: Scenario[] = [
       return lastTurn(user, ['First', fake({ status: 400, body })]);
     },
   },
-  {
-    name: 'runChatTurn/named',
-    environment: { ATRIUM_TITLE_MODEL: 'auto' },
-    async run(_product, user) {
-      const { turnId, threadId } = await user.ask({ content: fake({ tokens: ['Yes.'] }), modelId: 'fake-1' });
-      await waitFor(
-        'the title',
-        async () => (await user.get<{ title: string | null }>(`/api/threads/${threadId}`)).title,
-      );
-      return turnWorkflowId(turnId);
-    },
-  },
-  {
-    name: 'runChatTurn/pushed',
-    environment: { ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1' },
-    async run(_product, user) {
-      const service = await startFakePushService();
-      const { subscription } = service.device('device');
-      service.answer('device', { status: 503 });
-      await user.fetch('/api/push/subscriptions', { method: 'POST', body: subscription });
-      const stream = await user.send({
-        content: fake({ tokens: ['Yes.'], firstTokenDelayMs: 300 }),
-        modelId: 'fake-1',
-      });
-      stream.abort();
-      await waitFor('the push', () => service.of('device').length > 0);
-      await service.stop();
-      return turnWorkflowId(idsOf(stream).turnId);
-    },
-  },
+  named('named'),
+  named('endedAndNamed'),
+  pushed('pushed'),
+  pushed('endedAndPushed'),
 ];
