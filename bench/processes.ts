@@ -7,12 +7,14 @@ import { createClient } from '@redis/client';
 import mysql, { type RowDataPacket } from 'mysql2/promise';
 import { startAtrium, startProgram, tokenFor } from './support/atrium.ts';
 import { cpuByProgram } from './support/processTree.ts';
+import { quantile } from './support/quantile.ts';
 import { readAtrium } from './support/streams.ts';
 
 /**
  * What two APIs and two workers cost against one process that is both, for the same streams: `npx node
  * bench/processes.ts`. Statements are the server's own count, CPU time that of every process and of what they share:
- * the database, Temporal, the object store, and with `ATRIUM_REDIS_URL` also Redis between them.
+ * the database, Temporal, the object store, and with `ATRIUM_REDIS_URL` also Redis between them. First words are those
+ * of turns that come one after the other, and of those that come together.
  */
 const streams = Number(process.env.BENCH_STREAMS ?? 32);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
@@ -22,6 +24,9 @@ const idleSeconds = 10;
 const model = 'paced-200-20';
 /** The same turns, only faster: four processes have four times the code to compile. */
 const warmModel = 'paced-200-2';
+/** For first words that have nothing else beside them, or as many others as there are streams. */
+const shortModel = 'flat-5';
+const lonelyTurns = 30;
 const warmRounds = Number(process.env.BENCH_WARM_ROUNDS ?? 10);
 const { ATRIUM_REDIS_URL: redisUrl, ...environment } = process.env;
 process.env = environment;
@@ -41,6 +46,9 @@ interface Setup {
   /** How long the turns took, and what its own processes use in a second without any. */
   seconds: number;
   atRest: Cpu;
+  /** Milliseconds to the first words of turns that were alone, and of the measured ones. */
+  aloneMs: number[];
+  togetherMs: number[];
 }
 
 await using running = new AsyncDisposableStack();
@@ -48,7 +56,7 @@ const provider = await startProgram('test/fakes/openaiServerProcess.ts');
 running.defer(() => void provider.process.kill());
 const atrium = await startAtrium({
   ATRIUM_COMPATIBLE_BASE_URL: provider.line,
-  ATRIUM_COMPATIBLE_MODELS: [model, warmModel].join(','),
+  ATRIUM_COMPATIBLE_MODELS: [model, warmModel, shortModel].join(','),
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
   ATRIUM_LOG_LEVEL: 'error',
   // Nine processes on a database for 300 connections.
@@ -70,16 +78,22 @@ if (redisUrl !== undefined) setups.push(await split('the same over Redis', { ATR
 
 for (let round = 0; round < warmRounds; round++) for (const setup of setups) await answer(setup, warmModel, 1);
 await rest();
+for (let turn = 0; turn < lonelyTurns; turn++) {
+  for (const setup of setups) await firstWords(setup, turn, shortModel, setup.aloneMs);
+}
 // In turns, so that what else the machine does falls on all of them.
 for (let round = 0; round < rounds; round++) for (const setup of setups) await measure(setup);
 
 const answered = rounds * streams * turns;
 console.log(`${answered} turns in ${streams} streams, each of 200 tokens, one every 20 ms`);
-for (const { name, statements, cpu, seconds, atRest } of setups) {
+for (const { name, statements, cpu, seconds, atRest, aloneMs, togetherMs } of setups) {
   const used = sum(cpu);
   console.log(
     `  ${name}: ${(statements / answered).toFixed(1)} statements (× ${(statements / one.statements).toFixed(2)}) and ` +
       `${inMs(used / answered)} of CPU time (× ${(used / sum(one.cpu)).toFixed(2)}) a turn`,
+  );
+  console.log(
+    `    first words ${compared(aloneMs, one.aloneMs)} alone, ${compared(togetherMs, one.togetherMs)} together`,
   );
   const resting = (sum(atRest) / idleSeconds) * seconds;
   console.log(`    ${listed(cpu, answered)}`);
@@ -110,14 +124,28 @@ async function measure(setup: Setup): Promise<void> {
   for (const [part, seconds] of used) setup.cpu.set(part, (setup.cpu.get(part) ?? 0) + seconds);
 }
 
-async function answer({ urls, token }: Setup, modelId: string, times: number): Promise<void> {
+async function answer(setup: Setup, modelId: string, times: number): Promise<void> {
   const stream = async (index: number) => {
     await delay((index * 20) / streams);
     for (let time = 0; time < times; time++) {
-      await readAtrium(urls[index % urls.length] ?? '', token, modelId, () => undefined);
+      await firstWords(setup, index, modelId, modelId === model ? setup.togetherMs : []);
     }
   };
   await Promise.all(Array.from({ length: streams }, (_, index) => stream(index)));
+}
+
+async function firstWords({ urls, token }: Setup, index: number, modelId: string, into: number[]): Promise<void> {
+  const startMs = performance.now();
+  let firstMs: number | undefined;
+  await readAtrium(urls[index % urls.length] ?? '', token, modelId, () => {
+    firstMs ??= performance.now() - startMs;
+  });
+  into.push(firstMs ?? Number.NaN);
+}
+
+function compared(samples: number[], reference: number[]): string {
+  const [here, there] = [quantile(samples, 0.5), quantile(reference, 0.5)];
+  return `${here.toFixed(1)} ms (× ${(here / there).toFixed(2)})`;
 }
 
 async function questions(): Promise<number> {
@@ -154,7 +182,17 @@ function readProcesses({ processes }: Setup): Cpu {
 }
 
 function setupOf(name: string, facts: Pick<Setup, 'urls' | 'token' | 'processes'>, usesRedis = false): Setup {
-  return { name, ...facts, usesRedis, statements: 0, cpu: new Map(), seconds: 0, atRest: new Map() };
+  return {
+    name,
+    ...facts,
+    usesRedis,
+    statements: 0,
+    cpu: new Map(),
+    seconds: 0,
+    atRest: new Map(),
+    aloneMs: [],
+    togetherMs: [],
+  };
 }
 
 function sum(cpu: Cpu): number {
