@@ -35,8 +35,8 @@ export type HeadStartResult = CallModelResult & { after?: AfterTurn | null };
 const longestEndMs = 2_000;
 
 /**
- * What the head start of a turn's first step has come to, where it was made in this process and is over within `forMs`;
- * else `callModel` takes it over, or reads how it has ended. An answer ends the turn here: whatever keeps it from that,
+ * What a turn's first step has come to, begun here where it has no head start, if it is over within `forMs`; else
+ * `callModel` takes it over, or reads how it has ended. An answer ends the turn here: whatever keeps it from that,
  * the workflow ends it.
  */
 export function createAwaitHeadStart(

@@ -26,10 +26,10 @@ const firstWordsMs = 100;
 const keptMs = 60_000;
 
 /**
- * First model calls that began before their activity: a new turn is in the database when its workflow is asked for, so
- * a process that is both API and worker calls the model while Temporal does its part, and the activity finds the call
- * under way. Nothing depends on it. A call that no activity takes over is fenced off by another worker's attempt, like
- * that of a lost worker; if this process dies, its activity is retried like any other.
+ * First model calls, under way beside what waits for them. A new turn is in the database when its workflow is asked for,
+ * so a process that is both API and worker calls the model while Temporal does its part, and the workflow's first task
+ * finds the call under way; elsewhere that task begins it. Nothing depends on it. A call that nobody takes over is
+ * fenced off by another worker's attempt, like that of a lost worker; if this process dies, the task is given to another.
  */
 export class HeadStarts {
   readonly #logger: Logger;
@@ -44,33 +44,41 @@ export class HeadStarts {
 
   /**
    * Begins the first step of a turn that has just been created: no other attempt at it can be under way. Returns when
-   * it is time to start the turn's workflow, whether it has begun: starting it earlier would compete for cores and disk, and delay the first
+   * it is time to start the turn's workflow: starting it earlier would compete for cores and disk, and delay the first
    * words.
    */
-  async begin(turn: Turn, settings: ChatSettings): Promise<boolean> {
+  async begin(turn: Turn, settings: ChatSettings): Promise<void> {
     const { id: turnId, modelId } = turn;
-    if (!this.#isOpen) return false;
+    if (!this.#isOpen) return;
     const input = { turnId, step: 0, modelId };
-    const key = keyOf(input);
-    const run = beginStep(this.#takeStep, input, { turn, settings });
-    this.#runs.set(key, run);
-    const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
-    run.result.then(forget, (error: unknown) => {
-      this.#logger.warn({ err: error, turnId }, 'A model call that began early has failed; its activity tries again.');
-      forget();
-    });
+    const run = this.#begin(input, { turn, settings });
     await Promise.race([underWay(run), run.result, timer(longestLeadMs)]).catch(() => undefined);
-    return true;
   }
 
-  /** What a call under way here has come to, handed out once, where it succeeds within `forMs`; else it stays here. */
+  /**
+   * What a call has come to, begun here where it is not under way: handed out once, where it succeeds within `forMs`;
+   * else it stays here.
+   */
   async soon(input: CallModelInput, forMs: number, signal: AbortSignal): Promise<CallModelResult | undefined> {
-    const run = this.#runs.get(keyOf(input));
-    if (run === undefined) return undefined;
+    if (!this.#isOpen) return undefined;
+    const run = this.#runs.get(keyOf(input)) ?? this.#begin(input);
     const patience = delay(forMs, undefined, { ref: false, signal });
     const result = await Promise.race([run.result, patience]).catch(() => undefined);
     if (result !== undefined) this.#runs.delete(keyOf(input));
     return result;
+  }
+
+  #begin(input: CallModelInput, asMade?: TurnAsMade): StepRun {
+    const key = keyOf(input);
+    const run = beginStep(this.#takeStep, input, asMade);
+    this.#runs.set(key, run);
+    const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
+    run.result.then(forget, (error: unknown) => {
+      const { turnId } = input;
+      this.#logger.warn({ err: error, turnId }, 'A first model call has failed; its activity tries again.');
+      forget();
+    });
+    return run;
   }
 
   /** The call that this activity would make, if it is under way or done here; handed out once. */
@@ -91,12 +99,12 @@ export class HeadStarts {
   }
 }
 
-function beginStep(takeStep: TakeStep, input: CallModelInput, asMade: TurnAsMade): StepRun {
+function beginStep(takeStep: TakeStep, input: CallModelInput, asMade: TurnAsMade | undefined): StepRun {
   const abandon = new AbortController();
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
   const { promise: shown, resolve: onShown } = Promise.withResolvers<void>();
   return {
-    result: takeStep(input, { cancelled: abandon.signal, progress: { onAsked, onShown }, asMade }),
+    result: takeStep(input, { cancelled: abandon.signal, progress: { onAsked, onShown }, ...(asMade && { asMade }) }),
     asked,
     shown,
     cancel: (reason) => abandon.abort(reason),

@@ -62,7 +62,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     sharesWorkersConnection: role === 'both',
     headStart: {
       isOpen: () => headStarts !== undefined,
-      begin: async (turn, settings) => (await headStarts?.begin(turn, settings)) ?? false,
+      begin: async (turn, settings) => headStarts?.begin(turn, settings),
     },
   });
 
@@ -112,7 +112,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         async stop() {
           headStarts = undefined;
           await watch.stop();
-          await worker.stop();
+          // Temporal gives up activities after the grace, but waits for local ones, which wait for these.
+          const grace = setTimeout(() => void main.headStarts.close(), shutdownGraceMs);
+          await worker.stop().finally(() => clearTimeout(grace));
           await main.headStarts.close();
           await proxy[Symbol.asyncDispose]();
         },

@@ -14,15 +14,15 @@ export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' 
 export interface HeadStart {
   /** Whether it would begin a turn now. */
   isOpen(): boolean;
-  /** Resolves when it is time to start the workflow, with whether it has begun. Never rejects. */
-  begin(turn: Turn, settings: ChatSettings): Promise<boolean>;
+  /** Resolves when it is time to start the workflow. Never rejects. */
+  begin(turn: Turn, settings: ChatSettings): Promise<void>;
 }
 
 /** The server's own limit of a workflow task. */
 const longestTaskMs = 10_000;
 
 export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config, headStart?: HeadStart) {
-  function start(turn: TurnReference, hasHeadStart: boolean): Promise<Reached> {
+  function start(turn: TurnReference): Promise<Reached> {
     return kit.start(runChatTurn, {
       workflowId: turnWorkflowId(turn.id),
       args: [
@@ -33,7 +33,7 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
           heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
           workTimeMs: chat.maxWorkMsPerTurn,
           maxHistoryEvents: temporal.maxHistoryEvents,
-          ...(hasHeadStart && { hasHeadStart }),
+          hasHeadStart: true,
         },
       ],
       attributes: [
@@ -43,21 +43,22 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
         { key: kindKey, value: 'turn' },
       ],
       summary: `Chat turn on ${turn.modelId}`,
-      // Its first call may be part of a workflow task.
-      ...(hasHeadStart && { taskTimeoutMs: Math.min(temporal.heartbeatTimeoutMs, longestTaskMs) }),
+      // Its first call is part of a workflow task.
+      taskTimeoutMs: Math.min(temporal.heartbeatTimeoutMs, longestTaskMs),
     });
   }
 
   return {
     /** Starts a turn's workflow, which may have been started already. */
-    startTurn: (turn: TurnReference) => start(turn, false),
+    startTurn: start,
 
     /** Whether a turn that is made now begins in this process, before its workflow. */
     givesHeadStarts: () => headStart?.isOpen() ?? false,
 
     /** Starts the workflow of a turn that this caller has just created, under its space's settings. */
     async startNewTurn(turn: Turn, settings: ChatSettings): Promise<Reached> {
-      return start(turn, (await headStart?.begin(turn, settings)) ?? false);
+      await headStart?.begin(turn, settings);
+      return start(turn);
     },
 
     /** Asks a running turn to stop. The sweeper ends a turn whose workflow is gone. */

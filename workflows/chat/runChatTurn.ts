@@ -35,7 +35,10 @@ export interface RunChatTurnInput {
   heartbeatTimeoutMs: number;
   /** How much working time the turn has left, not counting waits; turns begun before there was a limit have none. */
   workTimeMs?: number;
-  /** Its first model call is under way in the process that starts it. */
+  /**
+   * Its first model call is part of its first workflow task, and may be under way in the process that starts it; not so
+   * for turns that were begun before.
+   */
   hasHeadStart?: boolean;
   /** How many events a history may have before the turn continues in a new one; the server may suggest it earlier. */
   maxHistoryEvents?: number;
@@ -108,13 +111,13 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
 }
 
 /**
- * What the call that began before this workflow has come to, where it has by now. Most turns are over with it: a local
- * activity saves the server an activity, a timer and a workflow task. Whoever else runs this finds no head start.
+ * What the first call has come to, which may have begun before this workflow. Most turns are over with it: a local
+ * activity saves the server an activity, a timer and a workflow task.
  */
 async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<HeadStartResult | undefined> {
   const { turnId, modelId, heartbeatTimeoutMs, hasHeadStart = false } = input;
   if (!hasHeadStart) return undefined;
-  setCurrentDetails(`Asks ${modelId}: begun before this workflow`);
+  setCurrentDetails(`Asks ${modelId}: step 1, attempt 1`);
   const forMs = Math.min(heartbeatTimeoutMs * headStartPatience, time.leftMs);
   const { awaitHeadStart } = proxyLocalActivities<Activities>({
     startToCloseTimeout: forMs + heartbeatTimeoutMs,
@@ -145,6 +148,7 @@ async function answer(
     if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {
       await continueAsNew<typeof runChatTurn>({
         ...input,
+        hasHeadStart: false,
         firstStep: progress.step + 1,
         modelId: progress.modelId,
         ...(input.workTimeMs !== undefined && { workTimeMs: time.leftMs }),
