@@ -8,6 +8,7 @@ import { type EgressDecision, EgressGuard } from '../../../integrations/egress/g
 import type { Destination } from '../../../integrations/egress/hostPattern.ts';
 import { SecretGateway } from '../../../integrations/egress/secretGateway.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 const placeholder = 'atrium_secret_0123456789abcdef';
 const page = `<link rel="icon" href="data:,"><title>Secure</title><script>
@@ -101,7 +102,7 @@ describe.each(['http', 'https'])('a page of %s that does not come', (scheme) => 
     const [tab] = await browser.tabs();
     expect(tab).toMatchObject({ url, failure: { code, detail: expect.stringMatching(detail) } });
     await expect(browser.openTab(url)).rejects.toMatchObject({ code });
-    expect(await browser.tabs()).toHaveLength(1);
+    await waitFor('the new tab to be closed', async () => (await browser.tabs()).length === 1);
   });
 });
 
