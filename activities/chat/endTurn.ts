@@ -1,4 +1,4 @@
-import { endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTurn.ts';
+import { type EndedTurn, endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTurn.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
@@ -24,26 +24,33 @@ export interface AfterTurn {
   namesThread?: boolean;
 }
 
-export type EndTurn = ReturnType<typeof createEndTurn>;
-
 /** Ends a turn, once, and starts the workflow of the thread's next one. */
 export function createEndTurn(deps: ChatDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<AfterTurn | undefined> {
-    const { ended, turn, thread, nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
-    if (ended && turn !== null) noteEnd(deps, turn);
+    const ended = await endTurnInModel(deps, turnId, withDetail(end));
     if (end.status !== 'completed') {
       await deps.metering.release(turnId);
       // Not waited for: what is left running ends by its own time limit, should this not reach it.
-      if (turn !== null) void abandonCalls(deps, turn);
+      if (ended.turn !== null) void abandonCalls(deps, ended.turn);
     }
-    if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
-    // A turn that its owner has stopped is not news to them.
-    if (turn === null || end.status === 'stopped') return undefined;
-    const audience = await audienceOf(deps, turn);
-    const namesThread = end.status === 'completed' && wantsName(deps, turn, thread);
-    if (audience === undefined && !namesThread) return undefined;
-    return { ...(audience && { audience }), ...(namesThread && { namesThread }) };
+    return followUp(deps, ended, end);
   };
+}
+
+/** Makes the end of a turn known, and says what is left to do. */
+export async function followUp(
+  deps: ChatDeps,
+  { ended, turn, thread, nextTurn }: EndedTurn,
+  { status }: Pick<TurnEndInput, 'status'>,
+): Promise<AfterTurn | undefined> {
+  if (ended && turn !== null) noteEnd(deps, turn);
+  if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
+  // A turn that its owner has stopped is not news to them.
+  if (turn === null || status === 'stopped') return undefined;
+  const audience = await audienceOf(deps, turn);
+  const namesThread = status === 'completed' && wantsName(deps, turn, thread);
+  if (audience === undefined && !namesThread) return undefined;
+  return { ...(audience && { audience }), ...(namesThread && { namesThread }) };
 }
 
 /** The devices of the turn's owner, if there are any. */

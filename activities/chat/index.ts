@@ -9,13 +9,12 @@ import { createSummarizeThread } from './summarizeThread.ts';
 import { createChatSweeps } from './sweeps.ts';
 
 export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
-  const endTurn = createEndTurn(deps);
   return {
     callModel: createCallModel(deps, headStarts),
-    awaitHeadStart: createAwaitHeadStart(deps, headStarts, endTurn),
+    awaitHeadStart: createAwaitHeadStart(headStarts),
     summarizeThread: createSummarizeThread(deps),
     runTool: createRunTool(deps),
-    endTurn,
+    endTurn: createEndTurn(deps),
     nameThread: createNameThread(deps),
     ...createParking(deps),
     ...createChatSweeps(deps),

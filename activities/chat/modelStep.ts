@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
+import { type EndedTurn, endTurnWithStep, type TurnEnd } from '../../models/chat/endTurn.ts';
 import type { BegunCall, OutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
@@ -12,6 +13,7 @@ import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
 import { type CommittedSegment, WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
+import { cannotBeStored } from '../../models/unstorable.ts';
 import type { Tool } from '../tools/tool.ts';
 import { ChunkMapper, type KeptText } from './chunkMapper.ts';
 import type { ChatDeps } from './deps.ts';
@@ -221,9 +223,10 @@ export class ModelStep {
 
   /**
    * Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. Returns
-   * the calls.
+   * the calls. A step without any ends the turn in the same commit, as `endsTurn` says, where the database takes the
+   * whole answer; else the turn is still to be ended.
    */
-  async end(end: StepEnd): Promise<ToolCall[]> {
+  async end(end: StepEnd, endsTurn?: TurnEnd): Promise<{ calls: ToolCall[]; ended?: EndedTurn }> {
     const { config, database, turnLog, metering } = this.#deps;
     await this.#opened;
     const [turn, step, writer] = [this.#turn, this.#step, this.#writer];
@@ -233,6 +236,18 @@ export class ModelStep {
     const rest = await writer.rest();
     this.#ending = true;
     writer.close();
+    const call = { turn, step, modelId: this.#modelId };
+    const record = (tx: Transaction) => chatModels(tx).ModelCall.end(tx, { ...call, turnId: turn.id }, end);
+    const settle = (tx: Transaction) => metering.settle(tx, call, end.usage);
+    if (endsTurn !== undefined && this.#mapper?.toolCalls.length === 0) {
+      const chunks: UiChunk[] = [...rest, { type: 'finish-step' }];
+      try {
+        const last = { epoch: writer.epoch, chunks, record, settle };
+        return { calls: [], ended: await endTurnWithStep(this.#deps, turn.id, endsTurn, last) };
+      } catch (error) {
+        if (!cannotBeStored(error)) throw error;
+      }
+    }
     const { segment, calls } = await transaction(database, async (tx) => {
       const calls =
         end.status === 'completed'
@@ -247,12 +262,12 @@ export class ModelStep {
       const segment = await turnLog.appendIn(tx, turn.id, [...rest, ...shown, { type: 'finish-step' }], {
         epoch: writer.epoch,
       });
-      await chatModels(tx).ModelCall.end(tx, { turnId: turn.id, step, modelId: this.#modelId }, end);
-      await metering.settle(tx, { turn, step, modelId: this.#modelId }, end.usage);
+      await record(tx);
+      await settle(tx);
       return { segment, calls };
     });
     turnLog.announce(segment);
-    return calls;
+    return { calls };
   }
 }
 

@@ -2,6 +2,7 @@ import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { canContinue } from '../../integrations/llm/modelRules.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
+import type { EndedTurn } from '../../models/chat/endTurn.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
 import { isOutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
@@ -18,6 +19,7 @@ import { isStopByWorkflow } from './cancellation.ts';
 import { settingsOf, toolsOf } from './completion.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
 import type { ChatDeps } from './deps.ts';
+import { type AfterTurn, followUp } from './endTurn.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
 import { ModelStep } from './modelStep.ts';
 import { buildPrompt } from './prompt.ts';
@@ -39,13 +41,16 @@ export interface ToolCallReference {
 
 /** What a workflow needs to know about a model call: never its content. */
 export type CallModelResult =
-  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
+  /** `after` is there where the turn has ended with it: what is left to do, or null. */
+  | { kind: 'answered'; finishReason: AnswerEnd; after?: AfterTurn | null }
   | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
   | { kind: 'stopped' }
   | { kind: 'alreadyEnded' }
   /** The thread must be summarised first or, where the provider said so, the prompt made smaller than estimated. */
   | { kind: 'tooLong'; by: 'estimate' | 'provider' }
   | FailedCall;
+
+type AnswerEnd = 'stop' | 'length' | 'content-filter' | 'other';
 
 /** How often a prompt may be made smaller because the provider finds it too long. */
 const maxSqueeze = 3;
@@ -160,10 +165,16 @@ export async function runStep(
     // An answer as long as its credits allowed was cut off by that limit.
     const isCutOff = running.value.finishReason === 'length' && maxOutputTokens === metered.maxOutputTokens;
     const finishReason = (isCutOff && metered.endedBy) || running.value.finishReason;
-    const calls = await attempt.end({ status: 'completed', finishReason, usage });
+    const answer = { status: 'completed', finishReason: answerEnd(finishReason) } as const;
+    const isLast = !isOutOfCredits(finishReason) && !(await hasDevices(deps, turn));
+    const { calls, ended } = await attempt.end(
+      { status: 'completed', finishReason, usage },
+      isLast ? answer : undefined,
+    );
     if (!isFirst) onShown(); // what came at once is shown with the end
     deps.meters.modelCallEnded(modelId, 'completed');
     deps.meters.modelUsed(modelId, usage);
+    if (ended !== undefined) return await answered(deps, ended, answer);
     return await resultOf(deps, { turnId, step, modelId, finishReason }, calls);
   } catch (error) {
     if (attempt.fenced.aborted) return failedCall(deps, turn, modelId, asFailure(attempt.fenced.reason));
@@ -195,13 +206,48 @@ async function findStep(
     chatModels(deps.database).Turn.findByPk(turnId),
     chatModels(deps.database).ModelCall.findOne({ where: { turnId, step } }),
   ]);
-  if (turn === null || turn.isTerminal) return { result: { kind: 'alreadyEnded' } };
+  if (turn === null) return { result: { kind: 'alreadyEnded' } };
+  if (turn.isTerminal) {
+    // It may have ended with this very step, and whoever took it may have died before anybody heard of it.
+    const isEnded = turn.status === 'completed' && earlier?.status === 'completed';
+    const result = isEnded ? await resultOfEnded(deps, earlier) : undefined;
+    return { result: result?.kind === 'answered' ? result : { kind: 'alreadyEnded' } };
+  }
   if (earlier?.status === 'stopped' && isOutOfCredits(earlier.finishReason)) {
     return { result: { kind: 'failed', code: earlier.finishReason, retryable: false } };
   }
   if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { result: { kind: 'stopped' } };
   if (earlier?.status !== 'completed') return { turn, isRepeated: earlier !== null };
-  return { result: await resultOf(deps, earlier, await chatModels(deps.database).ToolCall.ofStep(turnId, step)) };
+  return { result: await resultOfEnded(deps, earlier) };
+}
+
+async function resultOfEnded(deps: ChatDeps, call: ModelCall): Promise<CallModelResult> {
+  return resultOf(deps, call, await chatModels(deps.database).ToolCall.ofStep(call.turnId, call.step));
+}
+
+/**
+ * Whether somebody is to be told when the turn has ended. Then its workflow ends it, which will not forget them, even if
+ * it could not be started yet.
+ */
+async function hasDevices(deps: Pick<ChatDeps, 'push'>, turn: Turn): Promise<boolean> {
+  return (await deps.push.subscriptions.idsOf(turn.userId)).length > 0;
+}
+
+/** The result of a step that has ended its turn. What could not be done after that is the workflow's. */
+async function answered(
+  deps: ChatDeps,
+  ended: EndedTurn,
+  end: { status: 'completed'; finishReason: AnswerEnd },
+): Promise<CallModelResult> {
+  const { finishReason } = end;
+  try {
+    const after = await followUp(deps, ended, end);
+    return { kind: 'answered', finishReason, after: after ?? null };
+  } catch (error) {
+    const turnId = ended.turn?.id;
+    deps.logger.warn({ err: error, turnId }, 'What follows a turn could not be done; its workflow tries again.');
+    return { kind: 'answered', finishReason };
+  }
 }
 
 /** The result of an ended step: the same however often it is read. */
@@ -216,8 +262,12 @@ async function resultOf(
     return { kind: 'toolCalls', toolCalls: calls.map(referenceTo), modelId };
   }
   if (isOutOfCredits(finishReason)) return { kind: 'failed', code: finishReason, retryable: false };
+  return { kind: 'answered', finishReason: answerEnd(finishReason) };
+}
+
+function answerEnd(finishReason: string | null): AnswerEnd {
   const isKnown = finishReason === 'stop' || finishReason === 'length' || finishReason === 'content-filter';
-  return { kind: 'answered', finishReason: isKnown ? finishReason : 'other' };
+  return isKnown ? finishReason : 'other';
 }
 
 function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {

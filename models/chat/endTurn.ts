@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { execute, insertInstance } from '../sql.ts';
 import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
-import type { CommittedSegment } from '../turnLog/entry.ts';
+import { type CommittedSegment, WriterFencedError } from '../turnLog/entry.ts';
 import type { MessageFold, MessagePart } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
 import { cannotBeStored } from '../unstorable.ts';
@@ -27,6 +27,18 @@ export interface EndedTurn {
   thread: Thread | null;
   /** The thread's next turn: it is active now, and needs its workflow. */
   nextTurn: Turn | undefined;
+}
+
+/** The turn's last step, whose end is in the same commit. */
+export interface LastStep {
+  /** Its writer's: with another one the turn is left as it is, and {@link WriterFencedError} thrown. */
+  epoch: number;
+  /** What it has not written yet, its end among it. */
+  chunks: UiChunk[];
+  /** Writes down how its call ended, once the turn is locked. */
+  record(tx: Transaction): Promise<void>;
+  /** Books what the call has used. Last, since it locks a row of the whole space. */
+  settle(tx: Transaction): Promise<void>;
 }
 
 /** What makes the message of what was said. */
@@ -55,7 +67,7 @@ export async function endTurn(
   ];
   for (const [at, [asEnd, keep]] of ways.entries()) {
     try {
-      return await endOnce(deps, turnId, asEnd, keep);
+      return await endOnce(deps, turnId, { end: asEnd, keep });
     } catch (error) {
       if (!cannotBeStored(error) || at === ways.length - 1) throw error;
     }
@@ -63,11 +75,23 @@ export async function endTurn(
   throw new Error('Unreachable: the last way returns or throws.');
 }
 
-async function endOnce(
+/**
+ * The same with the end of the turn's last step, or not at all: throws what the database does not take, and where the
+ * turn has ended, or is another writer's.
+ */
+export async function endTurnWithStep(
   deps: { database: Database; turnLog: TurnLog },
   turnId: string,
   end: TurnEnd,
-  keep: Keep,
+  step: LastStep,
+): Promise<EndedTurn> {
+  return endOnce(deps, turnId, { end, step, keep: (parts) => parts });
+}
+
+async function endOnce(
+  deps: { database: Database; turnLog: TurnLog },
+  turnId: string,
+  { end, keep, step }: { end: TurnEnd; keep: Keep; step?: LastStep },
 ): Promise<EndedTurn> {
   const { database, turnLog } = deps;
   const { ModelCall, Thread, Turn } = chatModels(database);
@@ -81,16 +105,21 @@ async function endOnce(
     // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
     const thread = await Thread.lockOfTurn(turnId, tx);
     const turn = await Turn.lockRow(turnId, tx);
+    if (step !== undefined && (turn === null || turn.isTerminal || turn.writerEpoch !== step.epoch)) {
+      throw new WriterFencedError(turnId);
+    }
     if (turn === null) return { ended: false, turn, thread, nextTurn: undefined };
     if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
     const { fold, nextSeq } = await turnLog.folds.of(turnId, tx);
     turn.nextSeq = nextSeq;
+    for (const chunk of step?.chunks ?? []) fold.add(chunk);
+    await step?.record(tx);
     const usage = await ModelCall.usageWithin(tx, turnId);
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
     const now = new Date();
-    const chunks = [...open, ...closingChunks(turn, end, usage)];
-    const segment = await turnLog.appendLocked(tx, turn, chunks, { changes: endOf(end, now) });
+    const chunks = [...(step?.chunks ?? []), ...open, ...closingChunks(turn, end, usage)];
+    const segment = await turnLog.appendLocked(tx, turn, chunks, { epoch: step?.epoch, changes: endOf(end, now) });
     segments.push(segment);
     const { finish_reason: finishReason, error_code: errorCode } = endOf(end, now);
     turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now, finishReason, errorCode });
@@ -100,6 +129,7 @@ async function endOnce(
     await noteEvent(tx, { id: `turn.ended:${id}`, type: 'turn.ended', spaceId, data });
     const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);
+    await step?.settle(tx);
     return { ended: true, turn, thread, nextTurn: next?.turn };
   }).finally(forgetFold);
   for (const segment of segments) turnLog.announce(segment);

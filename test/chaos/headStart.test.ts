@@ -1,6 +1,7 @@
 import type { ChatUser } from '../builders/chat.ts';
 import { idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { startFakePushService } from '../fakes/pushService.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { collect, type EventStream, untilChunk } from '../support/sseClient.ts';
@@ -20,6 +21,7 @@ beforeAll(async () => {
     ...hurriedSweeper,
     ATRIUM_TEMPORAL_ADDRESS: new URL(temporal.url).host,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+    ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1', // where devices are pushed to
   });
   user = await product.user();
 });
@@ -38,8 +40,26 @@ async function sendWithoutTemporal(name: string): Promise<EventStream> {
   return user.send({ content: fake({ tokens, intervalMs: 20 }, name), modelId: 'fake-1' });
 }
 
-it('answers while Temporal is away, and ends the turn once it is back', async () => {
+it('answers while Temporal is away, and ends the turn with its answer', async () => {
   const stream = await sendWithoutTemporal('Temporal is away');
+  const { turnId, threadId } = idsOf(stream);
+  const log = await collect(stream);
+  expect(log.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
+  const turn = await user.turn(turnId);
+  expect(turn.status).toBe('completed');
+  expect(await user.answerOf(turn)).toBe(expectedText);
+
+  temporal.open();
+  const next = await user.ask({ content: fake({ tokens: ['Back.'] }), modelId: 'fake-1', threadId });
+  expect(await user.answerOf(await user.ended(next.turnId))).toBe('Back.');
+  expect(requestsWith(product.provider, 'Temporal is away')).toHaveLength(1);
+});
+
+it('answers while Temporal is away, and ends the turn of a user with devices once it is back', async () => {
+  const service = await startFakePushService();
+  const { subscription } = service.device('device');
+  await user.fetch('/api/push/subscriptions', { method: 'POST', body: subscription });
+  const stream = await sendWithoutTemporal('with a device');
   const { turnId } = idsOf(stream);
   const answered = await untilChunk(stream, ({ type }) => type === 'finish-step');
   expect(answered.text).toBe(expectedText);
@@ -50,7 +70,8 @@ it('answers while Temporal is away, and ends the turn once it is back', async ()
   expect(rest.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
   expect(await user.answerOf(await user.turn(turnId))).toBe(expectedText);
   // The workflow found the step done: nothing was asked twice.
-  expect(requestsWith(product.provider, 'Temporal is away')).toHaveLength(1);
+  expect(requestsWith(product.provider, 'with a device')).toHaveLength(1);
+  await service.stop();
 });
 
 it('begins the answer anew when the process is killed before its workflow was started', async () => {

@@ -11,7 +11,6 @@ import {
   setHandler,
   sleep,
 } from '@temporalio/workflow';
-import type { HeadStartResult } from '../../activities/chat/callModel.ts';
 import type { CallModelResult } from '../../activities/chat/runStep.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
@@ -65,7 +64,7 @@ const headStartPatience = 2.5;
 
 /**
  * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it
- * ends, `endTurn` writes that end once, and gives the thread to its next turn.
+ * ends, that is written once, and gives the thread to its next turn: in the last commit of an answer, else by `endTurn`.
  */
 export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome['kind']> {
   const work = new CancellationScope();
@@ -85,10 +84,9 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   };
 
   let outcome: TurnOutcome;
-  let early: HeadStartResult | undefined;
   try {
     outcome = await work.run(async () => {
-      early = await headStarted(input, time);
+      const early = await headStarted(input, time);
       if (early?.kind !== 'answered') limitTime();
       return answer(input, answers, time, early);
     });
@@ -101,8 +99,9 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   const end = endOf(outcome);
   if (end !== undefined) {
     const { turnId } = input;
+    const known = outcome.kind === 'answered' ? outcome.after : undefined;
     await CancellationScope.nonCancellable(async () => {
-      const after = early?.after === undefined ? await endTurn({ turnId, end }) : early.after;
+      const after = known === undefined ? await endTurn({ turnId, end }) : known;
       // Before there was any follow-up work, `endTurn` returned null.
       if (after) await afterTurn(turnId, after);
     });
@@ -114,7 +113,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
  * What the first call has come to, which may have begun before this workflow. Most turns are over with it: a local
  * activity saves the server an activity, a timer and a workflow task.
  */
-async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<HeadStartResult | undefined> {
+async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<CallModelResult | undefined> {
   const { turnId, modelId, heartbeatTimeoutMs, hasHeadStart = false } = input;
   if (!hasHeadStart) return undefined;
   setCurrentDetails(`Asks ${modelId}: step 1, attempt 1`);

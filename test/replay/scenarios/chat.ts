@@ -63,6 +63,7 @@ const headStarts: Scenario[] = [
   asked('answeredLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
   asked('endedAtOnce', fake({ tokens: ['Yes.'] })),
   asked('endedLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
+  asked('endedAfterTools', '/tool drive_list {}', { modelId: 'demo' }),
   asked('handedOver', fake({ tokens: 260, intervalMs: 25 }), soonSilent),
 ];
 

@@ -1,8 +1,10 @@
+import type { AfterTurn } from '../../../activities/chat/endTurn.ts';
 import type { ModelFailure } from './modelRetry.ts';
 
 /** A turn's outcome, in the workflow's terms. */
 export type TurnOutcome =
-  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
+  /** `after` is there where the turn has ended with its answer: what is left to do, or null. */
+  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other'; after?: AfterTurn | null }
   | { kind: 'stopped' }
   /** The turn had ended before the workflow could do anything: stopped in the queue, or finalized by the sweeper. */
   | { kind: 'alreadyEnded' }
