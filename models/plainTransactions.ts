@@ -1,12 +1,5 @@
-import type { Connection } from 'mysql2';
 import type { QueryInterface, Sequelize, Transaction } from 'sequelize';
-
-/** What of a transaction its types do not tell. */
-interface Begun {
-  connection: Connection;
-  /** Once it is set, Sequelize refuses further statements of this transaction. */
-  finished?: 'commit' | 'rollback';
-}
+import { execute } from './sql.ts';
 
 type Step = (transaction: Transaction) => Promise<void>;
 
@@ -16,22 +9,18 @@ type Step = (transaction: Transaction) => Promise<void>;
  */
 export function makeTransactionsPlain(sequelize: Sequelize): void {
   const ways = sequelize.getQueryInterface() as QueryInterface & Record<string, Step>;
-  ways.startTransaction = (transaction) => run(transaction, 'START TRANSACTION');
+  ways.startTransaction = async (transaction) => {
+    await execute(transaction, 'START TRANSACTION', []);
+  };
   ways.commitTransaction = ending('commit', 'COMMIT');
   ways.rollbackTransaction = ending('rollback', 'ROLLBACK');
 }
 
 function ending(as: 'commit' | 'rollback', statement: string): Step {
-  return (transaction) => {
-    const ended = run(transaction, statement);
-    (transaction as unknown as Begun).finished = as;
-    return ended;
+  return async (transaction) => {
+    const ended = execute(transaction, statement, []);
+    // Sequelize refuses further statements of this transaction from now on.
+    Object.assign(transaction, { finished: as });
+    await ended;
   };
-}
-
-function run(transaction: Transaction, statement: string): Promise<void> {
-  const { connection } = transaction as unknown as Begun;
-  return new Promise((resolve, reject) => {
-    connection.query(statement, (error) => (error ? reject(error) : resolve()));
-  });
 }

@@ -19,7 +19,7 @@ import { isStopByWorkflow } from './cancellation.ts';
 import { settingsOf, toolsOf } from './completion.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
 import type { ChatDeps } from './deps.ts';
-import { type AfterTurn, followUp } from './endTurn.ts';
+import { type AfterTurn, audienceOf, followUp } from './endTurn.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
 import { ModelStep } from './modelStep.ts';
 import { buildPrompt } from './prompt.ts';
@@ -166,7 +166,8 @@ export async function runStep(
     const isCutOff = running.value.finishReason === 'length' && maxOutputTokens === metered.maxOutputTokens;
     const finishReason = (isCutOff && metered.endedBy) || running.value.finishReason;
     const answer = { status: 'completed', finishReason: answerEnd(finishReason) } as const;
-    const isLast = !isOutOfCredits(finishReason) && !(await hasDevices(deps, turn));
+    // Where somebody is to be told of the end, the workflow ends the turn: it forgets nobody, however late it is started.
+    const isLast = !isOutOfCredits(finishReason) && (await audienceOf(deps, turn)) === undefined;
     const { calls, ended } = await attempt.end(
       { status: 'completed', finishReason, usage },
       isLast ? answer : undefined,
@@ -223,14 +224,6 @@ async function findStep(
 
 async function resultOfEnded(deps: ChatDeps, call: ModelCall): Promise<CallModelResult> {
   return resultOf(deps, call, await chatModels(deps.database).ToolCall.ofStep(call.turnId, call.step));
-}
-
-/**
- * Whether somebody is to be told when the turn has ended. Then its workflow ends it, which will not forget them, even if
- * it could not be started yet.
- */
-async function hasDevices(deps: Pick<ChatDeps, 'push'>, turn: Turn): Promise<boolean> {
-  return (await deps.push.subscriptions.idsOf(turn.userId)).length > 0;
 }
 
 /** The result of a step that has ended its turn. What could not be done after that is the workflow's. */
