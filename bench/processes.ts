@@ -24,7 +24,7 @@ const idleSeconds = 10;
 const model = 'paced-200-20';
 /** The same turns, only faster: four processes have four times the code to compile. */
 const warmModel = 'paced-200-2';
-/** For first words that have nothing else beside them, or as many others as there are streams. */
+/** For the first words of turns that have nothing beside them. */
 const shortModel = 'flat-5';
 const lonelyTurns = 30;
 const warmRounds = Number(process.env.BENCH_WARM_ROUNDS ?? 10);
@@ -79,7 +79,7 @@ if (redisUrl !== undefined) setups.push(await split('the same over Redis', { ATR
 for (let round = 0; round < warmRounds; round++) for (const setup of setups) await answer(setup, warmModel, 1);
 await rest();
 for (let turn = 0; turn < lonelyTurns; turn++) {
-  for (const setup of setups) await firstWords(setup, turn, shortModel, setup.aloneMs);
+  for (const setup of setups) setup.aloneMs.push(await firstWordsMs(setup, turn, shortModel));
 }
 // In turns, so that what else the machine does falls on all of them.
 for (let round = 0; round < rounds; round++) for (const setup of setups) await measure(setup);
@@ -118,29 +118,30 @@ async function measure(setup: Setup): Promise<void> {
   await answer(setup, warmModel, 1);
   const statements = await questions();
   const startMs = performance.now();
-  const used = await cpuDuring(setup, () => answer(setup, model, turns));
+  const used = await cpuDuring(setup, () => answer(setup, model, turns, setup.togetherMs));
   setup.seconds += (performance.now() - startMs) / 1_000;
   setup.statements += (await questions()) - statements;
   for (const [part, seconds] of used) setup.cpu.set(part, (setup.cpu.get(part) ?? 0) + seconds);
 }
 
-async function answer(setup: Setup, modelId: string, times: number): Promise<void> {
+async function answer(setup: Setup, modelId: string, times: number, firstMs: number[] = []): Promise<void> {
   const stream = async (index: number) => {
     await delay((index * 20) / streams);
     for (let time = 0; time < times; time++) {
-      await firstWords(setup, index, modelId, modelId === model ? setup.togetherMs : []);
+      firstMs.push(await firstWordsMs(setup, index, modelId));
     }
   };
   await Promise.all(Array.from({ length: streams }, (_, index) => stream(index)));
 }
 
-async function firstWords({ urls, token }: Setup, index: number, modelId: string, into: number[]): Promise<void> {
+/** Reads a whole answer. */
+async function firstWordsMs({ urls, token }: Setup, index: number, modelId: string): Promise<number> {
   const startMs = performance.now();
   let firstMs: number | undefined;
   await readAtrium(urls[index % urls.length] ?? '', token, modelId, () => {
     firstMs ??= performance.now() - startMs;
   });
-  into.push(firstMs ?? Number.NaN);
+  return firstMs ?? Number.NaN;
 }
 
 function compared(samples: number[], reference: number[]): string {
