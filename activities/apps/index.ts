@@ -1,7 +1,8 @@
 import { currentAttempt } from '../../models/apps/attempts.ts';
+import { nextInLine } from '../../models/apps/line.ts';
 import { notRun } from '../../models/apps/outcome.ts';
 import { findRun, type Run } from '../../models/apps/run.ts';
-import { endAttempt, nextInLine, nextRunStep, type RunStep } from '../../models/apps/steps.ts';
+import { endAttempt, nextRunStep, type RunStep } from '../../models/apps/steps.ts';
 import { DomainError } from '../../models/errors.ts';
 import { processOf } from './attemptProcess.ts';
 import type { AppDeps } from './deps.ts';
@@ -16,12 +17,15 @@ const clockSkewMs = 2_000;
 export function createAppActivities(deps: AppDeps) {
   const { config, database, workflows } = deps;
   return {
-    /** What a run does next. The one that has ended tells those that wait for its place. */
+    /** What a run does next. Those whose turn it is by that are told. */
     async nextAppRunStep({ runId }: { runId: string }): Promise<RunStep> {
       const step = await nextRunStep(database, runId, config.apps);
-      const run = step.do === 'rest' ? await findRun(database, runId) : undefined;
-      // Waited for: whoever is killed before tells them again.
-      if (run !== undefined) await Promise.all((await nextInLine(database, run)).map(workflows.startRun));
+      const run = await findRun(database, runId);
+      if (run === undefined) return step;
+      // Waited for, and asked again where one could not be reached: nobody else tells them soon. Who is killed before
+      // tells them again.
+      const told = await Promise.all((await nextInLine(database, run, config.apps)).map(workflows.startRun));
+      if (told.includes('late')) throw new Error('A run whose turn it is could not be told so.');
       return step;
     },
 

@@ -5,11 +5,11 @@ import { type Database, transaction } from '../database.ts';
 import { driveModels } from '../drive/models.ts';
 import { select } from '../sql.ts';
 import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
+import { hasPlace, spaceHasPlace } from './line.ts';
 import { isForPeople, type RunOutcome } from './outcome.ts';
 import { isLookedAt, isStillLinked } from './previews.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
 import { countEnd } from './schedules.ts';
-import { lockUsage } from './usage.ts';
 
 /** What a run's workflow does next. */
 export type RunStep =
@@ -75,42 +75,6 @@ function lookForStep(database: Database, found: Run, limits: { runsPerSpace: num
     }
     return { do: 'attempt', attempt: run.attempt, timeoutMs: run.spec.timeoutSeconds * 1_000 };
   });
-}
-
-/** Whether fewer run than may, and those that have waited longer have a place too. */
-async function hasPlace(tx: Transaction, { appId, component, id, spec }: Run): Promise<boolean> {
-  const of = (status: 'running' | 'queued', limit: number) =>
-    select<{ id: string }>(
-      tx,
-      'SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = ? ORDER BY id LIMIT ?',
-      [appId, component, status, limit],
-    );
-  const places = spec.concurrency - (await of('running', spec.concurrency)).length;
-  return places > 0 && (await of('queued', places)).some((first) => first.id === id);
-}
-
-/** Whether fewer of its space run than may: one space does not take the places of all others. */
-async function spaceHasPlace(tx: Transaction, { spaceId }: Run, limits: { runsPerSpace: number }): Promise<boolean> {
-  await lockUsage(tx, spaceId);
-  const sql = "SELECT id FROM app_runs WHERE space_id = ? AND status = 'running' LIMIT ?";
-  return (await select(tx, sql, [spaceId, limits.runsPerSpace])).length < limits.runsPerSpace;
-}
-
-/** Of those that wait for any run of their space, how many are told when one has ended: some may wait for others too. */
-const toldOfSpace = 5;
-
-/** The ones whose turn it may be, when another has ended. */
-export async function nextInLine(
-  { pool }: Pick<Database, 'pool'>,
-  { appId, component, spaceId, spec }: Run,
-): Promise<{ id: string; spaceId: string }[]> {
-  const sql = `SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' ORDER BY id LIMIT ?`;
-  const [ofComponent] = await pool.query<RowDataPacket[]>(sql, [appId, component, spec.concurrency]);
-  const waiting = `SELECT id FROM app_runs FORCE INDEX (app_runs_waiting)
-    WHERE space_id = ? AND waits_for_space = 1 ORDER BY id LIMIT ?`;
-  const [ofSpace] = await pool.query<RowDataPacket[]>(waiting, [spaceId, toldOfSpace]);
-  const ids = new Set([...ofComponent, ...ofSpace].map(({ id }) => String(id)));
-  return [...ids].map((id) => ({ id, spaceId }));
 }
 
 /** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */

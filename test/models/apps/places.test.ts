@@ -1,5 +1,7 @@
+import { createAppActivities } from '../../../activities/apps/index.ts';
+import { nextInLine } from '../../../models/apps/line.ts';
 import { getRun } from '../../../models/apps/run.ts';
-import { nextInLine, nextRunStep } from '../../../models/apps/steps.ts';
+import { nextRunStep } from '../../../models/apps/steps.ts';
 import { newId } from '../../../models/ids.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -13,31 +15,49 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-test('a run that finds its space full is not forgotten when a place comes free at that moment', async () => {
+/** A space with so many places, each of whose runs is of an app of its own. */
+function spaceWith(runsPerSpace: number) {
   const { database } = environment;
   const spaceId = newId('space');
-  const run = async (status: 'running' | 'queued') => {
-    const [id, appId, itemId] = [newId('run'), newId('app'), newId('driveItem')];
-    const common = { item_id: itemId, space_id: spaceId, created_at: new Date() };
-    await insertRows(database, {
-      apps: { ...common, id: appId, live: 1, manifest: '{}', manifest_tag: 'one', created_by: 'usr_1' },
-      app_runs: {
-        ...common,
-        id,
-        app_id: appId,
-        component: 'run',
-        spec: JSON.stringify({ kind: 'process', concurrency: 1, timeoutSeconds: 60 }),
-        trigger_kind: 'request',
-        user_id: 'usr_1',
-        status,
-        active: 1,
-        attempt: status === 'running' ? 1 : 0,
-        is_started: 0,
-      },
-    });
-    return id;
+  const limits = { runsPerSpace };
+  return {
+    async run(status: 'running' | 'queued') {
+      const [id, appId, itemId] = [newId('run'), newId('app'), newId('driveItem')];
+      const common = { item_id: itemId, space_id: spaceId, created_at: new Date() };
+      await insertRows(database, {
+        apps: { ...common, id: appId, live: 1, manifest: '{}', manifest_tag: 'one', created_by: 'usr_1' },
+        app_runs: {
+          ...common,
+          id,
+          app_id: appId,
+          component: 'run',
+          spec: JSON.stringify({ kind: 'process', concurrency: 1, timeoutSeconds: 60 }),
+          trigger_kind: 'request',
+          user_id: 'usr_1',
+          status,
+          active: 1,
+          attempt: status === 'running' ? 1 : 0,
+          is_started: 0,
+        },
+      });
+      return id;
+    },
+    async runs(count: number, status: 'running' | 'queued') {
+      const ids: string[] = [];
+      while (ids.length < count) ids.push(await this.run(status));
+      return ids;
+    },
+    end: (ids: string[]) =>
+      database.pool.query("UPDATE app_runs SET status = 'succeeded', active = NULL WHERE id IN (?)", [ids]),
+    look: (id: string) => nextRunStep(database, id, limits),
+    next: async (id: string) => (await nextInLine(database, await getRun(database, id), limits)).map((run) => run.id),
   };
-  const [first, second] = [await run('running'), await run('queued')];
+}
+
+test('a run that finds its space full is not forgotten when a place comes free at that moment', async () => {
+  const { database } = environment;
+  const space = spaceWith(1);
+  const [first, second] = [await space.run('running'), await space.run('queued')];
   await using owner = new AsyncDisposableStack();
   const connection = await openAsOwner(environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
   owner.defer(() => connection.end());
@@ -45,16 +65,83 @@ test('a run that finds its space full is not forgotten when a place comes free a
   const [arrived, hold] = [newId('run'), newId('run')];
   await connection.query(`CREATE TRIGGER stand_still BEFORE UPDATE ON app_runs FOR EACH ROW IF NEW.waits_for_space = 1 THEN
     DO GET_LOCK('${arrived}', 0) + GET_LOCK('${hold}', 60) + RELEASE_LOCK('${hold}') + RELEASE_LOCK('${arrived}'); END IF`);
+  owner.defer(async () => void (await connection.query('DROP TRIGGER stand_still')));
   await connection.query('DO GET_LOCK(?, 60)', [hold]);
-  const step = nextRunStep(database, second, { runsPerSpace: 1 });
+  const step = space.look(second);
   await waitFor('it to stand still', async () => {
     const [rows] = await connection.query('SELECT IS_USED_LOCK(?) AS used', [arrived]);
     return (rows as { used: number | null }[])[0]?.used;
   });
   await connection.query("UPDATE app_runs SET status = 'succeeded', active = NULL WHERE id = ?", [first]);
   // So nobody tells it.
-  expect(await nextInLine(database, await getRun(database, first))).toEqual([]);
+  expect(await space.next(first)).toEqual([]);
   await connection.query('DO RELEASE_LOCK(?)', [hold]);
   expect(await step).toMatchObject({ do: 'attempt', attempt: 1 });
   expect(await getRun(database, second)).toMatchObject({ status: 'running', waitsForSpace: null });
+});
+
+test('a place goes to the one that has waited longest, whoever looks first', async () => {
+  const space = spaceWith(2);
+  const [first, second] = [await space.run('running'), await space.run('running')];
+  const [oldest, younger] = [await space.run('queued'), await space.run('queued')];
+  for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  await space.end([first]);
+  expect(await space.next(first)).toEqual([oldest]);
+  for (const id of [younger, await space.run('queued')]) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  expect(await space.look(oldest)).toMatchObject({ do: 'attempt' });
+  // Each has its own where there are as many, in any order.
+  await space.end([second]);
+  expect(await space.look(younger)).toMatchObject({ do: 'attempt' });
+});
+
+test('places that come free together are all taken', async () => {
+  const space = spaceWith(12);
+  const running = await space.runs(12, 'running');
+  const waiting = await space.runs(13, 'queued');
+  for (const id of waiting) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  await space.end(running);
+  const told = await space.next(running[0] ?? '');
+  for (const id of running) expect(await space.next(id)).toEqual(told);
+  for (const id of told) {
+    expect(await space.look(id)).toMatchObject({ do: 'attempt' });
+    for (const next of await space.next(id)) if (!told.includes(next)) told.push(next);
+  }
+  expect(told).toEqual(waiting.slice(0, 12));
+});
+
+test('one that leaves its place in the line to others has them told', async () => {
+  const { database } = environment;
+  const space = spaceWith(1);
+  const running = await space.run('running');
+  const [oldest, younger] = [await space.run('queued'), await space.run('queued')];
+  for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  await space.end([running]);
+  // A run of its own component was asked for with more places, and has taken them.
+  const { appId } = await getRun(database, oldest);
+  const beside = await space.run('queued');
+  await database.pool.query("UPDATE app_runs SET app_id = ?, status = 'running', space_id = ? WHERE id = ?", [
+    appId,
+    newId('space'),
+    beside,
+  ]);
+  expect(await space.look(younger)).toMatchObject({ do: 'wait' });
+  expect(await space.look(oldest)).toMatchObject({ do: 'wait' });
+  expect(await space.next(oldest)).toEqual([younger]);
+  expect(await space.look(younger)).toMatchObject({ do: 'attempt' });
+});
+
+test('one whose turn it is and that could not be told is told again', async () => {
+  const { config, database } = environment;
+  const space = spaceWith(config.apps.runsPerSpace);
+  const [ended, next] = [await space.run('running'), await space.run('queued')];
+  await database.pool.query('UPDATE app_runs SET waits_for_space = 1 WHERE id = ?', [next]);
+  await space.end([ended]);
+  const told: string[] = [];
+  let answer = 'late';
+  const workflows = { startRun: async ({ id }: { id: string }) => told.push(id) && answer };
+  const { nextAppRunStep } = createAppActivities({ config, database, workflows } as never);
+  await expect(nextAppRunStep({ runId: ended })).rejects.toThrow('could not be told');
+  answer = 'reached';
+  expect(await nextAppRunStep({ runId: ended })).toEqual({ do: 'rest' });
+  expect(told).toEqual([next, next]);
 });

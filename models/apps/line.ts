@@ -1,0 +1,65 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { select } from '../sql.ts';
+import { isActive, type Run } from './run.ts';
+import { lockUsage } from './usage.ts';
+
+/** How many runs of a space there may be at once. */
+interface Limits {
+  runsPerSpace: number;
+}
+
+/** Whether fewer of its component run than may, and those that have waited longer have a place too. */
+export async function hasPlace(tx: Transaction, { appId, component, id, spec }: Run): Promise<boolean> {
+  const of = (status: 'running' | 'queued', limit: number) =>
+    select<{ id: string }>(
+      tx,
+      'SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = ? ORDER BY id LIMIT ?',
+      [appId, component, status, limit],
+    );
+  const places = spec.concurrency - (await of('running', spec.concurrency)).length;
+  return places > 0 && (await of('queued', places)).some((first) => first.id === id);
+}
+
+const runningSql = "SELECT id FROM app_runs WHERE space_id = ? AND status = 'running' LIMIT ?";
+const waitingIn = 'FROM app_runs FORCE INDEX (app_runs_waiting) WHERE space_id = ? AND waits_for_space = 1';
+
+/**
+ * Whether fewer of its space run than may, and those that have waited longer for any of them have a place too: one space
+ * does not take the places of all others.
+ */
+export async function spaceHasPlace(tx: Transaction, { id, spaceId }: Run, limits: Limits): Promise<boolean> {
+  await lockUsage(tx, spaceId);
+  const places = limits.runsPerSpace - (await select(tx, runningSql, [spaceId, limits.runsPerSpace])).length;
+  if (places <= 0) return false;
+  const earlier = await select(tx, `SELECT id ${waitingIn} AND id < ? LIMIT ?`, [spaceId, id, places]);
+  return earlier.length < places;
+}
+
+/** Of those that wait for any run of their space, how many are told at a time: each of them tells the next. */
+const toldOfSpace = 5;
+
+/**
+ * The ones whose turn it is when a run has taken a step: where it has ended, the next of its component; and in any case
+ * the first of those that wait for their space and have a place there now. Places may have come free together, and a
+ * run that could have one may have left it to others.
+ */
+export async function nextInLine(
+  { pool }: Pick<Database, 'pool'>,
+  run: Run,
+  limits: Limits,
+): Promise<{ id: string; spaceId: string }[]> {
+  const { appId, component, id, spaceId, spec } = run;
+  const ids = async (sql: string, values: unknown[]) =>
+    (await pool.query<RowDataPacket[]>(sql, values))[0].map((row) => String(row.id));
+  const ofComponent = `SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' ORDER BY id LIMIT ?`;
+  const next = new Set(isActive(run) ? [] : await ids(ofComponent, [appId, component, spec.concurrency]));
+  const waiting = await ids(`SELECT id ${waitingIn} ORDER BY id LIMIT ?`, [spaceId, toldOfSpace]);
+  if (waiting.length > 0) {
+    const places = limits.runsPerSpace - (await ids(runningSql, [spaceId, limits.runsPerSpace])).length;
+    for (const first of waiting.slice(0, Math.max(0, places))) next.add(first);
+  }
+  next.delete(id);
+  return [...next].map((nextId) => ({ id: nextId, spaceId }));
+}
