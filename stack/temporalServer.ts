@@ -30,6 +30,13 @@ const dynamicConfig = [
   'system.enableActivityEagerExecution=true',
   'history.transferProcessorMaxPollRPS=5000',
   'history.timerProcessorMaxPollRPS=5000',
+  // The list of workflows is written once a second: of a workflow that has ended by then, only its end. Two writes of a
+  // short turn were two fifths of what the server does for it.
+  'history.visibilityProcessorMaxPollRPS=1',
+  'history.visibilityTaskBatchSize=1000',
+  // Meant for tests of search attributes: the server reads all of them again at each start of a workflow. Without it,
+  // one that is registered while it runs can be used 2 s later.
+  'system.forceSearchAttributesCacheRefreshOnRead=false',
   // The HTTP API cannot be turned off. This is a name that no page can have (RFC 6761).
   'frontend.httpAllowedHosts=["none.invalid"]',
 ];

@@ -3,6 +3,7 @@ import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { registerSearchAttributes, searchAttributes } from '../../temporal/searchAttributes.ts';
 import { stackEnvironment } from '../support/environment.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const namespace = `attributes-${randomBytes(4).toString('hex')}`;
 let connection: Connection;
@@ -16,10 +17,14 @@ afterAll(() => connection.close());
 test('search attributes are registered once, and a workflow can start with them', async () => {
   expect(await registerSearchAttributes(connection, namespace)).toEqual([...searchAttributes]);
   expect(await registerSearchAttributes(connection, namespace)).toEqual([]);
-  const handle = await new Client({ connection, namespace }).workflow.start('nobody runs it', {
-    workflowId: 'one',
-    taskQueue: 'none',
-    searchAttributes: Object.fromEntries(searchAttributes.map((name) => [name, ['value']])),
-  });
+  const { workflow } = new Client({ connection, namespace });
+  const start = () =>
+    workflow.start('nobody runs it', {
+      workflowId: 'one',
+      taskQueue: 'none',
+      searchAttributes: Object.fromEntries(searchAttributes.map((name) => [name, ['value']])),
+    });
+  // The server reads a namespace again every two seconds.
+  const handle = await waitFor('the server to know them', () => start().catch(() => undefined));
   await handle.terminate();
 });

@@ -108,15 +108,20 @@ test('the token is in no row, in no workflow’s history, and in no log, whether
   expect(status).toBe('ready');
   // A token is made, and then the git server has no such repository.
   installation.repositories.push({ id: installation.id + 1_000_000, path: `${account}/missing` });
-  expect((await clone(`${account}/missing.git`)).status).toBe('failed');
+  const missing = await clone(`${account}/missing.git`);
+  expect(missing.status).toBe('failed');
   const tokens = tokensOf(installation).map(({ token }) => token);
   expect(tokens.length).toBeGreaterThan(1);
   const shown = tokens.flatMap((token) => [token, Buffer.from(`x-access-token:${token}`).toString('base64')]);
   const isIn = (text: string) =>
     shown.some((secret) => [secret.slice(0, 60), secret.slice(-60)].some((part) => text.includes(part)));
 
-  const histories = await collectHistories();
   // It looks where it should: the clones' own histories are among them, and say what they are about.
+  const histories = await waitFor('the clones to be in the list of workflows', async () => {
+    const listed = await collectHistories();
+    const isListed = (of: string) => listed.some(({ name }) => name === repositoryWorkflowId(of));
+    return isListed(id) && isListed(missing.id) && listed;
+  });
   expect(histories.find(({ name }) => name === repositoryWorkflowId(id))?.text).toContain('cloneMirror');
   const rows = await collectRows();
   expect(rows.find(({ name }) => name === 'git_repositories')?.text).toContain(id);
