@@ -8,8 +8,8 @@ import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
 const root = join(import.meta.dirname, '..');
 const entry = join(root, 'workflows', 'index.ts');
 
-/** Evaluated once per sandbox instead of once per workflow: they keep no per-workflow state. */
-const preloadModules = ['@temporalio/workflow', '@temporalio/common'];
+/** Evaluated once per sandbox instead of once per workflow: none of them keeps state (`test/workflows/state.test.ts`). */
+const preloadModules = ['@temporalio/workflow', '@temporalio/common', entry];
 
 /** Errors only: the bundler's progress is noise. */
 const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };

@@ -1,3 +1,4 @@
+import { LoggerWithComposedMetadata } from '@temporalio/common/lib/logger.js';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 import type { Logger } from '../telemetry/logger.ts';
 
@@ -15,6 +16,9 @@ export function logTemporalTo(logger: Logger): void {
     const { error, taskToken: _, ...rest } = (meta ?? {}) as Record<string, unknown>;
     child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
   });
+  // The SDK puts the details of a line together before its level is looked at: a dozen times for each short workflow.
+  const { prototype } = LoggerWithComposedMetadata;
+  prototype.trace = prototype.debug = () => undefined;
   Runtime.install({
     logger: sink,
     // By default its native half prints to standard output, where a command's answer belongs.

@@ -1,7 +1,16 @@
 import { Worker as Thread } from 'node:worker_threads';
 import { Worker } from '@temporalio/worker';
-import { ThreadedVMWorkflowCreator, WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
-import type { WorkflowThreadData } from './workflowThread.ts';
+import type { Workflow, WorkflowCreateOptions, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js';
+import { WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
+import type { SinkCall } from '@temporalio/workflow';
+import type {
+  Activated,
+  Disposal,
+  ThreadInput,
+  WorkflowActivation,
+  WorkflowCompletion,
+  WorkflowThreadData,
+} from './workflowThread.ts';
 
 const entry = new URL('./workflowThread.ts', import.meta.url);
 
@@ -11,8 +20,8 @@ export class ThriftyWorker extends Worker {
     ...[workflowBundle, options, logger]: Parameters<typeof Worker.createWorkflowCreator>
   ) {
     const workerData: WorkflowThreadData = { timeoutMs: options.isolateExecutionTimeoutMs };
-    const thread = new WorkerThreadClient(new Thread(entry, { workerData }), logger);
-    await thread.send({
+    const thread = new WorkflowThread(new Thread(entry, { workerData }), logger);
+    await thread.ask({
       type: 'init',
       workflowBundle,
       isolateExecutionTimeoutMs: options.isolateExecutionTimeoutMs,
@@ -20,6 +29,59 @@ export class ThriftyWorker extends Worker {
       registeredActivityNames: new Set(options.activities.keys()),
       hasPatchActivationCallback: false,
     });
-    return new ThreadedVMWorkflowCreator([thread]);
+    return thread;
+  }
+}
+
+/** Temporal's client of a thread, which asks ours for other things. */
+class WorkflowThread extends WorkerThreadClient implements WorkflowCreator {
+  ask(input: ThreadInput): Promise<unknown> {
+    return this.send(input as never);
+  }
+
+  forget(runId: string): void {
+    this.workerThread.postMessage({ disposed: runId } satisfies Disposal);
+  }
+
+  async createWorkflow(options: WorkflowCreateOptions): Promise<Workflow> {
+    // Functions do not go into a message. The sandbox has its own.
+    const { now: _now, random: _random, ...unsafe } = options.info.unsafe;
+    const info = { ...options.info, unsafe: unsafe as typeof options.info.unsafe };
+    return new WorkflowInThread(this, { ...options, info });
+  }
+}
+
+class WorkflowInThread implements Workflow {
+  readonly #thread: WorkflowThread;
+  readonly #runId: string;
+  /** What it is made of, until it is made. */
+  #options: WorkflowCreateOptions | undefined;
+  #sinkCalls: SinkCall[] = [];
+
+  constructor(thread: WorkflowThread, options: WorkflowCreateOptions) {
+    this.#thread = thread;
+    this.#runId = options.info.runId;
+    this.#options = options;
+  }
+
+  async activate(activation: WorkflowActivation): Promise<WorkflowCompletion> {
+    const create = this.#options;
+    this.#options = undefined;
+    const { completion, sinkCalls } = (await this.#thread.ask({
+      type: 'activate',
+      runId: this.#runId,
+      activation,
+      ...(create !== undefined && { create }),
+    })) as Activated;
+    this.#sinkCalls = sinkCalls;
+    return completion;
+  }
+
+  async getAndResetSinkCalls(): Promise<SinkCall[]> {
+    return this.#sinkCalls.splice(0);
+  }
+
+  async dispose(): Promise<void> {
+    this.#thread.forget(this.#runId);
   }
 }

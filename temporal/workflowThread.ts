@@ -1,63 +1,164 @@
-import { Script } from 'node:vm';
+import { type Context, Script } from 'node:vm';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { WorkerThreadRequest } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js';
+import proto from '@temporalio/proto'; // CommonJS: its names are not seen as named exports
+import type { Workflow, WorkflowCreateOptions } from '@temporalio/worker/lib/workflow/interface.js';
+import { ReusableVMWorkflow, ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm.js';
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
+import type { Init } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js';
+import type { SinkCall } from '@temporalio/workflow';
 
 /**
- * The thread that runs workflow code: Temporal's own, with one watchdog for each activation in place of one for each
- * call into the sandbox. A watchdog is a thread of V8's, and 138 µs; a short turn makes fifty such calls in three
- * activations. Code that does not come to an end is stopped like before, and only its own workflow task fails.
+ * The thread that runs workflow code: Temporal's own sandbox, with less around it. A short turn is two activations.
+ *
+ * - One watchdog for each activation in place of one for each call into the sandbox, of which there are four or five. A
+ *   watchdog is a thread of V8's, and 138 µs. Code that does not come to an end is stopped like before, and only its own
+ *   workflow task fails.
+ * - One message and one answer for each activation: the first one brings its workflow with it, and what a workflow logs
+ *   goes with its completion.
+ * - Global variables stay when another workflow's turn comes. Temporal exchanges them all, a hundred, for workflows that
+ *   set some; ours set none (`test/workflows/state.test.ts`).
  */
 export interface WorkflowThreadData {
   /** How long the code of one activation may run. */
   timeoutMs: number;
 }
 
+export type WorkflowActivation = proto.coresdk.workflow_activation.IWorkflowActivation;
+export type WorkflowCompletion = proto.coresdk.workflow_completion.IWorkflowActivationCompletion;
+
+export type ThreadInput =
+  | Init
+  /** `create`: what the workflow is made of, where this is its first activation. */
+  | { type: 'activate'; runId: string; activation: WorkflowActivation; create?: WorkflowCreateOptions }
+  | { type: 'destroy' };
+
+export interface ThreadRequest {
+  requestId: bigint;
+  input: ThreadInput;
+}
+
+/** The run id of a workflow to forget. Nobody waits for it. */
+export interface Disposal {
+  disposed: string;
+}
+
+export interface Activated {
+  completion: WorkflowCompletion;
+  /** What it has logged. Without the functions of its `workflowInfo`, which no message can carry. */
+  sinkCalls: SinkCall[];
+}
+
 if (parentPort === null) throw new Error('This is the entry of a thread.');
 const port = parentPort;
 const { timeoutMs } = workerData as WorkflowThreadData;
 
-// The listener that Temporal’s thread would put there.
-let handle: ((request: WorkerThreadRequest) => Promise<void>) | undefined;
-port.on = (_event: string, listener: (request: never) => void) => {
-  handle = listener as typeof handle;
-  return port;
-};
-await import('@temporalio/worker/lib/workflow/workflow-worker-thread.js');
-const { globalHandlers } = await import('@temporalio/worker/lib/workflow/vm-shared.js');
-Reflect.deleteProperty(port, 'on');
-
 // A stack for each promise of a workflow is a fifth of the thread's work, and serves one query that nobody makes.
 Object.defineProperty(globalHandlers, 'setPromiseHook', { value() {} });
 
-// What has a watchdog around it needs none inside.
-const { runInContext } = Script.prototype;
-Script.prototype.runInContext = function runUnwatched(context, { timeout, ...options } = {}) {
-  return runInContext.call(this, context, options);
-};
+const callInside = new Script('__TEMPORAL__.api[__atriumCall.name](...__atriumCall.args)');
+
+type Inside = Context & { __TEMPORAL_ACTIVATOR__?: ConstructorParameters<typeof ReusableVMWorkflow>[2] };
+type InsideModule = ConstructorParameters<typeof ReusableVMWorkflow>[3];
+
+/** Temporal's creator of workflows, without the exchange of global variables. */
+class Creator extends ReusableVMWorkflowCreator {
+  override async createWorkflow(options: WorkflowCreateOptions): Promise<Workflow> {
+    const inside: Inside = this.context;
+    let activator: Inside['__TEMPORAL_ACTIVATOR__'];
+    const call = (name: string | symbol, args: unknown[]) => {
+      inside.__TEMPORAL_ACTIVATOR__ = activator;
+      inside.__atriumCall = { name, args };
+      // When it returns, all that the workflow could do has been done.
+      return callInside.runInContext(inside);
+    };
+    const module = new Proxy({} as InsideModule, {
+      get:
+        (_, name) =>
+        (...args: unknown[]) =>
+          call(name, args),
+    });
+    module.initRuntime({
+      ...options,
+      sourceMap: this.workflowBundle.sourceMap,
+      getTimeOfDay: () => BigInt(Date.now()) * 1_000_000n,
+      registeredActivityNames: this.registeredActivityNames,
+      stackTracesEnabled: globalHandlers.promiseHookInstalled,
+    });
+    activator = inside.__TEMPORAL_ACTIVATOR__;
+    if (activator === undefined) throw new Error('A workflow has not begun.');
+    const workflow = new ReusableVMWorkflow(options.info.runId, inside, activator, module);
+    ReusableVMWorkflowCreator.workflowByRunId.set(options.info.runId, workflow);
+    return workflow;
+  }
+}
+
+let creator: Creator | undefined;
 
 /** What is watched has no arguments of its own. */
-let activation: WorkerThreadRequest;
-const activate = 'atriumActivate';
-Object.defineProperty(globalThis, activate, { value: () => void handle?.(activation) });
-const script = new Script(`${activate}()`);
+let watched: () => void;
+const watch = 'atriumWatch';
+Object.defineProperty(globalThis, watch, { value: () => watched() });
+const watchedScript = new Script(`${watch}()`);
 
-port.on('message', (request: WorkerThreadRequest) => {
-  const { requestId, input } = request;
-  if (input.type !== 'activate-workflow') {
-    void handle?.(request);
-    return;
-  }
-  // All workflow code runs before the handler first waits.
-  activation = request;
+async function activate({ runId, activation, create }: ThreadInput & { type: 'activate' }): Promise<Activated> {
+  const find = () => ReusableVMWorkflowCreator.workflowByRunId.get(runId);
+  let created: Promise<Workflow> | undefined;
+  let completed: Promise<WorkflowCompletion> | undefined;
+  watched = () => {
+    if (create !== undefined) created = creator?.createWorkflow(create);
+    // All workflow code runs before this first waits.
+    completed = find()?.activate(proto.coresdk.workflow_activation.WorkflowActivation.fromObject(activation));
+  };
   try {
-    script.runInThisContext({ timeout: timeoutMs });
+    watchedScript.runInThisContext({ timeout: timeoutMs });
   } catch (error) {
-    const completion = { runId: input.runId, failed: { failure: failureOf(error as Error) } };
-    port.postMessage({ requestId, result: { type: 'ok', output: { type: 'activation-completion', completion } } });
+    // With this the workflow task fails, to be tried again.
+    return { completion: { runId, failed: { failure: failureOf(error as Error) } }, sinkCalls: [] };
   }
-});
+  await created;
+  if (completed === undefined) throw new Error(`There is no workflow with the run id ${runId}.`);
+  const completion = await completed;
+  const calls = (await find()?.getAndResetSinkCalls()) ?? [];
+  return { completion, sinkCalls: calls.filter(isOfUse).map(asMessage) };
+}
 
-/** With this the workflow task fails, to be tried again. */
 function failureOf({ name, message, stack }: Error) {
   return { message, stackTrace: stack, source: 'TypeScriptSDK', applicationFailureInfo: { type: name } };
 }
+
+/** Our log takes nothing below `info` of Temporal's (sdkLog.ts), whose workflows say when they start and end. */
+function isOfUse({ ifaceName, fnName }: SinkCall): boolean {
+  return ifaceName !== '__temporal_logger' || (fnName !== 'trace' && fnName !== 'debug');
+}
+
+function asMessage(call: SinkCall): SinkCall {
+  const { now: _now, random: _random, ...unsafe } = call.workflowInfo.unsafe;
+  return { ...call, workflowInfo: { ...call.workflowInfo, unsafe: unsafe as typeof call.workflowInfo.unsafe } };
+}
+
+async function answer(input: ThreadInput): Promise<Activated | undefined> {
+  switch (input.type) {
+    case 'init':
+      creator = await Creator.create(input.workflowBundle, timeoutMs, input.registeredActivityNames);
+      return undefined;
+    case 'activate':
+      return activate(input);
+    case 'destroy':
+      await creator?.destroy();
+      return undefined;
+  }
+}
+
+port.on('message', async (message: ThreadRequest | Disposal) => {
+  if ('disposed' in message) {
+    void ReusableVMWorkflowCreator.workflowByRunId.get(message.disposed)?.dispose();
+    return;
+  }
+  const { requestId, input } = message;
+  try {
+    port.postMessage({ requestId, result: { type: 'ok', output: await answer(input) } });
+  } catch (error) {
+    const { name, message: text, stack } = error as Error;
+    port.postMessage({ requestId, result: { type: 'error', name, message: text, stack } });
+  }
+});
