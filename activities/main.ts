@@ -40,6 +40,7 @@ import { createOperationActivities } from './operations/index.ts';
 import { operationSweeps } from './operations/sweeps.ts';
 import { createPushTurn } from './push/pushTurn.ts';
 import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
+import { createSweepTogether } from './sweepTogether.ts';
 import type { WebhookDeps } from './webhooks/deps.ts';
 import { createWebhookQueueActivities } from './webhooks/index.ts';
 import { createWebhookSweeps, webhookSweeps } from './webhooks/sweeps.ts';
@@ -98,8 +99,9 @@ export function createMain(deps: MainDeps) {
     takeStep: (input, options) => runStep(deps, input, options),
   });
   const activities = createMainActivities(deps, headStarts);
+  const measured = measuredSweeps(deps, activities);
   return {
-    activities: { ...activities, ...measuredSweeps(deps, activities) },
+    activities: { ...activities, ...measured, sweepTogether: createSweepTogether(deps, measured) },
     gitActivities: createGitQueueActivities(deps),
     runActivities: createRunQueueActivities(deps),
     databaseActivities: createDatabaseQueueActivities(deps),
@@ -109,9 +111,12 @@ export function createMain(deps: MainDeps) {
 }
 
 /**
- * The activities that every sweep runs. The schedule hands them to the workflow as its argument, so that a running
- * sweep, or a saved history, goes on with those that it was started with.
+ * The activities of the sweeper, which its schedule hands to the workflow as its argument, so that a running sweep, or a
+ * saved history, goes on with those that it was started with.
  */
+export const sweeperActivities: readonly string[] = ['sweepTogether'];
+
+/** What every sweep runs. Each is an activity by itself too, for sweeps that an earlier version has started. */
 export const sweeps = [
   ...chatSweeps,
   ...operationSweeps,

@@ -6,7 +6,7 @@ import {
   ScheduleOverlapPolicy,
 } from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
-import { sweeps } from '../../activities/main.ts';
+import { sweeperActivities } from '../../activities/main.ts';
 import type { Config } from '../../config/index.ts';
 import { reconcilePayments } from '../../workflows/billing/reconcilePayments.ts';
 import { sweep } from '../../workflows/operations/sweep.ts';
@@ -80,7 +80,7 @@ export async function ensureSchedules(client: Client, { installation, billing, s
   await ensureSchedule(client, {
     scheduleId: sweeperScheduleId(installation),
     workflow: sweep,
-    args: [sweeps],
+    args: [sweeperActivities],
     taskQueue,
     everyMs: sweeper.intervalSeconds * 1_000,
     // What a crash left behind is found at the next start, not an interval later.

@@ -12,7 +12,7 @@ import { createHostingSweeps } from '../../activities/git/hostingSweeps.ts';
 import { createGitSweeps } from '../../activities/git/sweeps.ts';
 import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
 import { createMailSweeps } from '../../activities/mail/sweeps.ts';
-import { type MainDeps, sweeps } from '../../activities/main.ts';
+import { createMain, type MainDeps, sweeperActivities, sweeps } from '../../activities/main.ts';
 import { createOperationSweeps } from '../../activities/operations/sweeps.ts';
 import { createSecretSweeps } from '../../activities/secrets/sweeps.ts';
 import { createWebhookSweeps } from '../../activities/webhooks/sweeps.ts';
@@ -47,4 +47,11 @@ test('every sweep of every area is run', () => {
     createWebhookSweeps,
   ].flatMap((create) => Object.keys(create(deps)));
   expect([...sweeps].sort()).toEqual(made.sort());
+});
+
+test('what the schedule of the sweeper names is there', () => {
+  const { config, database } = environment;
+  expect(createMain({ config, database } as MainDeps).activities).toMatchObject(
+    Object.fromEntries(sweeperActivities.map((name) => [name, expect.any(Function)])),
+  );
 });

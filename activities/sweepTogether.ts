@@ -1,0 +1,26 @@
+import type { Logger } from '../telemetry/logger.ts';
+import { keepAlive } from './keepAlive.ts';
+
+/**
+ * Makes the one activity that runs all sweeps beside each other: an activity for each costs Temporal and the worker many
+ * times what the sweeps themselves do. Settles when all have ended, with what each has done; rejects with the first
+ * failure.
+ */
+export function createSweepTogether({ logger }: { logger: Logger }, sweeps: Record<string, () => Promise<unknown>>) {
+  return async function sweepTogether(): Promise<Record<string, unknown>> {
+    using _heartbeat = keepAlive();
+    const run = async ([name, sweep]: [string, () => Promise<unknown>]) => {
+      try {
+        return [name, await sweep()] as const;
+      } catch (error) {
+        logger.warn({ err: error, sweep: name }, 'A sweep has failed; the next one tries again.');
+        throw error;
+      }
+    };
+    // None is left behind by the failure of another.
+    const results = await Promise.allSettled(Object.entries(sweeps).map(run));
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure !== undefined) throw failure.reason;
+    return Object.fromEntries(results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])));
+  };
+}
