@@ -36,15 +36,20 @@ export async function insert(tx: Transaction, table: string, row: Record<string,
 
 /** Inserts a new instance of a model as it is: its columns are the model's, and hooks and validations do not run. */
 export async function insertInstance(tx: Transaction, instance: Model): Promise<number> {
-  const model = instance.constructor as ModelStatic<Model>;
-  const row: Record<string, unknown> = {};
-  for (const [attribute, value] of Object.entries(instance.dataValues as Record<string, unknown>)) {
-    const column = model.rawAttributes[attribute]?.field;
-    if (column !== undefined) row[column] = value;
-  }
-  const number = await insert(tx, model.tableName, row);
-  instance.isNewRecord = false;
-  return number;
+  return insertInstances(tx, [instance]);
+}
+
+/** The same for several instances of one model, which have values for the same columns. The number is the first one's. */
+export async function insertInstances(tx: Transaction, instances: readonly Model[]): Promise<number> {
+  const [first] = instances;
+  if (first === undefined) throw new Error('There is nothing to insert.');
+  const { tableName, rawAttributes } = first.constructor as ModelStatic<Model>;
+  const written = Object.keys(first.dataValues as object).filter((attribute) => attribute in rawAttributes);
+  const columns = written.map((attribute) => rawAttributes[attribute]?.field);
+  const rows = instances.map(({ dataValues }) => written.map((attribute) => dataValues[attribute]));
+  const { insertId } = await execute(tx, 'INSERT INTO ?? (??) VALUES ?', [tableName, columns, rows]);
+  for (const instance of instances) instance.isNewRecord = false;
+  return insertId;
 }
 
 /** A model's instance as its row says, the columns named as the table names them. */

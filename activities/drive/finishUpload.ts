@@ -3,6 +3,7 @@ import { type Database, transaction } from '../../models/database.ts';
 import type { DriveUpload } from '../../models/drive/driveUpload.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { type ArrivedFile, placeFile } from '../../models/drive/placeFile.ts';
+import type { DriveLimits } from '../../models/drive/uploadSession.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DriveDeps } from './deps.ts';
@@ -29,7 +30,7 @@ export function createFinishUpload(deps: DriveDeps) {
         heartbeat.cancelled,
       );
       const file = { content: { objectKey, ...stored }, text };
-      return { kind: 'placed', itemId: await place(deps.database, upload, file, deps.config.drive.keptVersions) };
+      return { kind: 'placed', itemId: await place(deps.database, upload, file, deps.config.drive) };
     } catch (error) {
       if (!(error instanceof DomainError) || error.kind === 'unavailable') throw error;
       return { kind: 'refused', code: error.code, detail: error.message };
@@ -64,12 +65,7 @@ async function completeParts({ parts }: ObjectStore, upload: DriveUpload): Promi
   await parts.complete(objectKey, storeUploadId, stored.slice(0, partSizes.length));
 }
 
-async function place(
-  database: Database,
-  upload: DriveUpload,
-  file: ArrivedFile,
-  keptVersions: number,
-): Promise<string> {
+async function place(database: Database, upload: DriveUpload, file: ArrivedFile, limits: DriveLimits): Promise<string> {
   return transaction(database, async (tx) => {
     const now = await driveModels(tx).DriveUpload.findByPk(upload.id, {
       transaction: tx,
@@ -77,7 +73,7 @@ async function place(
     });
     // Another worker, taken for dead, was faster.
     if (now !== null && now.itemId !== null) return now.itemId;
-    const { item } = await placeFile(upload.target, file, { keptVersions, tx });
+    const { item } = await placeFile(upload.target, file, { ...limits, tx });
     await upload.complete(item.id, tx);
     return item.id;
   });

@@ -63,7 +63,11 @@ async function receive(
   await readFiles(req, options, async (part, containerId) => {
     const place = targetOf(part.fields, part.fileName);
     const target = { ...place, spaceId, userId, containerId, ifMatch: req.get('if-match') };
-    const file = await session.receive(part.bytes, await previewTarget(database, target));
+    const spot = session.knownSpot(target, mostBytesOf(req));
+    const file =
+      spot === undefined
+        ? await session.receive(part.bytes, await previewTarget(database, target))
+        : await session.receiveKnown(part.bytes, spot);
     digest.add(part, file.content.sha256);
     files.push({ target, file });
   });
@@ -123,6 +127,11 @@ class FilesDigest {
   value(): Buffer {
     return createHash('sha256').update(JSON.stringify(this.parts)).digest();
   }
+}
+
+/** How many bytes a file in the body may have. */
+function mostBytesOf(req: Request): number {
+  return Number(req.get('content-length') ?? Number.POSITIVE_INFINITY);
 }
 
 /**

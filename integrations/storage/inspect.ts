@@ -9,6 +9,8 @@ export const maxIndexedTextBytes = 256 * 1024;
 export interface InspectOptions {
   /** For telling kinds of text apart. */
   fileName: string;
+  /** A name that it may have instead. */
+  otherName?: string | undefined;
   maxBytes: number;
   /**
    * Counts bytes against the space's quota; throws when there is no room. It is awaited before the first part is sent,
@@ -24,6 +26,8 @@ export interface Inspected {
   sha256: Buffer;
   /** The whole of a small text file. */
   text: string | undefined;
+  /** Its type under its other name. */
+  contentTypeOfOther?: string | undefined;
 }
 
 /** Passes bytes on, and on the way counts them, hashes them, and keeps their beginning. */
@@ -60,13 +64,18 @@ export class Inspection {
 
   async result(): Promise<Inspected> {
     const beginning = Buffer.concat(this.beginning);
-    const contentType = await detectContentType(beginning.subarray(0, sampleBytes), this.options.fileName);
+    const { fileName, otherName } = this.options;
+    const typeAs = (name: string) => detectContentType(beginning.subarray(0, sampleBytes), name);
+    const contentType = await typeAs(fileName);
     const isSmallText = this.size <= maxIndexedTextBytes && this.size > 0 && isText(beginning);
     return {
       size: this.size,
       contentType,
       sha256: this.hash.digest(),
       text: isSmallText ? beginning.toString('utf8') : undefined,
+      ...(otherName !== undefined && {
+        contentTypeOfOther: otherName === fileName ? contentType : await typeAs(otherName),
+      }),
     };
   }
 

@@ -1,7 +1,7 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { along, behind } from '../behind.ts';
 import { newId } from '../ids.ts';
-import { insertInstance } from '../sql.ts';
+import { insertInstance, insertInstances, select } from '../sql.ts';
 import { nameKey } from './names.ts';
 
 /** Apps and repositories are leaves of this tree; their contents are in containers and on computers of their own. */
@@ -22,6 +22,18 @@ const notTrashed = { trashedBy: null, trashedAt: null, trashedFrom: null, purgin
 export interface ChildPosition {
   isFile: boolean;
   nameKey: Buffer;
+}
+
+export interface NewItem {
+  spaceId: string;
+  parentId: string;
+  kind: ItemKind;
+  name: string;
+  userId: string;
+  id?: string;
+  content?: Content;
+  /** For a folder that will have levels below it in the same transaction. */
+  height?: number;
 }
 
 /** One name in a space's tree. An item knows its parent and not its path, so that moving a folder changes one row. */
@@ -78,22 +90,10 @@ export function defineDriveItem(sequelize: Sequelize) {
       return { objectKey, size, contentType, sha256 };
     }
 
-    static async make(
-      fields: {
-        spaceId: string;
-        parentId: string;
-        kind: ItemKind;
-        name: string;
-        userId: string;
-        id?: string;
-        content?: Content;
-        /** For a folder that will have levels below it in the same transaction. */
-        height?: number;
-      },
-      tx: Transaction,
-    ): Promise<DriveItem> {
+    /** A new item that is not saved yet. */
+    static fresh(fields: NewItem): DriveItem {
       const now = new Date();
-      const item = DriveItem.build({
+      const values = {
         id: fields.id ?? newId('driveItem'),
         spaceId: fields.spaceId,
         parentId: fields.parentId,
@@ -110,8 +110,28 @@ export function defineDriveItem(sequelize: Sequelize) {
         updatedBy: fields.userId,
         updatedAt: now,
         ...notTrashed,
-      });
+      };
+      return DriveItem.build(values, { raw: true });
+    }
+
+    static async make(fields: NewItem, tx: Transaction): Promise<DriveItem> {
+      const item = DriveItem.fresh(fields);
       return item.set('number', await insertInstance(tx, item), { raw: true });
+    }
+
+    /** The same for several, in one statement. Either all are made or, where one's name is taken, none. */
+    static async makeAll(several: readonly NewItem[], tx: Transaction): Promise<DriveItem[]> {
+      const items = several.map(DriveItem.fresh);
+      const first = await insertInstances(tx, items);
+      const [only] = items;
+      if (items.length === 1 && only !== undefined) return [only.set('number', first, { raw: true })];
+      const rows = await select<{ id: string; number: number }>(
+        tx,
+        'SELECT id, number FROM drive_items WHERE id IN (?)',
+        [items.map(({ id }) => id)],
+      );
+      const numbers = new Map(rows.map(({ id, number }) => [id, number]));
+      return items.map((item) => item.set('number', numbers.get(item.id), { raw: true }));
     }
 
     /** The columns of a name. */

@@ -85,6 +85,17 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       await DriveObject.changeArriving(objectKey, { state: 'kept', is_complete: true, lease_expires_at: null }, tx);
     }
 
+    /** The same for one of the reserve: its bytes are counted only now. Throws 413 `QUOTA_EXCEEDED`. */
+    static async keepReserved(
+      objectKey: string,
+      { spaceId, size, quotaBytes }: { spaceId: string; size: number; quotaBytes: number },
+      tx: Transaction,
+    ): Promise<void> {
+      await Drive.reserve(spaceId, size, quotaBytes, tx);
+      await DriveObject.changeArriving(objectKey, { space_id: spaceId, size }, tx);
+      await DriveObject.keep(objectKey, tx);
+    }
+
     private static async changeArriving(
       objectKey: string,
       change: Record<string, unknown>,

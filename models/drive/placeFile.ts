@@ -2,6 +2,7 @@ import type { Transaction } from 'sequelize';
 import { type On, transactionOf } from '../bound.ts';
 import { DomainError } from '../errors.ts';
 import type { Content, DriveItem } from './driveItem.ts';
+import { knownFoldersOf } from './knownFolders.ts';
 import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
 import { itemsAlong, linkOf, Place } from './place.ts';
@@ -24,6 +25,10 @@ export interface ArrivedFile {
   content: Content;
   /** The whole of a small text. */
   text: string | undefined;
+  /** Its object is one of the reserve: its bytes are counted when it is placed. */
+  isReserved?: boolean;
+  /** Its type by its sender's name, where a path that was taken for the file's own proves to be a folder's. */
+  contentTypeInside?: string | undefined;
 }
 
 /**
@@ -40,16 +45,21 @@ export async function previewTarget(on: On, target: FileTarget): Promise<string>
 export async function placeFile(
   target: FileTarget,
   file: ArrivedFile,
-  options: { keptVersions: number; tx: Transaction },
+  options: { keptVersions: number; quotaBytes: number; tx: Transaction },
 ): Promise<{ item: DriveItem; place: Place }> {
   const { spaceId, userId, onConflict } = target;
-  const { keptVersions, tx } = options;
+  const { keptVersions, quotaBytes, tx } = options;
   const { Drive, DriveObject, DriveVersion } = driveModels(tx);
   const drive = await Drive.lock(spaceId, tx);
-  const { folder, there, name, found } = await lookAt(tx, target);
+  const { folder, there, name, found, isInside } = await lookAt(tx, target);
+  const { contentTypeInside } = file;
+  const content =
+    isInside && contentTypeInside !== undefined ? { ...file.content, contentType: contentTypeInside } : file.content;
   const parent = await openFolders(drive, target, { names: folder, there }, tx);
   requireReplaceable(found, target);
-  await DriveObject.keep(file.content.objectKey, tx);
+  const { objectKey, size } = content;
+  if (file.isReserved) await DriveObject.keepReserved(objectKey, { spaceId, size, quotaBytes }, tx);
+  else await DriveObject.keep(objectKey, tx);
   const isReplaced = found !== null && onConflict === 'replace';
   const item = isReplaced
     ? found
@@ -60,17 +70,20 @@ export async function placeFile(
           spaceId,
           kind: 'file',
           userId,
-          content: file.content,
+          content,
           name: await chooseName(parent, name, found, onConflict, tx),
           text: file.text,
         },
         tx,
       );
   if (isReplaced) {
-    await DriveVersion.replace(item, file.content, { userId, keptVersions, tx });
+    await DriveVersion.replace(item, content, { userId, keptVersions, tx });
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', file.text ?? '', tx);
   }
-  return { item, place: parent.below(item) };
+  const place = parent.below(item);
+  // It may yet be rolled back: what is remembered is only a hint.
+  knownFoldersOf(tx).remember(target, place, drive);
+  return { item, place };
 }
 
 /** Where a file would go, and what is there already. */
@@ -82,6 +95,8 @@ interface Spot {
   name: string;
   /** What has the file's name. */
   found: DriveItem | null;
+  /** The path is a folder's, although it might have been the file's own. */
+  isInside: boolean;
 }
 
 async function lookAt(on: On, target: FileTarget): Promise<Spot> {
@@ -92,7 +107,7 @@ async function lookAt(on: On, target: FileTarget): Promise<Spot> {
   const last = along[path.length];
   if (pathOf === 'either' && !isFolder && last?.kind === 'folder') {
     const found = await driveModels(on).DriveItem.childOf(last.id, fileName, transactionOf(on));
-    return { folder: path, there: new Place(along.map(linkOf)), name: fileName, found };
+    return { folder: path, there: new Place(along.map(linkOf)), name: fileName, found, isInside: true };
   }
   const above = along.slice(0, path.length);
   return {
@@ -100,6 +115,7 @@ async function lookAt(on: On, target: FileTarget): Promise<Spot> {
     there: above.length === path.length ? new Place(above.map(linkOf)) : undefined,
     name: path.at(-1) ?? fileName,
     found: last ?? null,
+    isInside: false,
   };
 }
 

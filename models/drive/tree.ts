@@ -3,11 +3,11 @@ import { DomainError, notFound } from '../errors.ts';
 import { execute } from '../sql.ts';
 import { openRoot, requireOwner } from './containers.ts';
 import type { Drive } from './drive.ts';
-import type { DriveItem, DriveItemModel } from './driveItem.ts';
+import type { DriveItem, NewItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
 import { checkName, maxDepth, nameKey, numberedName, tooDeep } from './names.ts';
 import { linkOf, Place, placeOf } from './place.ts';
-import { indexNewItem } from './wordIndex.ts';
+import { indexNewItems } from './wordIndex.ts';
 
 /**
  * The steps of changes to a tree. Each is part of a transaction that holds the drive's lock, so it may read first and
@@ -68,13 +68,13 @@ export async function openFolders(
 export async function addItem(
   drive: Drive,
   folder: Place,
-  { text = '', ...fields }: Omit<Parameters<DriveItemModel['make']>[0], 'parentId'> & { text?: string | undefined },
+  { text = '', ...fields }: Omit<NewItem, 'parentId'> & { text?: string | undefined },
   tx: Transaction,
 ): Promise<DriveItem> {
   checkName(fields.name);
   const item = await driveModels(tx).DriveItem.make({ ...fields, parentId: folder.itself.id }, tx);
   await attach(item, folder, tx);
-  await indexNewItem({ driveNumber: drive.number, itemNumber: item.number }, { name: item.name, text }, tx);
+  await indexNewItems([{ driveNumber: drive.number, itemNumber: item.number, name: item.name, text }], tx);
   return item;
 }
 

@@ -1,9 +1,13 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
 import type { Placed } from './changes.ts';
 import { type DriveObject, leaseMs, newObjectKey } from './driveObject.ts';
+import { type KnownSpot, knownFoldersOf } from './knownFolders.ts';
 import { driveModels } from './models.ts';
+import { reserveOf } from './objectReserve.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
+import { knownPlacerOf } from './placeKnown.ts';
 import { removeObjects } from './removeObjects.ts';
 
 /** What is known about a file once its bytes are stored. */
@@ -12,6 +16,7 @@ export interface StoredBytes {
   contentType: string;
   sha256: Buffer;
   text: string | undefined;
+  contentTypeOfOther?: string | undefined;
 }
 
 /** Where the bytes go. The real one is integrations/storage. */
@@ -19,7 +24,12 @@ export interface ByteStore {
   write(
     key: string,
     bytes: AsyncIterable<Buffer>,
-    options: { fileName: string; maxBytes: number; reserve(bytes: number): Promise<void> },
+    options: {
+      fileName: string;
+      otherName?: string | undefined;
+      maxBytes: number;
+      reserve(bytes: number): Promise<void>;
+    },
   ): Promise<StoredBytes>;
   /** Returns the keys of what it refuses to remove. */
   remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<string[]>;
@@ -30,6 +40,17 @@ export interface DriveLimits {
   maxFileBytes: number;
   keptVersions: number;
 }
+
+export interface Arrived {
+  target: FileTarget;
+  file: ArrivedFile;
+}
+
+/** A write in the transaction that places the files, so that it exists exactly when they do. */
+export type AlsoPlaced = (tx: Transaction, placed: readonly Placed[]) => Promise<void>;
+
+/** Files up to this size may be stored before they are counted. */
+export const reservableBytes = 256 * 1_024;
 
 /**
  * Files on their way into a drive. Their bytes are stored one after the other, and then all are placed in one
@@ -51,12 +72,35 @@ export class UploadSession implements AsyncDisposable {
     this.renewal = setInterval(() => this.renewLeases(), leaseMs / 5);
   }
 
+  /**
+   * Where a file is to go, if its object may be one of the reserve: it is small, and its folder has taken files lately.
+   * Else undefined: then its bytes are counted before they are stored.
+   */
+  knownSpot(target: FileTarget, mostBytes: number): KnownSpot | undefined {
+    return mostBytes > reservableBytes ? undefined : knownFoldersOf(this.deps.database).spotOf(target);
+  }
+
+  /** Stores a file for a known spot; its bytes are counted when it is placed. */
+  async receiveKnown(bytes: AsyncIterable<Buffer>, { name, nameInside }: KnownSpot): Promise<ArrivedFile> {
+    const { database, store, limits } = this.deps;
+    const objectKey = await reserveOf(database).take();
+    this.objectKeys.add(objectKey);
+    const { text, contentTypeOfOther, ...stored } = await store.write(objectKey, bytes, {
+      fileName: name,
+      otherName: nameInside,
+      maxBytes: limits.maxFileBytes,
+      reserve: async () => undefined,
+    });
+    this.arrived.add(objectKey);
+    return { content: { objectKey, ...stored }, text, isReserved: true, contentTypeInside: contentTypeOfOther };
+  }
+
   async receive(bytes: AsyncIterable<Buffer>, fileName: string): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
     const { spaceId, objectKeys } = this;
     const objectKey = newObjectKey();
     let object: DriveObject | undefined;
-    const { text, ...stored } = await store.write(objectKey, bytes, {
+    const { size, contentType, sha256, text } = await store.write(objectKey, bytes, {
       fileName,
       maxBytes: limits.maxFileBytes,
       async reserve(count) {
@@ -71,22 +115,47 @@ export class UploadSession implements AsyncDisposable {
       },
     });
     this.arrived.add(objectKey);
-    return { content: { objectKey, ...stored }, text };
+    return { content: { objectKey, size, contentType, sha256 }, text };
   }
 
-  async place(
-    files: readonly { target: FileTarget; file: ArrivedFile }[],
-    also?: (tx: Transaction, placed: readonly Placed[]) => Promise<void>,
-  ): Promise<Placed[]> {
-    const { database, limits } = this.deps;
-    const placed = await transaction(database, async (tx) => {
-      const done: Placed[] = [];
-      for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
-      await also?.(tx, done);
-      return done;
-    });
+  /** `also` may run more than once: what it did before was rolled back. */
+  async place(files: readonly Arrived[], also?: AlsoPlaced): Promise<Placed[]> {
+    const placed = (await this.placeKnown(files, also)) ?? (await this.placeAll(files, also));
     for (const { file } of files) this.objectKeys.delete(file.content.objectKey);
     return placed;
+  }
+
+  private async placeKnown(
+    [one, ...others]: readonly Arrived[],
+    also: AlsoPlaced | undefined,
+  ): Promise<Placed[] | undefined> {
+    const { database, limits } = this.deps;
+    if (!one?.file.isReserved || others.length > 0) return undefined;
+    const spot = knownFoldersOf(database).spotOf(one.target);
+    if (spot === undefined) return undefined;
+    const placed = await knownPlacerOf(database).place(database, {
+      ...spot,
+      ...one,
+      also,
+      quotaBytes: limits.quotaBytes,
+    });
+    return placed && [placed];
+  }
+
+  private async placeAll(files: readonly Arrived[], also: AlsoPlaced | undefined): Promise<Placed[]> {
+    const { database, limits } = this.deps;
+    try {
+      return await transaction(database, async (tx) => {
+        const done: Placed[] = [];
+        for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
+        await also?.(tx, done);
+        return done;
+      });
+    } catch (error) {
+      const isGivenUp = error instanceof DomainError && error.code === 'UPLOAD_EXPIRED';
+      if (isGivenUp && files.some(({ file }) => file.isReserved)) reserveOf(database).forget();
+      throw error;
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

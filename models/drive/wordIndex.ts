@@ -21,16 +21,14 @@ export async function indexWords(item: Indexed, field: Field, text: string, tx: 
   await storeWords(driveWords, { owner, thing, bit: fieldBits[field], text }, tx);
 }
 
-/** The words of an item that has none yet. */
-export async function indexNewItem(item: Indexed, texts: Record<Field, string>, tx: Transaction): Promise<void> {
-  const of = { owner: item.driveNumber, thing: item.itemNumber };
-  const { name, text } = texts;
-  await addWords(
-    driveWords,
-    [
-      { ...of, bit: fieldBits.name, text: name },
-      { ...of, bit: fieldBits.text, text },
-    ],
-    tx,
-  );
+/** The words of items that have none yet. */
+export async function indexNewItems(
+  items: readonly (Indexed & Record<Field, string>)[],
+  tx: Transaction,
+): Promise<void> {
+  const texts = items.flatMap(({ driveNumber: owner, itemNumber: thing, name, text }) => [
+    { owner, thing, bit: fieldBits.name, text: name },
+    { owner, thing, bit: fieldBits.text, text },
+  ]);
+  await addWords(driveWords, texts, tx);
 }

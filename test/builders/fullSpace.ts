@@ -88,6 +88,9 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   const drive = driveOf(product, user);
   await drive.put('/a/file.txt', 'the first words');
   await drive.put('/a/file.txt', 'other words', 'replace');
+  // Its folder is known by now; alone, and with others.
+  await drive.put('/a/small.txt', 'few words');
+  await Promise.all([1, 2, 3].map((n) => drive.put(`/a/small-${n}.txt`, 'few words')));
   await drive.send('POST', '/uploads', { path: '/large', size: 7 });
   await send('PUT', `${space}/secrets/TOKEN`, { value: 'a value' });
   const { computerId } = (await (await user.fetch(`${space}/computers/status`)).json()) as { computerId: string };

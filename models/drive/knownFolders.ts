@@ -1,0 +1,67 @@
+import { modelsOf } from '../bound.ts';
+import type { Drive } from './drive.ts';
+import { Place } from './place.ts';
+import type { FileTarget } from './placeFile.ts';
+
+const maxFolders = 1_000;
+/** Deeper ones are looked up each time. */
+const maxLevels = 16;
+
+/** A folder that a file was put into lately, and its drive's number. */
+export interface KnownFolder {
+  key: string;
+  driveNumber: number;
+  place: Place;
+}
+
+/** A new file in a known folder. */
+export interface KnownSpot {
+  folder: KnownFolder;
+  name: string;
+  /** The name that it has instead if that is an existing folder's, which it then goes into. */
+  nameInside: string | undefined;
+}
+
+/**
+ * Where this process has put files lately, so that the next one there need not be looked up. It is only a hint: what it
+ * says is checked under the drive's lock, by the statement that uses it.
+ */
+class KnownFolders {
+  private readonly folders = new Map<string, KnownFolder>();
+
+  /** Undefined where the folder is not known, or what is there matters. */
+  spotOf(target: FileTarget): KnownSpot | undefined {
+    const { names, fileName, pathOf, ifMatch } = target;
+    if (ifMatch !== undefined) return undefined;
+    const isFolder = pathOf === 'folder' || names.length === 0;
+    const name = isFolder ? fileName : names.at(-1);
+    if (name === undefined) return undefined;
+    const folder = this.folders.get(keyOf(target, isFolder ? names : names.slice(0, -1)));
+    return folder && { folder, name, nameInside: pathOf === 'either' && !isFolder ? fileName : undefined };
+  }
+
+  /** Remembers the folder of a file that was placed. */
+  remember(target: FileTarget, file: Place, drive: Pick<Drive, 'number'>): void {
+    const chain = file.chain.slice(0, -1);
+    if (chain.length > maxLevels) return;
+    const key = keyOf(target, file.names.slice(0, -1));
+    this.folders.delete(key);
+    this.folders.set(key, { key, driveNumber: drive.number, place: new Place(chain) });
+    if (this.folders.size <= maxFolders) return;
+    for (const oldest of this.folders.keys()) {
+      this.folders.delete(oldest);
+      return;
+    }
+  }
+
+  forget({ key }: KnownFolder): void {
+    this.folders.delete(key);
+  }
+}
+
+function keyOf({ spaceId, containerId }: FileTarget, names: readonly string[]): string {
+  return JSON.stringify([spaceId, containerId, ...names]);
+}
+
+/** Those of a database. */
+export const knownFoldersOf = modelsOf(() => new KnownFolders());

@@ -1,0 +1,114 @@
+import type { Database } from '../database.ts';
+import { leaseMs, newObjectKey } from './driveObject.ts';
+
+/** The space of an object that is nobody's yet. */
+export const noSpace = '';
+
+const keysPerFill = 32;
+const refillBelow = 16;
+/** What is left of a lease when a key is handed out: enough for whoever takes it to renew it. */
+const marginMs = 2 * 60_000;
+
+interface ReservedKey {
+  objectKey: string;
+  usableUntil: number;
+}
+
+/**
+ * Keys of objects whose rows were committed in advance, many at a time: who stores a small file takes one, and needs no
+ * commit of its own before the first byte. A row of the reserve is like any other arriving object's but belongs to no
+ * space, and counts no bytes, until the commit that keeps it. What is not used in time is deleted again; what a killed
+ * process leaves, the sweeper removes when the lease has run out.
+ */
+class ObjectReserve {
+  private readonly database: Database;
+  private free: ReservedKey[] = [];
+  private filling: Promise<void> | undefined;
+  private lapsing: NodeJS.Timeout | undefined;
+
+  constructor(database: Database) {
+    this.database = database;
+  }
+
+  /** A key whose row is there. Nobody else gets it. */
+  async take(): Promise<string> {
+    for (;;) {
+      this.discardLapsed();
+      const taken = this.free.shift();
+      if (taken === undefined) {
+        await this.fill();
+        continue;
+      }
+      // Who finds the reserve empty meets the failure, if it lasts.
+      if (this.free.length < refillBelow) this.fill().catch(() => undefined);
+      return taken.objectKey;
+    }
+  }
+
+  /** One of its keys had been given up, so the others may have been too: they are left to the sweeper. */
+  forget(): void {
+    this.free = [];
+  }
+
+  /** Deletes what nobody has taken. */
+  async empty(): Promise<void> {
+    clearTimeout(this.lapsing);
+    await this.filling?.catch(() => undefined);
+    const left = this.free;
+    this.free = [];
+    await this.discard(left);
+  }
+
+  private fill(): Promise<void> {
+    this.filling ??= this.addKeys().finally(() => {
+      this.filling = undefined;
+    });
+    return this.filling;
+  }
+
+  private async addKeys(): Promise<void> {
+    const now = Date.now();
+    const keys = Array.from({ length: keysPerFill }, newObjectKey);
+    const rows = keys.map((key) => [key, noSpace, 'arriving', new Date(now + leaseMs), new Date(now)]);
+    await this.database.pool.query(
+      'INSERT INTO drive_objects (object_key, space_id, state, lease_expires_at, created_at) VALUES ?',
+      [rows],
+    );
+    this.free.push(...keys.map((objectKey) => ({ objectKey, usableUntil: now + leaseMs - marginMs })));
+    clearTimeout(this.lapsing);
+    this.lapsing = setTimeout(() => this.discardLapsed(), leaseMs - marginMs).unref();
+  }
+
+  private discardLapsed(): void {
+    const now = Date.now();
+    const lapsed = this.free.filter(({ usableUntil }) => usableUntil <= now);
+    if (lapsed.length === 0) return;
+    this.free = this.free.filter(({ usableUntil }) => usableUntil > now);
+    // The sweeper finds what cannot be deleted now.
+    this.discard(lapsed).catch(() => undefined);
+  }
+
+  private async discard(keys: readonly ReservedKey[]): Promise<void> {
+    if (keys.length === 0) return;
+    await this.database.pool.query(
+      "DELETE FROM drive_objects WHERE object_key IN (?) AND state = 'arriving' AND space_id = ?",
+      [keys.map(({ objectKey }) => objectKey), noSpace],
+    );
+  }
+}
+
+const reserves = new WeakMap<Database, ObjectReserve>();
+
+/** The reserve of this process. */
+export function reserveOf(database: Database): Pick<ObjectReserve, 'take' | 'forget'> {
+  const known = reserves.get(database);
+  if (known !== undefined) return known;
+  const made = new ObjectReserve(database);
+  reserves.set(database, made);
+  return made;
+}
+
+/** Before the database is closed. */
+export async function emptyReserve(database: Database): Promise<void> {
+  await reserves.get(database)?.empty();
+}
