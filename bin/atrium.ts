@@ -1,26 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { addBackup, addRestore } from './commands/backup.ts';
-import { addBilling } from './commands/billing.ts';
-import { addBuildGvisor } from './commands/buildGvisor.ts';
-import { addCode } from './commands/code.ts';
-import { addDoctor } from './commands/doctor.ts';
-import { addGit } from './commands/git.ts';
-import { addHost } from './commands/host.ts';
-import { addKey } from './commands/key.ts';
-import { addMember } from './commands/member.ts';
-import { addMigrate } from './commands/migrate.ts';
-import { addReplaceAuthority } from './commands/replaceAuthority.ts';
-import { addRotateKey } from './commands/rotateKey.ts';
 import { addApiAndWorker } from './commands/serve.ts';
-import { addSession } from './commands/session.ts';
-import { addSpace } from './commands/space.ts';
-import { addStatus } from './commands/status.ts';
-import { addToken } from './commands/token.ts';
 import { addUp } from './commands/up.ts';
-import { addUser } from './commands/user.ts';
 import { commandLine } from './support/commandLine.ts';
-import { describeFailure } from './support/failure.ts';
 
 /** The operator's command line, which npm runs on Node 24, whatever the machine's own is. */
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -31,34 +13,19 @@ const program = new Command(commandLine)
   .description('A self-hosted backend for AI-agent workspaces.')
   .showHelpAfterError(`(${commandLine} --help lists the commands)`);
 
-const areas = [
-  addUp,
-  addApiAndWorker,
-  addDoctor,
-  addStatus,
-  addMigrate,
-  addToken,
-  addCode,
-  addUser,
-  addSpace,
-  addMember,
-  addKey,
-  addSession,
-  addRotateKey,
-  addReplaceAuthority,
-  addHost,
-  addBuildGvisor,
-  addBilling,
-  addGit,
-  addBackup,
-  addRestore,
-];
-for (const add of areas) add(program);
+addUp(program);
+addApiAndWorker(program);
+// Loaded only where one is asked for: what runs Atrium does not wait for what only the others need.
+if (!program.commands.some((command) => command.name() === process.argv[2])) {
+  const { addOperating } = await import('./commands/operating.ts');
+  addOperating(program);
+}
 for (const command of program.commands) pointToHelp(command, commandLine);
 
 try {
   await program.parseAsync();
 } catch (error) {
+  const { describeFailure } = await import('./support/failure.ts');
   console.error(describeFailure(error));
   process.exit(1);
 }

@@ -1,0 +1,45 @@
+import type { Command } from 'commander';
+import { addBackup, addRestore } from './backup.ts';
+import { addBilling } from './billing.ts';
+import { addBuildGvisor } from './buildGvisor.ts';
+import { addCode } from './code.ts';
+import { addDoctor } from './doctor.ts';
+import { addGit } from './git.ts';
+import { addHost } from './host.ts';
+import { addKey } from './key.ts';
+import { addMember } from './member.ts';
+import { addMigrate } from './migrate.ts';
+import { addReplaceAuthority } from './replaceAuthority.ts';
+import { addRotateKey } from './rotateKey.ts';
+import { addSession } from './session.ts';
+import { addSpace } from './space.ts';
+import { addStatus } from './status.ts';
+import { addToken } from './token.ts';
+import { addUser } from './user.ts';
+
+/** What an operator calls beside a running Atrium, in the order of the help. */
+const areas = [
+  addDoctor,
+  addStatus,
+  addMigrate,
+  addToken,
+  addCode,
+  addUser,
+  addSpace,
+  addMember,
+  addKey,
+  addSession,
+  addRotateKey,
+  addReplaceAuthority,
+  addHost,
+  addBuildGvisor,
+  addBilling,
+  addGit,
+  addBackup,
+  addRestore,
+];
+
+/** Adds every command but those that run Atrium. */
+export function addOperating(program: Command): void {
+  for (const add of areas) add(program);
+}
