@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import mysql from 'mysql2/promise';
 import { CommandError, runCommand } from './commands.ts';
 import type { Durability, StackContext } from './context.ts';
 import { StackError } from './errors.ts';
@@ -44,13 +43,13 @@ export async function prepareServer(
   const folder = serviceFolder(context, name, user);
   const setupFile = join(folder, 'setup.sql');
   const place = { name, folder, user, setupFile };
-  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, place, initialArgs);
-  writeFileSync(setupFile, setup, { mode: 0o600 });
-  giveTo(setupFile, user);
   for (const part of ['tmp', ...folders]) {
     mkdirSync(join(folder, part), { recursive: true, mode: 0o700 });
     giveTo(join(folder, part), user);
   }
+  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, place, initialArgs);
+  writeFileSync(setupFile, setup, { mode: 0o600 });
+  giveTo(setupFile, user);
   return place;
 }
 
@@ -70,6 +69,7 @@ async function initialise(
   const args = [
     '--no-defaults',
     `--datadir=${unfinished}`,
+    `--tmpdir=${temporaryTables(folder)}`,
     '--auth-root-authentication-method=normal',
     '--skip-test-db',
     ...initialArgs,
@@ -135,12 +135,14 @@ export async function startServer(
   });
 }
 
+/** A server that starts removes temporary tables from this folder, and would remove those of its neighbours. */
+const temporaryTables = (folder: string) => join(folder, 'tmp');
+
 function serverArguments({ folder, setupFile }: ServerPlace, port: number): string[] {
   return [
     '--no-defaults',
     `--datadir=${join(folder, 'data')}`,
-    // A server that starts removes temporary tables from its folder, and would remove those of its neighbours.
-    `--tmpdir=${join(folder, 'tmp')}`,
+    `--tmpdir=${temporaryTables(folder)}`,
     '--bind-address=127.0.0.1',
     `--port=${port}`,
     `--socket=${socketName}`, // within the data directory: a full path can be too long for a socket
@@ -158,6 +160,8 @@ function durabilityArguments(durability: Durability = 'full'): string[] {
 }
 
 export async function assertAnswers(url: string): Promise<void> {
+  // Clients are loaded while the services start, and not before.
+  const { default: mysql } = await import('mysql2/promise');
   const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
   try {
     await connection.query('SELECT 1');
