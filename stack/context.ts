@@ -30,6 +30,8 @@ export interface StackContext {
   /** Whether the database's address names its Unix socket too: a statement costs half as much over it. */
   databaseSocket?: boolean | undefined;
   report: Report;
+  /** Called when a service has its process. */
+  onLaunch?: (() => void) | undefined;
   /** Aborted when the start is given up. */
   signal: AbortSignal;
 }

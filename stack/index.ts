@@ -28,6 +28,8 @@ export interface StackOptions {
   furtherDatabases?: string[];
   durability?: Durability;
   databaseSocket?: boolean;
+  /** Called once all parts have their processes: what computes from then on does not hold up their starts. */
+  onLaunched?: () => void;
   report?: Report;
   signal?: AbortSignal;
 }
@@ -68,6 +70,9 @@ interface Started {
 export async function startStack(options: StackOptions): Promise<Stack> {
   const dataDir = resolve(options.dataDir);
   prepareDataDir(dataDir);
+  const starts: Start[] = [];
+  const launched = Promise.withResolvers<void>();
+  let processes = 0;
   const context: StackContext = {
     dataDir,
     servicesDir: prepareServicesDir(dataDir),
@@ -78,12 +83,15 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     furtherDatabases: options.furtherDatabases,
     durability: options.durability,
     databaseSocket: options.databaseSocket,
+    onLaunch() {
+      processes += 1;
+      if (processes === starts.length) launched.resolve();
+    },
     report: options.report ?? (() => undefined),
     signal: options.signal ?? new AbortController().signal,
   };
 
   // Programs one after the other: each build uses all cores. Starts at once: each mostly waits.
-  const starts: Start[] = [];
   if (options.need.database) {
     const programs = await getMariaDb(context);
     starts.push(
@@ -137,13 +145,26 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ),
     );
   }
-  await prepareGit(context);
-  const further = options.computers === true ? await prepareComputers(context) : {};
-  if (options.computers === true) {
-    await prepareDesktops(context);
-    await prepareBrowsers(context);
+  const starting = startAll(starts);
+  await Promise.race([launched.promise, starting]);
+  options.onLaunched?.();
+  try {
+    const further = await prepareMachine(context, options.computers === true);
+    return running(await starting, context, further);
+  } catch (error) {
+    await stopAll(await starting.catch(() => []));
+    throw error;
   }
-  return running(await startAll(starts), context, further);
+}
+
+/** Gets what the product itself runs on this machine, and returns the variables of config/ for it. */
+async function prepareMachine(context: StackContext, computers: boolean): Promise<Record<string, string>> {
+  await prepareGit(context);
+  if (!computers) return {};
+  const environment = await prepareComputers(context);
+  await prepareDesktops(context);
+  await prepareBrowsers(context);
+  return environment;
 }
 
 type Start = () => Promise<Started>;
@@ -170,8 +191,12 @@ async function startAll(starts: Start[]): Promise<[Started, Start][]> {
   const started = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   const failure = results.find((result) => result.status === 'rejected');
   if (failure === undefined) return started;
-  for (const [{ service }] of started.toReversed()) await service.stop();
+  await stopAll(started);
   throw failure.reason;
+}
+
+async function stopAll(started: [Started, Start][]): Promise<void> {
+  for (const [{ service }] of started.toReversed()) await service.stop();
 }
 
 function running(
@@ -191,7 +216,7 @@ function running(
       probe: probe && (({ address }) => probe(address)),
     });
   });
-  const stopAll = async () => {
+  const stopParts = async () => {
     for (const part of parts.toReversed()) await part.stop();
   };
   return {
@@ -206,7 +231,7 @@ function running(
       changed = listener;
     },
     stop() {
-      stopping ??= stopAll();
+      stopping ??= stopParts();
       return stopping;
     },
   };

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CreateBucketCommand, HeadBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { StackContext } from './context.ts';
 import { choosePort } from './ports.ts';
 import { timed } from './report.ts';
@@ -76,6 +75,7 @@ export async function startObjectStore(
 }
 
 async function ensureBucket(endpoint: string, credentials: Credentials, bucket: string): Promise<void> {
+  const { CreateBucketCommand, HeadBucketCommand, S3Client } = await import('@aws-sdk/client-s3');
   const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true, maxAttempts: 1 });
   try {
     await client.send(new HeadBucketCommand({ Bucket: bucket })).catch(async (error: { name?: string }) => {

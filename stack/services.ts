@@ -90,6 +90,7 @@ export async function startService(context: StackContext, options: ServiceOption
     throw new StackError(`${options.title} ${outcome}.`);
   }
   writeFileSync(pidFile, JSON.stringify(processStamp(child.pid) ?? { pid: child.pid, startTime: '' }));
+  context.onLaunch?.();
 
   async function endWith(signal: NodeJS.Signals, graceMs: number): Promise<void> {
     if (outcome === undefined) child.kill(signal);

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Connection, isGrpcServiceError } from '@temporalio/client';
 import { searchAttributes } from '../temporal/searchAttributes.ts';
 import type { StackContext } from './context.ts';
 import type { GateOrder } from './gate/messages.ts';
@@ -188,6 +187,7 @@ function serverArguments(folder: string, port: number, ui: string[]): string[] {
  * database.
  */
 export async function probeTemporal(address: string, timeoutMs = 10_000): Promise<void> {
+  const { Connection, isGrpcServiceError } = await import('@temporalio/client');
   const connection = await Connection.connect({ address, connectTimeout: timeoutMs });
   try {
     const execution = { workflowId: 'atrium-probe' };
@@ -203,6 +203,7 @@ export async function probeTemporal(address: string, timeoutMs = 10_000): Promis
 
 /** The server listens before its default namespace is made: wait for that one. */
 async function assertAnswers(address: string): Promise<void> {
+  const { Connection } = await import('@temporalio/client');
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {
     await connection.workflowService.describeNamespace({ namespace: 'default' });

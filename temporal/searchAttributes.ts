@@ -1,5 +1,4 @@
 import type { Connection } from '@temporalio/client';
-import proto from '@temporalio/proto'; // CommonJS: its names are not seen as named exports
 
 /** What every workflow carries, so that an operator finds it in the Temporal UI. All are keywords. */
 export const searchAttributes = ['SpaceId', 'ThreadId', 'UserId', 'Kind'] as const;
@@ -12,6 +11,7 @@ export const searchAttributes = ['SpaceId', 'ThreadId', 'UserId', 'Kind'] as con
 export async function registerSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const missing = await missingSearchAttributes(connection, namespace);
   if (missing.length === 0) return missing;
+  const { default: proto } = await import('@temporalio/proto'); // CommonJS: its names are not seen as named exports
   const keyword = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
   await connection.operatorService.addSearchAttributes({
     namespace,

@@ -7,7 +7,6 @@ import { isPortFree } from '../../stack/ports.ts';
 import { formatDuration, type Report, timed } from '../../stack/report.ts';
 import { rotate } from '../../stack/services.ts';
 import { CommandFailure } from './failure.ts';
-import { prepareInstallation } from './prepare.ts';
 import { announceOurselves, takeDataDir } from './running.ts';
 import type { ScreenFacts } from './screen.ts';
 import { stopOnSignals, stopRequested } from './signals.ts';
@@ -55,14 +54,19 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   started.defer(() => presence.withdraw());
   signal.addEventListener('abort', () => presence.update({ state: 'stopping' }), { once: true });
 
-  // Loaded while the stack starts, so that an early failure, such as a port that is taken, does not wait for it.
-  const loading = import('./product.ts');
-  loading.catch(() => undefined);
-  const stack = await startStack({ ...launch, databaseSocket: true, report, signal });
+  // Loaded while the stack starts: neither an early failure, such as a port that is taken, nor a server waits for it.
+  const load = () => Promise.all([import('./prepare.ts'), import('./product.ts')]);
+  let loading: ReturnType<typeof load> | undefined;
+  const onLaunched = () => {
+    loading = load();
+    loading.catch(() => undefined);
+  };
+  const stack = await startStack({ ...launch, databaseSocket: true, onLaunched, report, signal });
   started.defer(() => stack.stop());
   presence.update({ environment: stack.environment, parts: stack.parts() });
   stack.onRestart(() => presence.update({ parts: stack.parts() }));
 
+  const [{ prepareInstallation }, { startProduct }] = await (loading ?? load());
   const config = loadConfig({ ...launch.environment, ...stack.environment });
   const { user } = await timed(report, { done: 'Database and namespace up to date' }, () =>
     prepareInstallation(config, { report, signal }),
@@ -71,9 +75,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');
   rotate(logFile);
-  const product = await timed(report, { done: 'API and worker started' }, async () =>
-    (await loading).startProduct(config, 'both', logFile),
-  );
+  const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, 'both', logFile));
   started.defer(() => product.stop());
   signal.throwIfAborted();
   presence.update({ state: 'running', apiUrl: product.apiUrl });
