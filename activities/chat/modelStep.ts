@@ -43,7 +43,7 @@ export type StepDeps = Pick<ChatDeps, 'config' | 'database' | 'turnLog' | 'meter
  * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a
  * commit, which runs in parallel with the provider's first milliseconds; parts that are faster wait for it.
  */
-export class ModelStep {
+export class ModelStep implements Disposable {
   readonly #deps: StepDeps;
   readonly #turn: Turn;
   readonly #step: number;
@@ -117,6 +117,7 @@ export class ModelStep {
       this.#kept = kept?.text;
       this.#mapper = new ChunkMapper(step, taken.epoch, kept);
       this.#writer = turnLog.writer({ turnId, epoch: taken.epoch, nextSeq });
+      if (this.#ending) this.#writer.close();
       this.#writer.signal.addEventListener('abort', () => {
         if (!this.#ending) this.#abort.abort(this.#writer?.signal.reason);
       });
@@ -170,6 +171,12 @@ export class ModelStep {
     const data = { step, attempt: call.attempts, discard };
     const opening: UiChunk[] = [...closing, { type: 'data-attempt', transient: true, data }];
     return { segment: await turnLog.appendIn(tx, turnId, opening, { epoch }) };
+  }
+
+  /** Ends its writer, however the attempt went. */
+  [Symbol.dispose](): void {
+    this.#ending = true;
+    this.#writer?.close();
   }
 
   /** Waits until everything added is in the log, and says that it ended here: it was not cut off. */

@@ -43,7 +43,7 @@ export interface FeedOptions {
   blindMs?: number;
 }
 
-/** How often every log that is read is looked at even where all commits are told. */
+/** How often a log that is read is looked at even where all its commits are told. */
 const safetyIntervalMs = 1_000;
 const remoteTailIntervalMs = 20;
 /**
@@ -73,6 +73,7 @@ export class TurnFeed {
   readonly #blindMs: number;
   #failing = false;
   #lookedAtMs = 0;
+  #lookedAtOwnMs = 0;
 
   constructor(options: FeedOptions) {
     this.#database = options.database;
@@ -200,7 +201,7 @@ export class TurnFeed {
   async #look(turns: ReadonlySet<string> | 'all'): Promise<void> {
     const untold = turns === 'all' && this.#hearsNotices();
     if (untold) this.#trust.beginLook();
-    const live = this.#liveReadersOf(turns === 'all' ? this.#subscriptions.keys() : turns);
+    const live = this.#liveReadersOf(turns === 'all' ? this.#turnsToLookAt() : turns);
     try {
       for (let from = 0; from < live.length; from += turnsAtOnce) {
         await this.#lookAt(live.slice(from, from + turnsAtOnce), untold);
@@ -213,6 +214,16 @@ export class TurnFeed {
       if (performance.now() - this.#lookedAtMs > this.#blindMs) this.#breakOff(error);
       throw error;
     }
+  }
+
+  /** All that are read. Those that this process writes tell their readers, so they are looked at less often. */
+  #turnsToLookAt(): Iterable<string> {
+    const now = performance.now();
+    if (now - this.#lookedAtOwnMs < safetyIntervalMs) {
+      return [...this.#subscriptions.keys()].filter((turnId) => this.#log?.isWritten(turnId) !== true);
+    }
+    this.#lookedAtOwnMs = now;
+    return this.#subscriptions.keys();
   }
 
   /** Those who are not just being brought up to date. */

@@ -55,6 +55,8 @@ export class TurnLog {
   readonly #database: Database;
   readonly #committer: GroupCommitter;
   readonly #onCommit: CommitListener;
+  /** How many writers of this process each log has. */
+  readonly #writers = new Map<string, number>();
   /** What running turns have said so far. */
   readonly folds = new TurnFolds((...of) => this.eachAfter(...of));
 
@@ -64,9 +66,22 @@ export class TurnLog {
     this.#committer = new GroupCommitter({ ...options, maxBatchBytes });
   }
 
-  /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. */
+  /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. Close it. */
   writer(options: { turnId: string; epoch: number; nextSeq: number }): TurnWriter {
-    return new TurnWriter({ ...options, wake: this.#committer.wake });
+    const { turnId } = options;
+    const writer = new TurnWriter({ ...options, wake: this.#committer.wake });
+    this.#writers.set(turnId, (this.#writers.get(turnId) ?? 0) + 1);
+    writer.signal.addEventListener('abort', () => {
+      const others = (this.#writers.get(turnId) ?? 1) - 1;
+      if (others === 0) this.#writers.delete(turnId);
+      else this.#writers.set(turnId, others);
+    });
+    return writer;
+  }
+
+  /** Whether this process has a writer for the turn, so that its readers are told of what is said. */
+  isWritten(turnId: string): boolean {
+    return this.#writers.has(turnId);
   }
 
   /**
