@@ -5,7 +5,7 @@ import type { Meters } from '../telemetry/meters.ts';
 import type { Launcher } from '../temporal/launcher.ts';
 
 /** What activities need from the launcher: to continue a thread, and to restart what was lost. */
-export type WorkflowStarter = Omit<Launcher, 'startNewTurn' | 'givesHeadStarts'>;
+export type WorkflowStarter = Omit<Launcher, 'startNewTurn' | 'headStartHoldMs'>;
 
 /** What every area's activities need; each area's own `deps.ts` says what it needs besides. */
 export interface CommonDeps {

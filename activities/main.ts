@@ -11,9 +11,8 @@ import type { BrowserDeps } from './browsers/deps.ts';
 import { createBrowserActivities } from './browsers/index.ts';
 import { browserSweeps } from './browsers/sweeps.ts';
 import type { ChatDeps } from './chat/deps.ts';
-import { HeadStarts } from './chat/headStarts.ts';
+import { createHeadStarts, type HeadStarts } from './chat/headStarts.ts';
 import { createChatActivities } from './chat/index.ts';
-import { runStep } from './chat/runStep.ts';
 import { chatSweeps } from './chat/sweeps.ts';
 import type { ComputerDeps } from './computers/deps.ts';
 import { createComputerActivities } from './computers/index.ts';
@@ -94,10 +93,7 @@ export type WebhookQueueActivities = ReturnType<typeof createWebhookQueueActivit
 
 /** The activities of the queues that every worker polls, and the head starts that their process can make. */
 export function createMain(deps: MainDeps) {
-  const headStarts = new HeadStarts({
-    logger: deps.logger,
-    takeStep: (input, options) => runStep(deps, input, options),
-  });
+  const headStarts = createHeadStarts(deps);
   const activities = createMainActivities(deps, headStarts);
   const measured = measuredSweeps(deps, activities);
   return {

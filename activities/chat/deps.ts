@@ -8,6 +8,7 @@ import type { PushDeps } from '../push/deps.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { AttachmentReader } from './context/attachmentReader.ts';
 import type { Metering } from './metering.ts';
+import type { StepHolds } from './stepHolds.ts';
 import type { StopWatch } from './stopWatch.ts';
 
 export interface ChatDeps extends CommonDeps, PushDeps {
@@ -16,6 +17,7 @@ export interface ChatDeps extends CommonDeps, PushDeps {
   catalogue: Catalogue;
   metering: Metering;
   stopWatch: StopWatch;
+  stepHolds: StepHolds;
   /** For tool results that are too large for a row. */
   storage: ObjectStore;
   tools: ToolRegistry;

@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { CallModelInput, CallModelResult, StepOptions, TurnAsMade } from './runStep.ts';
+import type { ChatDeps } from './deps.ts';
+import { type CallModelInput, type CallModelResult, runStep, type StepOptions, type TurnAsMade } from './runStep.ts';
+import type { StepHolds } from './stepHolds.ts';
 
 /** A model call under way in this process. */
 export interface StepRun {
@@ -27,19 +29,26 @@ const keptMs = 60_000;
 
 /**
  * First model calls, under way beside what waits for them. A new turn is in the database when its workflow is asked for,
- * so a process that is both API and worker calls the model while Temporal does its part, and the workflow's first task
- * finds the call under way; elsewhere that task begins it. Nothing depends on it. A call that nobody takes over is
- * fenced off by another worker's attempt, like that of a lost worker; if this process dies, the task is given to another.
+ * so the process that has taken its message calls the model while Temporal does its part. The workflow's first task
+ * finds the call under way there, or waits for it elsewhere while that process holds it; without one it begins the call.
+ * Nothing depends on it. A call whose process is silent is fenced off by another attempt, like that of a lost worker.
  */
 export class HeadStarts {
   readonly #logger: Logger;
   readonly #takeStep: TakeStep;
+  readonly #holds: StepHolds;
   readonly #runs = new Map<string, StepRun>();
   #isOpen = true;
 
-  constructor(options: { logger: Logger; takeStep: TakeStep }) {
+  constructor(options: { logger: Logger; takeStep: TakeStep; holds: StepHolds }) {
     this.#logger = options.logger;
     this.#takeStep = options.takeStep;
+    this.#holds = options.holds;
+  }
+
+  /** For how long at a time it holds what it begins, in milliseconds. */
+  get holdMs(): number {
+    return this.#holds.holdMs;
   }
 
   /**
@@ -70,7 +79,7 @@ export class HeadStarts {
 
   #begin(input: CallModelInput, asMade?: TurnAsMade): StepRun {
     const key = keyOf(input);
-    const run = beginStep(this.#takeStep, input, asMade);
+    const run = beginStep((...step) => this.#take(...step), input, asMade);
     this.#runs.set(key, run);
     const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
     run.result.then(forget, (error: unknown) => {
@@ -81,6 +90,13 @@ export class HeadStarts {
     return run;
   }
 
+  #take(input: CallModelInput, options: StepOptions): Promise<CallModelResult> {
+    const step = this.#takeStep(input, options);
+    // Only who has accepted the message holds its first step.
+    const isHeld = options.asMade !== undefined && options.asMade.turn.writerEpoch > 0;
+    return isHeld ? this.#holds.during(input.turnId, step) : step;
+  }
+
   /** The call that this activity would make, if it is under way or done here; handed out once. */
   take(input: CallModelInput): StepRun | undefined {
     const key = keyOf(input);
@@ -89,14 +105,22 @@ export class HeadStarts {
     return run;
   }
 
-  /** Begins no more calls, and aborts those that no activity has taken over. */
-  async close(): Promise<void> {
+  /** Begins no more calls, and aborts those that no activity has taken over, and that have not ended in `graceMs`. */
+  async close(graceMs = 0): Promise<void> {
     this.#isOpen = false;
     const runs = [...this.#runs.values()];
+    const ended = Promise.allSettled(runs.map(({ result }) => result));
+    if (graceMs > 0) await Promise.race([ended, timer(graceMs)]);
     this.#runs.clear();
-    for (const run of runs) run.cancel(new Error('The worker is stopping.'));
-    await Promise.allSettled(runs.map(({ result }) => result));
+    for (const run of runs) run.cancel(new Error('This process is stopping.'));
+    await ended;
   }
+}
+
+/** Those of this process. */
+export function createHeadStarts(deps: ChatDeps): HeadStarts {
+  const { logger, stepHolds: holds } = deps;
+  return new HeadStarts({ logger, holds, takeStep: (input, options) => runStep(deps, input, options) });
 }
 
 function beginStep(takeStep: TakeStep, input: CallModelInput, asMade: TurnAsMade | undefined): StepRun {

@@ -2,7 +2,7 @@ import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { canContinue } from '../../integrations/llm/modelRules.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
-import type { EndedTurn } from '../../models/chat/endTurn.ts';
+import { type EndedTurn, requestStop } from '../../models/chat/endTurn.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
 import { isOutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
@@ -87,12 +87,13 @@ export async function runStep(
   input: CallModelInput,
   { cancelled, progress, asMade }: StepOptions,
 ): Promise<CallModelResult> {
-  const found = asMade === undefined ? await findStep(deps, input) : { turn: asMade.turn, isRepeated: false };
+  const found =
+    asMade === undefined ? await findStep(deps, input, cancelled) : { turn: asMade.turn, isRepeated: false };
   if ('result' in found) return found.result;
   const { turn } = found;
   const { turnId, step, modelId, squeeze = 0 } = input;
   using stop = deps.stopWatch.watch(turnId);
-  const attempt = new ModelStep(deps, turn, step, modelId, {
+  using attempt = new ModelStep(deps, turn, step, modelId, {
     continues: continues(deps, modelId, turn),
     isTaken: asMade !== undefined && turn.writerEpoch > 0,
   });
@@ -198,11 +199,16 @@ export async function runStep(
   }
 }
 
-/** The turn whose step is to be taken, or the result of the step if it has ended before. */
+/**
+ * The turn whose step is to be taken, or the result of the step if it has ended before. One that another process holds
+ * is waited for.
+ */
 async function findStep(
   deps: ChatDeps,
-  { turnId, step }: CallModelInput,
+  input: CallModelInput,
+  cancelled: AbortSignal,
 ): Promise<{ turn: Turn; isRepeated: boolean } | { result: CallModelResult }> {
+  const { turnId, step } = input;
   const [turn, earlier] = await Promise.all([
     chatModels(deps.database).Turn.findByPk(turnId),
     chatModels(deps.database).ModelCall.findOne({ where: { turnId, step } }),
@@ -213,6 +219,10 @@ async function findStep(
     const isEnded = turn.status === 'completed' && earlier?.status === 'completed';
     const result = isEnded ? await resultOfEnded(deps, earlier) : undefined;
     return { result: result?.kind === 'answered' ? result : { kind: 'alreadyEnded' } };
+  }
+  const mayBeHeld = step === 0 && earlier?.status === 'started';
+  if (mayBeHeld && (await deps.stepHolds.whileHeld(turnId, cancelled, () => requestStop(deps, turnId)))) {
+    return findStep(deps, input, cancelled);
   }
   if (earlier?.status === 'stopped' && isOutOfCredits(earlier.finishReason)) {
     return { result: { kind: 'failed', code: earlier.finishReason, retryable: false } };

@@ -156,7 +156,7 @@ export function chatRoutes(deps: RouteDeps) {
       notificationPriority: body.notification?.priority ?? 'default',
       onBusy: body.onBusy ?? 'queue',
       context: readContext(body),
-      beginsAtOnce: launcher.givesHeadStarts(),
+      holdMs: launcher.headStartHoldMs(),
     };
     return { intent, settings };
   }

@@ -98,7 +98,7 @@ function readIntent(
     effort: effort ?? null,
     notificationPriority: 'default' as const,
     context: { completion, ...(clientTools && { clientTools }) },
-    beginsAtOnce: launcher.givesHeadStarts(),
+    holdMs: launcher.headStartHoldMs(),
   };
 }
 

@@ -39,6 +39,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
   const logger = createLogger({ level: config.logLevel, destination: logFile });
   const runtime = await createRuntime(config, logger, role);
   const { drainMs = defaultDrainMs[role], graceMs = defaultGraceMs[role] } = config.stopping;
+  const callGraceMs = config.stopping.graceMs ?? defaultGraceMs.worker;
   const started = new AsyncDisposableStack();
   const never = new Promise<never>(() => undefined);
   started.defer(() => runtime.close());
@@ -50,6 +51,9 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     if (hosting !== undefined) started.defer(() => hosting.stop({ withComputers: role === 'both' }));
     const probes = worker && (await runtime.startWorkerProbes(worker));
     if (probes !== undefined) started.defer(() => probes.close());
+    const makesCalls = role === 'api' && config.chat.apiCallsModels;
+    const headStarts = makesCalls ? runtime.startHeadStarts({ shutdownGraceMs: callGraceMs }) : undefined;
+    if (headStarts !== undefined) started.defer(() => headStarts.stop());
     const api = role === 'worker' ? undefined : await runtime.startApi();
     if (api !== undefined) started.defer(() => api.close({ drainMs, graceMs }));
     void warnOfUnguardedLedger(runtime.database, logger);
@@ -68,7 +72,8 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
       }),
       async stop() {
         const parts = (api === undefined ? 0 : 1) + (worker === undefined ? 0 : 1) + (hosting === undefined ? 0 : 1);
-        const overdue = delay(drainMs + parts * graceMs + closeMs, 'overdue', { ref: false });
+        const callsMs = headStarts === undefined ? 0 : callGraceMs;
+        const overdue = delay(drainMs + parts * graceMs + callsMs + closeMs, 'overdue', { ref: false });
         const ended = await Promise.race([started.disposeAsync(), overdue]);
         if (ended === 'overdue') logger.error('Something did not end in its time, and ends with the process.');
       },

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMetering } from '../../activities/billing/metering.ts';
 import { AttachmentReader } from '../../activities/chat/context/attachmentReader.ts';
-import type { HeadStarts } from '../../activities/chat/headStarts.ts';
+import type { ChatDeps } from '../../activities/chat/deps.ts';
+import { createHeadStarts, type HeadStarts } from '../../activities/chat/headStarts.ts';
+import { StepHolds } from '../../activities/chat/stepHolds.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import { watchSizes } from '../../activities/databases/sizes.ts';
 import { createMain, type MainDeps } from '../../activities/main.ts';
@@ -61,7 +63,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     logger,
     sharesWorkersConnection: role === 'both',
     headStart: {
-      isOpen: () => headStarts !== undefined,
+      holdMs: () => headStarts?.holdMs,
       begin: async (turn, settings) => headStarts?.begin(turn, settings),
     },
   });
@@ -99,6 +101,18 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         gitTrees: createGitTrees(liveComputers, config.git),
         appManifests: createAppManifests({ ...services, liveComputers }),
       }),
+
+    /** Gives turns head starts in a process that is an API alone. */
+    startHeadStarts({ shutdownGraceMs }: { shutdownGraceMs: number }): { stop(): Promise<void> } {
+      const own = createHeadStarts(chatDeps(services, launcher, liveComputers));
+      headStarts = own;
+      return {
+        async stop() {
+          headStarts = undefined;
+          await own.close(shutdownGraceMs);
+        },
+      };
+    },
 
     /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
@@ -249,6 +263,25 @@ function mainDeps(
   liveComputers: LiveComputers,
   proxy: RunningEgressProxy,
 ): MainDeps {
+  const { config, database, storage, identity } = services;
+  return {
+    ...services,
+    ...chatDeps(services, launcher, liveComputers),
+    mails: identity.mails,
+    mailer: config.signIn.mail && createMailer(config.signIn.mail),
+    liveComputers,
+    gitMirrors: createGitMirrors({
+      ...services,
+      proxy,
+      records: createMirrorRecords({ database, store: storage, quotaBytes: config.drive.quotaBytes }),
+      ownerOf: (spaceId) => services.egressRules.owner(spaceId, 'git'),
+    }),
+    arrivals: identity.arrivals,
+  };
+}
+
+/** What a turn's steps need, wherever they are taken. */
+function chatDeps(services: Services, launcher: Launcher, liveComputers: LiveComputers) {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
   const gitTrees = createGitTrees(liveComputers, config.git);
   const appManifests = createAppManifests({ ...services, liveComputers });
@@ -258,28 +291,20 @@ function mainDeps(
     modelRunner: createModelRunner({ config, catalogue }),
     metering: createMetering({ database, config, catalogue }),
     stopWatch: new StopWatch({ logger, database }),
+    // A silent process loses its steps as a silent worker its activities.
+    stepHolds: new StepHolds({ logger, database, holdMs: config.temporal.heartbeatTimeoutMs }),
     tools: createTools({ ...services, liveComputers, gitTrees, appManifests, workflows: launcher }),
     attachments: new AttachmentReader(storage, documents),
-    mails: identity.mails,
-    mailer: config.signIn.mail && createMailer(config.signIn.mail),
     members: identity.members,
-    liveComputers,
     appManifests,
     gitTrees,
-    gitMirrors: createGitMirrors({
-      ...services,
-      proxy,
-      records: createMirrorRecords({ database, store: storage, quotaBytes: config.drive.quotaBytes }),
-      ownerOf: (spaceId) => services.egressRules.owner(spaceId, 'git'),
-    }),
-    arrivals: identity.arrivals,
     pushSender: createPushSender({
       keys: push.keys,
       subject: config.push.subject,
       fetch: createPushFetch(egressGuard),
       logger,
     }),
-  };
+  } satisfies ChatDeps & Pick<MainDeps, 'appManifests' | 'gitTrees'>;
 }
 
 export type AtriumRuntime = Awaited<ReturnType<typeof createRuntime>>;

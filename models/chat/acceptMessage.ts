@@ -54,8 +54,11 @@ export interface SendIntent {
   replaces?: 'again' | 'edited';
   /** The sender's device: panes, snapshot. Stored unchanged, with the turn. */
   context?: Record<string, unknown>;
-  /** The caller takes the new turn's first step at once: it has the first epoch, and need not ask for it. */
-  beginsAtOnce?: boolean;
+  /**
+   * The caller takes the new turn's first step at once: it has the first epoch, and need not ask for it. For so many
+   * milliseconds nobody else takes the step, unless the caller says before that it is still there.
+   */
+  holdMs?: number;
 }
 
 export interface AcceptedMessage {
@@ -110,7 +113,8 @@ export async function acceptMessageIn(
   const turnId = newId('turn');
   if (thread.nextTurnOrdinal === 1) await importHistory(tx, thread, intent.history ?? [], now);
   const ordinal = thread.takeOrdinal();
-  const beginsAtOnce = !busy && intent.beginsAtOnce === true;
+  const holdMs = busy ? undefined : intent.holdMs;
+  const beginsAtOnce = holdMs !== undefined;
   const placed = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
   const { userMessageId } = placed;
   const turn = Turn.build({
@@ -148,7 +152,9 @@ export async function acceptMessageIn(
   turn.nextSeq = opening.length + 1;
   turn.context = intent.context ?? null;
   await insertInstance(tx, turn);
-  if (beginsAtOnce) await chatModels(tx).ModelCall.begin(tx, { turnId, step: 0, modelId: turn.modelId, firstSeq });
+  if (beginsAtOnce) {
+    await chatModels(tx).ModelCall.begin(tx, { turnId, step: 0, modelId: turn.modelId, firstSeq, holdMs });
+  }
   await insertOpening(tx, turnId, opening, intent.context);
   if (intent.completion !== undefined) await insertCompletion(tx, turn, intent.completion);
   thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now });

@@ -1,6 +1,7 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { asRow, execute, select } from '../sql.ts';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
+import { holdEnd } from './callHolds.ts';
 
 /**
  * Model calls beside a turn's steps have numbers of their own, so that they are metered like any step: the summaries
@@ -55,18 +56,21 @@ export function defineModelCall(sequelize: Sequelize) {
     declare startedAt: Date;
     declare endedAt: Date | null;
 
-    /** Records that a call begins, or begins again: which attempt it is, and where in the log the first one began. */
+    /**
+     * Records that a call begins, or begins again: which attempt it is, and where in the log the first one began. For
+     * `holdMs` it is held by whoever begins it, if that is no activity: those are Temporal's to watch.
+     */
     static async begin(
       tx: Transaction,
-      call: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'firstSeq'>,
+      call: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'firstSeq'> & { holdMs?: number },
     ): Promise<BegunCall> {
-      const { turnId, step, modelId, firstSeq } = call;
+      const { turnId, step, modelId, firstSeq, holdMs } = call;
       const inserted = await execute(
         tx,
-        `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
-          VALUES (?, ?, 1, ?, ?, 'started', ?)
-          ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id)`,
-        [turnId, step, firstSeq, modelId, new Date()],
+        `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at, held_until)
+          VALUES (?, ?, 1, ?, ?, 'started', ?, ${holdMs === undefined ? 'NULL' : holdEnd})
+          ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id), held_until = VALUES(held_until)`,
+        [turnId, step, firstSeq, modelId, new Date(), ...(holdMs === undefined ? [] : [holdMs])],
       );
       // MySQL counts an insert as one row and an update in its place as two.
       if (inserted.affectedRows === 1) return { attempts: 1, firstSeq, cuts: 0, failedAttempt: 0 };

@@ -52,6 +52,7 @@ import { browserLinks } from './0047-browser-links.ts';
 import { databaseLeftOut } from './0048-database-left-out.ts';
 import { browserFirstPage } from './0050-browser-first-page.ts';
 import { completions } from './0053-completions.ts';
+import { modelCallHolds } from './0054-model-call-holds.ts';
 import { webhookEndpoints } from './0055-webhook-endpoints.ts';
 import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 import { webhookRounds } from './0057-webhook-rounds.ts';
@@ -116,4 +117,5 @@ export const migrations: Migration[] = [
   webhookDeliveries,
   webhookRounds,
   webhookRevisions,
+  modelCallHolds,
 ];

@@ -12,8 +12,8 @@ export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' 
 
 /** Begins a new turn's work in this process before its workflow is started. */
 export interface HeadStart {
-  /** Whether it would begin a turn now. */
-  isOpen(): boolean;
+  /** For how long at a time it holds the first step of a turn, in milliseconds; absent where it would not begin one. */
+  holdMs(): number | undefined;
   /** Resolves when it is time to start the workflow. Never rejects. */
   begin(turn: Turn, settings: ChatSettings): Promise<void>;
 }
@@ -52,8 +52,8 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
     /** Starts a turn's workflow, which may have been started already. */
     startTurn: start,
 
-    /** Whether a turn that is made now begins in this process, before its workflow. */
-    givesHeadStarts: () => headStart?.isOpen() ?? false,
+    /** Of a turn that is made now, where it begins in this process before its workflow. */
+    headStartHoldMs: () => headStart?.holdMs(),
 
     /** Starts the workflow of a turn that this caller has just created, under its space's settings. */
     async startNewTurn(turn: Turn, settings: ChatSettings): Promise<Reached> {

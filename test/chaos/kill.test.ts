@@ -42,7 +42,7 @@ it('ends every turn once when the whole process is killed again and again', asyn
 it('ends every turn once when only the worker is killed', async () => {
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   await product.process.stop();
-  product.process = await startProduct(product.environment, 'api');
+  product.process = await startProduct(product.environment, 'api', { ATRIUM_API_CALLS_MODELS: 'false' });
   let worker: ProductProcess = await startProduct(product.environment, 'worker');
   const user = await product.user();
   const readings = await whileKilling(runTurns(user), async () => {
@@ -54,12 +54,27 @@ it('ends every turn once when only the worker is killed', async () => {
   await worker.stop();
 });
 
+it('ends every turn once when only the API is killed, in the middle of the calls that it makes', async () => {
+  product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  await product.process.stop();
+  product.process = await startProduct(product.environment, 'api');
+  const worker = await startProduct(product.environment, 'worker');
+  const user = await product.user();
+  const kill = async () => {
+    await product.process.kill('SIGKILL');
+    product.process = await startProduct(product.environment, 'api');
+  };
+  const readings = await whileKilling(runTurns(user, turns / 2), kill, kills / 2);
+  await checkAll(user, readings);
+  await worker.stop();
+});
+
 /** Sends the messages, some of them to one thread, and reads every turn to its end. */
-async function runTurns(user: ChatUser): Promise<PersistentReading[]> {
+async function runTurns(user: ChatUser, count = turns): Promise<PersistentReading[]> {
   const readings: PersistentReading[] = [];
   let next = 0;
   const lane = async () => {
-    while (next < turns) {
+    while (next < count) {
       const number = next++;
       const content = fake({ tokens, intervalMs }, `message ${number}`);
       // Every fifth goes to a client's chat that all lanes share, so that turns queue too.
@@ -75,7 +90,7 @@ async function runTurns(user: ChatUser): Promise<PersistentReading[]> {
  * Kills at random moments while the work goes on. Not for ever: a process that never lives long enough to answer ends
  * no turn.
  */
-async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Promise<T> {
+async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>, times = kills): Promise<T> {
   let done = false;
   const finished = work.finally(() => {
     done = true;
@@ -84,7 +99,7 @@ async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Pro
   finished.catch(() => undefined);
   const random = seededRandom('kill');
   let killed = 0;
-  while (killed < kills && !done) {
+  while (killed < times && !done) {
     await delay(random(200, 1_500));
     if (done) break;
     await kill();
@@ -96,7 +111,7 @@ async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Pro
 }
 
 async function checkAll(user: ChatUser, readings: PersistentReading[]): Promise<void> {
-  expect(new Set(readings.map(({ turnId }) => turnId)).size).toBe(turns);
+  expect(new Set(readings.map(({ turnId }) => turnId)).size).toBe(readings.length);
   const { turnLog } = buildTurnLog(product.environment.database);
   for (const { turnId, lines } of readings) {
     const segments = await turnLog.read(turnId, 0, 100_000);

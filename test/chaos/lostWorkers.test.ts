@@ -21,7 +21,7 @@ afterAll(async () => {
 it('lets a worker that was paused, and has lost its turn meanwhile, write nothing more', async () => {
   const user = await product.user();
   await product.process.stop();
-  product.process = await startProduct(product.environment, 'api');
+  product.process = await startProduct(product.environment, 'api', { ATRIUM_API_CALLS_MODELS: 'false' });
   const paused = await startProduct(product.environment, 'worker');
   const stream = await user.send({ content: fake({ tokens: 100, intervalMs: 20 }), modelId: 'fake-1' });
   const { turnId } = idsOf(stream);

@@ -21,7 +21,12 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
 
   beforeAll(async () => {
     redis = await startRedisServer();
-    product = await buildProduct({ ...hurriedSweeper, ATRIUM_REDIS_URL: redis.url });
+    // The workers write, and the APIs read.
+    product = await buildProduct({
+      ...hurriedSweeper,
+      ATRIUM_REDIS_URL: redis.url,
+      ATRIUM_API_CALLS_MODELS: 'false',
+    });
     const user = await product.user();
     await product.process.stop();
     const roles = ['api', 'api', 'worker', 'worker'] as const;

@@ -17,6 +17,8 @@ const logger = createLogger({ level: config.logLevel });
 const runtime = await createRuntime(config, logger, role);
 const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: 1_000 });
 const hosting = role === 'api' ? undefined : await runtime.startHosting({ shutdownGraceMs: 1_000 });
+const makesCalls = role === 'api' && config.chat.apiCallsModels;
+const headStarts = makesCalls ? runtime.startHeadStarts({ shutdownGraceMs: 1_000 }) : undefined;
 const api = role === 'worker' ? undefined : await runtime.startApi();
 const sweeping = new AbortController();
 const swept = runtime.keepSchedules(sweeping.signal);
@@ -30,6 +32,7 @@ async function stop(): Promise<never> {
   sweeping.abort();
   await swept;
   await api?.close({ graceMs: 2_000 });
+  await headStarts?.stop();
   await hosting?.stop({ withComputers: role === 'both' });
   await worker?.stop();
   await runtime.close();

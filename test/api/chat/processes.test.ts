@@ -6,7 +6,7 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { type ProductProcess, startProduct } from '../../support/product.ts';
 import { abortStreams, collect } from '../../support/sseClient.ts';
 
-/** As in production: two APIs and a worker, each a process of its own. */
+/** As in production: two APIs and a worker, each a process of its own. The second API leaves all calls to the worker. */
 let provider: FakeProvider;
 let environment: TestEnvironment;
 let worker: ProductProcess;
@@ -25,7 +25,10 @@ beforeAll(async () => {
   });
   const identity = await buildIdentity(environment);
   worker = await startProduct(environment, 'worker');
-  apis = [await startProduct(environment, 'api'), await startProduct(environment, 'api')];
+  apis = [
+    await startProduct(environment, 'api'),
+    await startProduct(environment, 'api', { ATRIUM_API_CALLS_MODELS: 'false' }),
+  ];
   here = await buildChatUser({ url: apis[0].apiUrl, identity });
   there = asUser({ url: apis[1].apiUrl }, here);
 });
@@ -36,10 +39,13 @@ afterAll(async () => {
   await environment.close();
 });
 
-test('a turn that the worker writes is read through both APIs, byte for byte alike', async () => {
-  const sent = await here.send({ content: fake({ tokens: 60, intervalMs: 30 }) });
+test.each([
+  { written: 'by the worker', sender: () => there, reader: () => here },
+  { written: 'by one of them', sender: () => here, reader: () => there },
+])('a turn that is written $written is read through both APIs, byte for byte alike', async ({ sender, reader }) => {
+  const sent = await sender().send({ content: fake({ tokens: 60, intervalMs: 30 }) });
   const { turnId, threadId } = idsOf(sent);
-  const resumed = await there.open(`/chat/stream/${threadId}/stream`);
+  const resumed = await reader().open(`/chat/stream/${threadId}/stream`);
   const [first, second] = await Promise.all([collect(sent), collect(resumed)]);
   expect(first.complete).toBe(true);
   expect(first.text.split(' ').filter(Boolean)).toHaveLength(60);
@@ -76,6 +82,20 @@ test('a queued message is started by the worker that has ended the one before it
   expect((await collect(first)).complete).toBe(true);
 });
 
+test('a worker that stops hands its turn over: another one begins the answer again', async () => {
+  const sent = await there.send({ content: fake({ tokens: 150, intervalMs: 20 }, 'handed over') });
+  await collect(sent, ({ text }) => text.includes('w2 '));
+  // Its grace is a second, the answer takes three: it gives up in the middle, when no other worker is there yet.
+  await worker.stop();
+  worker = await startProduct(environment, 'worker');
+  const rest = await collect(sent);
+  expect(rest.complete).toBe(true);
+  expect(rest.chunks.some(({ type }) => type === 'data-attempt')).toBe(true);
+  const turn = await there.ended(idsOf(sent).turnId);
+  expect(turn.status).toBe('completed');
+  expect((await there.answerOf(turn))?.split(' ').filter(Boolean)).toHaveLength(150);
+});
+
 test('an API that stops lets its streams go, and they are resumed at the other one', async () => {
   const sent = await there.send({ content: fake({ tokens: 100, intervalMs: 20 }) });
   const begun = await collect(sent, ({ text }) => text.includes('w2 '));
@@ -91,18 +111,4 @@ test('an API that stops lets its streams go, and they are resumed at the other o
   expect(rest.events[0]?.id).toBe(lastEventId + 1);
   const whole = await collect(await here.open(`/chat/turns/${turnId}/stream`));
   expect(whole.events).toEqual([...begun.events, ...cut.events, ...rest.events]);
-});
-
-test('a worker that stops hands its turn over: another one begins the answer again', async () => {
-  const sent = await here.send({ content: fake({ tokens: 150, intervalMs: 20 }, 'handed over') });
-  await collect(sent, ({ text }) => text.includes('w2 '));
-  // Its grace is a second, the answer takes three: it gives up in the middle, when no other worker is there yet.
-  await worker.stop();
-  worker = await startProduct(environment, 'worker');
-  const rest = await collect(sent);
-  expect(rest.complete).toBe(true);
-  expect(rest.chunks.some(({ type }) => type === 'data-attempt')).toBe(true);
-  const turn = await here.ended(idsOf(sent).turnId);
-  expect(turn.status).toBe('completed');
-  expect((await here.answerOf(turn))?.split(' ').filter(Boolean)).toHaveLength(150);
 });

@@ -1,0 +1,122 @@
+import { findHeld, keepHeld, release } from '../../models/chat/callHolds.ts';
+import type { Database } from '../../models/database.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { isStopByWorkflow } from './cancellation.ts';
+import type { CallModelResult } from './runStep.ts';
+
+/** As with heartbeats: two may be lost before a step is given to another process. */
+const renewalsPerHold = 3;
+
+/** How often steps that are held elsewhere are looked at, all of them at once. */
+const lookIntervalMs = 50;
+
+/** Results that the database has too. With any other one the step is to be taken again. */
+const recorded: ReadonlySet<CallModelResult['kind']> = new Set(['answered', 'toolCalls', 'stopped', 'alreadyEnded']);
+
+/**
+ * First steps of turns, taken before their workflows ask for them. The workflow may do so in another process: for as
+ * long as the one that takes the step says that it lives, that one waits.
+ */
+export class StepHolds {
+  /** How long a step is held after the last sign of life, in milliseconds. */
+  readonly holdMs: number;
+  readonly #database: Database;
+  readonly #logger: Logger;
+  readonly #held = new Set<string>();
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #renewing: NodeJS.Timeout | undefined;
+  #looking: NodeJS.Timeout | undefined;
+  #isRenewing = false;
+  #isLooking = false;
+
+  constructor(options: { database: Database; logger: Logger; holdMs: number }) {
+    this.holdMs = options.holdMs;
+    this.#database = options.database;
+    this.#logger = options.logger;
+  }
+
+  /** Holds the first step of a turn, as its acceptance began to, until its result is known. */
+  async during(turnId: string, step: Promise<CallModelResult>): Promise<CallModelResult> {
+    this.#held.add(turnId);
+    this.#renewing ??= setInterval(() => void this.#renew(), this.holdMs / renewalsPerHold).unref();
+    let result: CallModelResult | undefined;
+    try {
+      result = await step;
+      return result;
+    } finally {
+      this.#held.delete(turnId);
+      if (this.#held.size === 0) {
+        clearInterval(this.#renewing);
+        this.#renewing = undefined;
+      }
+      if (result === undefined || !recorded.has(result.kind)) await this.#release(turnId);
+    }
+  }
+
+  /**
+   * Waits while the first step of a turn is held, and says whether it was. When the workflow cancels the wait, `stop`
+   * is to tell the holder, whose end is still waited for; another reason is thrown.
+   */
+  async whileHeld(turnId: string, cancelled: AbortSignal, stop: () => Promise<unknown>): Promise<boolean> {
+    const held = await findHeld(this.#database, [turnId]);
+    if (!held.has(turnId)) return false;
+    const { promise: freed, resolve, reject } = Promise.withResolvers<void>();
+    const waiting = this.#waiting.get(turnId) ?? new Set();
+    this.#waiting.set(turnId, waiting.add(resolve));
+    this.#looking ??= setInterval(() => void this.#look(), lookIntervalMs).unref();
+    const onAbort = () => {
+      if (isStopByWorkflow(cancelled)) stop().catch(reject);
+      else reject(cancelled.reason);
+    };
+    if (cancelled.aborted) onAbort();
+    else cancelled.addEventListener('abort', onAbort, { once: true });
+    try {
+      await freed;
+      return true;
+    } finally {
+      cancelled.removeEventListener('abort', onAbort);
+      waiting.delete(resolve);
+      if (waiting.size === 0) this.#waiting.delete(turnId);
+      if (this.#waiting.size === 0) {
+        clearInterval(this.#looking);
+        this.#looking = undefined;
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      const waiting = [...this.#waiting.keys()];
+      const held = await findHeld(this.#database, waiting);
+      for (const turnId of waiting) {
+        if (!held.has(turnId)) for (const resolve of this.#waiting.get(turnId) ?? []) resolve();
+      }
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'It could not be read which model calls are under way; trying again.');
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#isRenewing) return;
+    this.#isRenewing = true;
+    try {
+      await keepHeld(this.#database, [...this.#held], this.holdMs);
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'The model calls that began here could not be kept; trying again.');
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+
+  async #release(turnId: string): Promise<void> {
+    try {
+      await release(this.#database, turnId);
+    } catch (error) {
+      this.#logger.warn({ err: error, turnId }, 'A model call could not be given away; it is free a little later.');
+    }
+  }
+}
