@@ -11,6 +11,7 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
+import { DirectPut } from './directPut.ts';
 import { DirectRead } from './directRead.ts';
 import { contentDisposition, servedContentType } from './disposition.ts';
 import { normaliseStorageError, storageCall } from './errors.ts';
@@ -43,6 +44,7 @@ const removersAtOnce = 8;
 export class ObjectStore {
   readonly parts: PartUploads;
   readonly client: S3Client;
+  readonly direct: DirectPut | undefined;
   private readonly patient: S3Client;
   private readonly silenceMs: number;
   /** Signs for the address at which clients reach the store. */
@@ -50,8 +52,9 @@ export class ObjectStore {
   readonly bucket: string;
 
   constructor(storage: Config['storage']) {
-    const { client, patient } = createS3Clients(storage);
+    const { client, patient, agents } = createS3Clients(storage);
     this.client = client;
+    this.direct = DirectPut.for(storage, agents);
     this.patient = patient;
     this.silenceMs = storage.silenceMs;
     this.signer = storage.publicEndpoint === undefined ? client : createSigner(storage, storage.publicEndpoint);

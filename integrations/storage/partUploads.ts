@@ -26,7 +26,7 @@ export class PartUploads {
   private readonly bucket: string;
   private readonly silenceMs: number;
 
-  constructor(store: S3Clients & { signer: S3Client; bucket: string; silenceMs: number }) {
+  constructor(store: Omit<S3Clients, 'agents'> & { signer: S3Client; bucket: string; silenceMs: number }) {
     this.client = store.client;
     this.patient = store.patient;
     this.signer = store.signer;

@@ -26,6 +26,7 @@ export interface S3Clients {
   client: S3Client;
   /** For requests that may rightly be silent: a download with a slow reader, a store at work. */
   patient: S3Client;
+  agents: { httpAgent: HttpAgent; httpsAgent: HttpsAgent };
 }
 
 export function createS3Clients(storage: Storage): S3Clients {
@@ -42,7 +43,7 @@ export function createS3Clients(storage: Storage): S3Clients {
         socketTimeout,
       },
     });
-  return { client: clientWith(storage.silenceMs), patient: clientWith(stalledReaderMs) };
+  return { client: clientWith(storage.silenceMs), patient: clientWith(stalledReaderMs), agents };
 }
 
 /** Signs links; it connects to nothing. `endpoint` is where clients reach the store. */

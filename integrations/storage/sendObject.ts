@@ -1,4 +1,5 @@
 import { PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import type { DirectPut } from './directPut.ts';
 import { storageCall } from './errors.ts';
 import { PartBuffer } from './partBuffer.ts';
 import type { PartUploads, StoredPart } from './partUploads.ts';
@@ -19,7 +20,7 @@ const lastPartsMs = 2_000;
  * reused when the next one is requested.
  */
 export async function sendObject(
-  store: { client: S3Client; parts: PartUploads; bucket: string },
+  store: { client: S3Client; direct: DirectPut | undefined; parts: PartUploads; bucket: string },
   key: string,
   bytes: AsyncIterable<Buffer>,
 ): Promise<void> {
@@ -36,7 +37,7 @@ export async function sendObject(
     if (upload.isBegun) {
       await upload.send(buffer);
       await upload.complete();
-    } else {
+    } else if (!(await store.direct?.put(key, buffer.content))) {
       const command = new PutObjectCommand({ Bucket: store.bucket, Key: key, Body: buffer.content });
       await storageCall(store.client.send(command));
     }
