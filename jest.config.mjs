@@ -1,4 +1,4 @@
-import { leftOut, longTests } from './test/support/longTests.mjs';
+import { largerTests, leftOut, longTests } from './test/support/longTests.mjs';
 
 const isLong = process.env.ATRIUM_TEST_SCOPE === 'long';
 const everyTest = ['<rootDir>/test/**/*.test.ts', '<rootDir>/test/**/*.test.tsx'];
@@ -6,7 +6,7 @@ const everyTest = ['<rootDir>/test/**/*.test.ts', '<rootDir>/test/**/*.test.tsx'
 /** Tests are ES modules in TypeScript; `npm test` runs Jest with --experimental-vm-modules for that. */
 export default {
   testEnvironment: 'node',
-  testMatch: isLong ? longTests.map((file) => `<rootDir>/${file}`) : everyTest,
+  testMatch: isLong ? [...longTests, ...largerTests].map((file) => `<rootDir>/${file}`) : everyTest,
   testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : leftOut(process.argv))],
   extensionsToTreatAsEsm: ['.ts', '.tsx'],
   transform: {

@@ -6,18 +6,19 @@ import { buildTurnLog } from '../builders/turnLog.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { seededRandom } from '../support/random.ts';
+import { sizeOf } from '../support/size.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 
 /**
  * `kill -9` at random moments of many turns. What each client has seen is held against the log and the stored message.
  */
-const turns = 50;
+const turns = sizeOf('KILLED_TURNS', 25, 50);
 const atOnce = 10;
-const kills = 8;
+const kills = sizeOf('TURN_KILLS', 3, 8);
 /** At least this many there must have been, or nothing was tested. */
 const fewestKills = 2;
 const tokens = 40;
-const intervalMs = 10;
+const intervalMs = 20;
 const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
 
 // Each kill costs a start, which takes long on a busy machine.

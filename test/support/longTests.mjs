@@ -21,6 +21,9 @@ export const longTests = [
   'test/workflows/computers/realHost.test.ts',
 ];
 
+/** Tests that `npm test` runs on a small scale, and `npm run test:long` at full size. */
+export const largerTests = ['test/chaos/kill.test.ts'];
+
 /** Jest's patterns of what a run leaves out: nothing where it is told which files to run. */
 export function leftOut(argv) {
   const areNamed = argv.some((argument) => argument.startsWith('test/'));
