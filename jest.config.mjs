@@ -24,8 +24,8 @@ export default {
   globalSetup: '<rootDir>/test/support/globalSetup.mjs',
   globalTeardown: '<rootDir>/test/support/globalTeardown.mjs',
   testSequencer: '<rootDir>/test/support/sequencer.mjs',
-  // Three on two cores: a file waits for a third of its time, for a provider's pauses, a heartbeat or a start.
-  maxWorkers: 3,
+  // Four on two cores: a file waits for nearly half of its time, for a provider's pauses, a heartbeat or a start.
+  maxWorkers: 4,
   // A deadline is against hanging, not for speed: machines differ, and a slow one must not fail.
   testTimeout: 180_000,
 };
