@@ -3,24 +3,40 @@ import { Worker } from '@temporalio/worker';
 import type { Workflow, WorkflowCreateOptions, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js';
 import { WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
 import type { SinkCall } from '@temporalio/workflow';
-import type {
-  Activated,
-  Disposal,
-  ThreadInput,
-  WorkflowActivation,
-  WorkflowCompletion,
-  WorkflowThreadData,
-} from './workflowThread.ts';
+import type { Activated, Disposal, ThreadInput, WorkflowActivation, WorkflowCompletion } from './workflowThread.ts';
 
 const entry = new URL('./workflowThread.ts', import.meta.url);
+
+let ahead: Thread | undefined;
+
+/**
+ * Begins to load the thread for workflow code, which takes longest of all that a worker starts with. The next worker
+ * of this process that runs workflows takes it; until then it holds up no end of the process.
+ */
+export function loadWorkflowThread(): void {
+  if (ahead !== undefined) return;
+  const thread = new Thread(entry);
+  const forget = () => {
+    if (ahead === thread) ahead = undefined;
+  };
+  // The worker makes another one then, and fails with its reason.
+  thread.once('error', forget).once('exit', forget).unref();
+  ahead = thread;
+}
+
+function takeWorkflowThread(): Thread {
+  const thread = ahead ?? new Thread(entry);
+  ahead = undefined;
+  thread.ref();
+  return thread;
+}
 
 /** Temporal’s worker, with our thread for workflow code. */
 export class ThriftyWorker extends Worker {
   protected static override async createWorkflowCreator(
     ...[workflowBundle, options, logger]: Parameters<typeof Worker.createWorkflowCreator>
   ) {
-    const workerData: WorkflowThreadData = { timeoutMs: options.isolateExecutionTimeoutMs };
-    const thread = new WorkflowThread(new Thread(entry, { workerData }), logger);
+    const thread = new WorkflowThread(takeWorkflowThread(), logger);
     await thread.ask({
       type: 'init',
       workflowBundle,

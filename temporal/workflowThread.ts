@@ -1,5 +1,5 @@
 import { type Context, Script } from 'node:vm';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import proto from '@temporalio/proto'; // CommonJS: its names are not seen as named exports
 import type { Workflow, WorkflowCreateOptions } from '@temporalio/worker/lib/workflow/interface.js';
 import { ReusableVMWorkflow, ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm.js';
@@ -18,10 +18,6 @@ import type { SinkCall } from '@temporalio/workflow';
  * - Global variables stay when another workflow's turn comes. Temporal exchanges them all, a hundred, for workflows that
  *   set some; ours set none (`test/workflows/state.test.ts`).
  */
-export interface WorkflowThreadData {
-  /** How long the code of one activation may run. */
-  timeoutMs: number;
-}
 
 export type WorkflowActivation = proto.coresdk.workflow_activation.IWorkflowActivation;
 export type WorkflowCompletion = proto.coresdk.workflow_completion.IWorkflowActivationCompletion;
@@ -50,7 +46,8 @@ export interface Activated {
 
 if (parentPort === null) throw new Error('This is the entry of a thread.');
 const port = parentPort;
-const { timeoutMs } = workerData as WorkflowThreadData;
+/** How long the code of one activation may run. The first message says it. */
+let timeoutMs: number;
 
 // A stack for each promise of a workflow is a fifth of the thread's work, and serves one query that nobody makes.
 Object.defineProperty(globalHandlers, 'setPromiseHook', { value() {} });
@@ -139,6 +136,7 @@ function asMessage(call: SinkCall): SinkCall {
 async function answer(input: ThreadInput): Promise<Activated | undefined> {
   switch (input.type) {
     case 'init':
+      timeoutMs = input.isolateExecutionTimeoutMs;
       creator = await Creator.create(input.workflowBundle, timeoutMs, input.registeredActivityNames);
       return undefined;
     case 'activate':

@@ -31,7 +31,15 @@ export interface RunningApi {
 }
 
 /** Starts the API. Resolves when it answers; throws a ConfigError when its port is taken. */
-export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, surface?: Surface): Promise<RunningApi> {
+export function startApi(...made: Parameters<typeof makeApi>): Promise<RunningApi> {
+  return makeApi(...made).open();
+}
+
+/** Makes the API, which answers nobody before it is opened. */
+export function makeApi(
+  runtime: Omit<ApiDeps, 'draining' | 'closing'>,
+  surface?: Surface,
+): { open(): Promise<RunningApi> } {
   const draining = new AbortController();
   const closing = new AbortController();
   const deps = { ...runtime, draining: draining.signal, closing: closing.signal };
@@ -59,11 +67,9 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
   refuseUnreadable(server, runtime.logger);
   server.maxConnections = maxConnections;
   server.keepAliveTimeout = keepAliveTimeoutMs;
-  await listen(server, runtime.config.http);
 
   let closed: Promise<void> | undefined;
-  return {
-    url: urlOf(server, runtime.config.http.host),
+  const running: Omit<RunningApi, 'url'> = {
     close({ drainMs = 0, graceMs = defaultGraceMs } = {}) {
       draining.abort();
       closed ??= (async () => {
@@ -73,6 +79,12 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
         slow.close();
       })();
       return closed;
+    },
+  };
+  return {
+    async open() {
+      await listen(server, runtime.config.http);
+      return { ...running, url: urlOf(server, runtime.config.http.host) };
     },
   };
 }

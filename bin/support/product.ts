@@ -45,16 +45,15 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
   started.defer(() => runtime.close());
   try {
     const sweeper = new AbortController();
-    const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: graceMs });
+    const { worker, hosting, api: made } = await runtime.startParts({ shutdownGraceMs: graceMs });
     if (worker !== undefined) started.defer(() => worker.stop());
-    const hosting = worker && (await runtime.startHosting({ shutdownGraceMs: graceMs }));
     if (hosting !== undefined) started.defer(() => hosting.stop({ withComputers: role === 'both' }));
     const probes = worker && (await runtime.startWorkerProbes(worker));
     if (probes !== undefined) started.defer(() => probes.close());
     const makesCalls = role === 'api' && config.chat.apiCallsModels;
     const headStarts = makesCalls ? runtime.startHeadStarts({ shutdownGraceMs: callGraceMs }) : undefined;
     if (headStarts !== undefined) started.defer(() => headStarts.stop());
-    const api = role === 'worker' ? undefined : await runtime.startApi();
+    const api = await made?.open();
     if (api !== undefined) started.defer(() => api.close({ drainMs, graceMs }));
     void warnOfUnguardedLedger(runtime.database, logger);
     const ensured = runtime.keepSchedules(sweeper.signal);

@@ -9,7 +9,7 @@ import { watchSizes } from '../../activities/databases/sizes.ts';
 import { createMain, type MainDeps } from '../../activities/main.ts';
 import { createTools } from '../../activities/tools/index.ts';
 import { createWorkerMetrics } from '../../api/frame/metrics.ts';
-import { type RunningApi, startApi } from '../../api/frame/server.ts';
+import { makeApi } from '../../api/frame/server.ts';
 import { checkTimeoutMs } from '../../api/service/readiness.ts';
 import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerProbes.ts';
 import type { Config } from '../../config/index.ts';
@@ -38,6 +38,7 @@ import {
   runTaskQueue,
   webhookTaskQueue,
 } from '../../temporal/taskQueues.ts';
+import { loadWorkflowThread } from '../../temporal/worker.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createHostOf } from './hostOf.ts';
@@ -53,6 +54,7 @@ const watchStopMs = 1_000;
 
 /** The objects that make up one Atrium process. A process that is both `api` and `worker` shares them. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
+  if (role !== 'api') loadWorkflowThread();
   const services = await createServices({ config, logger, readers: role !== 'worker', remoteWriters: role === 'api' });
   const { database, temporal } = services;
   let headStarts: HeadStarts | undefined;
@@ -86,21 +88,50 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     startEarly: async (computer) => (await hosting?.earlyStarts.begin(computer)) ?? false,
   });
 
+  const makeOwnApi = () =>
+    makeApi({
+      ...services,
+      launcher,
+      hostOf,
+      liveComputers,
+      gitTrees: createGitTrees(liveComputers, config.git),
+      appManifests: createAppManifests({ ...services, liveComputers }),
+    });
+
+  /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
+  async function startOwnWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
+    const proxy = await startEgressProxy({ guard: services.egressGuard });
+    const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
+    const worker = await startWorkers({ temporal, config, shutdownGraceMs }, main);
+    headStarts = main.headStarts;
+    const watch = watchTenants(services, launcher);
+    return {
+      ...worker,
+      async stop() {
+        headStarts = undefined;
+        await watch.stop();
+        // Temporal gives up activities after the grace, but waits for local ones, which wait for these.
+        const grace = setTimeout(() => void main.headStarts.close(), shutdownGraceMs);
+        await worker.stop().finally(() => clearTimeout(grace));
+        await main.headStarts.close();
+        await proxy[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  /** Makes this process a host of computers, where it may be one and can. */
+  async function startOwnHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> {
+    // One process alone reaches its computers without a socket.
+    hosting = await startHosting(services, launcher, { shutdownGraceMs, isServed: role === 'worker' });
+    mayHost = hosting !== undefined;
+    return hosting;
+  }
+
   return {
     config,
     database,
     launcher,
     logger,
-
-    startApi: (): Promise<RunningApi> =>
-      startApi({
-        ...services,
-        launcher,
-        hostOf,
-        liveComputers,
-        gitTrees: createGitTrees(liveComputers, config.git),
-        appManifests: createAppManifests({ ...services, liveComputers }),
-      }),
 
     /** Gives turns head starts in a process that is an API alone. */
     startHeadStarts({ shutdownGraceMs }: { shutdownGraceMs: number }): { stop(): Promise<void> } {
@@ -114,33 +145,20 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       };
     },
 
-    /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
-    async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
-      const proxy = await startEgressProxy({ guard: services.egressGuard });
-      const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
-      const worker = await startWorkers({ temporal, config, shutdownGraceMs }, main);
-      headStarts = main.headStarts;
-      const watch = watchTenants(services, launcher);
-      return {
-        ...worker,
-        async stop() {
-          headStarts = undefined;
-          await watch.stop();
-          // Temporal gives up activities after the grace, but waits for local ones, which wait for these.
-          const grace = setTimeout(() => void main.headStarts.close(), shutdownGraceMs);
-          await worker.stop().finally(() => clearTimeout(grace));
-          await main.headStarts.close();
-          await proxy[Symbol.asyncDispose]();
-        },
-      };
-    },
-
-    /** Makes this process a host of computers, where it may be one and can. */
-    async startHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> {
-      // One process alone reaches its computers without a socket.
-      hosting = await startHosting(services, launcher, { shutdownGraceMs, isServed: role === 'worker' });
-      mayHost = hosting !== undefined;
-      return hosting;
+    /**
+     * Starts the parts of this process's role beside each other: a worker waits for its thread, and a host for programs.
+     * The API is made meanwhile, and is to be opened. When one fails, nothing is left running.
+     */
+    async startParts(options: { shutdownGraceMs: number }) {
+      const worker = role === 'api' ? undefined : startOwnWorker(options);
+      const hosting = role === 'api' ? undefined : startOwnHosting(options);
+      const api = role === 'worker' ? undefined : Promise.resolve().then(makeOwnApi);
+      const parts = await Promise.allSettled([worker, hosting, api]);
+      const failed = parts.find((part) => part.status === 'rejected');
+      if (failed === undefined) return { worker: await worker, hosting: await hosting, api: await api };
+      await (await hosting?.catch(() => undefined))?.stop({ withComputers: role === 'both' });
+      await (await worker?.catch(() => undefined))?.stop();
+      throw failed.reason;
     },
 
     /** Serves a worker's probes, where a port is set for them. */

@@ -15,11 +15,10 @@ const role = process.argv[2] as Role;
 const config = loadConfig();
 const logger = createLogger({ level: config.logLevel });
 const runtime = await createRuntime(config, logger, role);
-const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: 1_000 });
-const hosting = role === 'api' ? undefined : await runtime.startHosting({ shutdownGraceMs: 1_000 });
+const { worker, hosting, api: made } = await runtime.startParts({ shutdownGraceMs: 1_000 });
 const makesCalls = role === 'api' && config.chat.apiCallsModels;
 const headStarts = makesCalls ? runtime.startHeadStarts({ shutdownGraceMs: 1_000 }) : undefined;
-const api = role === 'worker' ? undefined : await runtime.startApi();
+const api = await made?.open();
 const sweeping = new AbortController();
 const swept = runtime.keepSchedules(sweeping.signal);
 
