@@ -13,7 +13,7 @@ import { isFree, pricesOf } from '../../models/billing/prices.ts';
 import type { Admit } from '../../models/chat/acceptMessage.ts';
 import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { readChatSettings } from '../../models/chat/settings.ts';
+import { chatSettingsOf } from '../../models/chat/settings.ts';
 import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
@@ -90,7 +90,7 @@ async function messageOf({ database, catalogue }: AutomationDeps, automation: Au
   const { spaceId, userId, mode, prompt, effort } = automation;
   const [files, settings] = await Promise.all([
     attachFiles(database, { spaceId, userId }, automation.files),
-    readChatSettings(database, spaceId),
+    chatSettingsOf(database, spaceId),
   ]);
   const { defaultModelId } = settings;
   const known = defaultModelId !== null && catalogue.find(defaultModelId) !== undefined ? defaultModelId : undefined;

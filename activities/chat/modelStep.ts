@@ -249,7 +249,9 @@ export class ModelStep implements Disposable {
     if (endsTurn !== undefined && this.#mapper?.toolCalls.length === 0) {
       const chunks: UiChunk[] = [...rest, { type: 'finish-step' }];
       try {
-        const last = { epoch: writer.epoch, chunks, record, settle };
+        // A first step that nobody has tried before is all that its turn has used.
+        const usage = this.#isTaken ? end.usage : undefined;
+        const last = { epoch: writer.epoch, chunks, usage, record, settle };
         return { calls: [], ended: await endTurnWithStep(this.#deps, turn.id, endsTurn, last) };
       } catch (error) {
         if (!cannotBeStored(error)) throw error;

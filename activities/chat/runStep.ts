@@ -6,7 +6,7 @@ import { type EndedTurn, requestStop } from '../../models/chat/endTurn.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
 import { isOutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { type ChatSettings, readChatSettings } from '../../models/chat/settings.ts';
+import { type ChatSettings, chatSettingsOf } from '../../models/chat/settings.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { completionOf, loadContext } from '../../models/chat/turnContext.ts';
@@ -14,7 +14,6 @@ import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
 import { cannotBeStored } from '../../models/unstorable.ts';
 import { limitReached } from '../tools/limits.ts';
-import { functionTools } from '../tools/registry.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import { settingsOf, toolsOf } from './completion.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
@@ -22,6 +21,7 @@ import type { ChatDeps } from './deps.ts';
 import { type AfterTurn, audienceOf, followUp } from './endTurn.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
 import { ModelStep } from './modelStep.ts';
+import { offeredTools } from './offeredTools.ts';
 import { buildPrompt } from './prompt.ts';
 
 export interface CallModelInput {
@@ -107,7 +107,7 @@ export async function runStep(
     if (found.isRepeated) await opened;
     await loadContext(deps.database, turn);
     const [settings, all, redactor, completion] = await Promise.all([
-      asMade?.settings ?? readChatSettings(deps.database, turn.spaceId),
+      asMade?.settings ?? chatSettingsOf(deps.database, turn.spaceId),
       deps.tools.offered(turn),
       deps.secrets.redactors.forSpace(turn.spaceId),
       completionOf(deps.database, turn),
@@ -115,8 +115,7 @@ export async function runStep(
     const tools = completion === undefined ? all : toolsOf(completion, all, step);
     if (step >= (settings.maxStepsPerTurn ?? Number.POSITIVE_INFINITY)) throw stepLimit();
     const model = modelOf(deps, modelId);
-    const offered = functionTools(tools);
-    const toolTokens = tokensOfText(JSON.stringify(offered));
+    const { tools: offered, tokens: toolTokens } = offeredTools(tools);
     const budget = promptBudget(model, { maxContextTokens: settings.maxContextTokens, squeeze, toolTokens });
     const prompt = await buildPrompt(deps, { turn, step, model, settings, budget, kept: attempt.kept, completion });
     if (prompt === undefined) {

@@ -2,18 +2,18 @@ import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { assistantPosition } from '../../models/chat/message.ts';
 import { summaryStep } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { readChatSettings } from '../../models/chat/settings.ts';
+import { chatSettingsOf } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { functionTools } from '../tools/registry.ts';
 import { askAside } from './askAside.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
 import { readHistory, roughTokensOf } from './context/history.ts';
 import { summaryPrompt, transcriptLine } from './context/summary.ts';
 import type { ChatDeps } from './deps.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
+import { offeredTools } from './offeredTools.ts';
 
 export interface SummarizeThreadInput {
   turnId: string;
@@ -50,10 +50,10 @@ export function createSummarizeThread(deps: ChatDeps) {
     try {
       const { model } = deps.catalogue.resolve({ modelId });
       const [{ maxContextTokens }, tools] = await Promise.all([
-        readChatSettings(deps.database, turn.spaceId),
+        chatSettingsOf(deps.database, turn.spaceId),
         deps.tools.offered(turn),
       ]);
-      const toolTokens = tokensOfText(JSON.stringify(functionTools(tools)));
+      const { tokens: toolTokens } = offeredTools(tools);
       const budget = promptBudget(model, { maxContextTokens, squeeze, toolTokens });
       const abortSignal = AbortSignal.any([heartbeat.cancelled, stop.signal]);
       await summarize(deps, { turn, model, budget, abortSignal });

@@ -5,7 +5,7 @@ import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { type ChatSettings, readChatSettings } from '../../models/chat/settings.ts';
+import { type ChatSettings, chatSettingsOf } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import { idPrefixes } from '../../models/ids.ts';
@@ -130,7 +130,7 @@ export function chatRoutes(deps: RouteDeps) {
     if (files.length > 0) requireScope(caller, 'drive:read', ', which attaching files takes');
     const [attached, settings] = await Promise.all([
       attachFiles(deps.database, { spaceId, userId: caller.userId }, files),
-      readChatSettings(deps.database, spaceId),
+      chatSettingsOf(deps.database, spaceId),
     ]);
     parts.push(...attached);
     const { model, effort } = catalogue.resolve({

@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import type { SendIntent } from '../../models/chat/acceptMessage.ts';
 import { findUndelivered } from '../../models/chat/completions.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { readChatSettings } from '../../models/chat/settings.ts';
+import { chatSettingsOf } from '../../models/chat/settings.ts';
 import { DomainError } from '../../models/errors.ts';
 import { firstOf } from '../../models/text.ts';
 import { authorizeTurn, defaultSpaceOf, findListedThread } from '../chat/authorizeThread.ts';
@@ -54,7 +54,7 @@ export async function beginCompletion(
   }
   const spaceId = thread?.spaceId ?? continued?.turn.spaceId ?? place.spaceId ?? (await defaultSpaceOf(deps, caller));
   await authorizeSpace(deps, caller, spaceId, place.mode === 'work' ? 'editor' : 'viewer');
-  const settings = await readChatSettings(deps.database, spaceId);
+  const settings = await chatSettingsOf(deps.database, spaceId);
   const { history, news } = conversation;
   const intent: SendIntent = {
     ...readIntent(deps, body, conversation, place),

@@ -35,6 +35,8 @@ export interface LastStep {
   epoch: number;
   /** What it has not written yet, its end among it. */
   chunks: UiChunk[];
+  /** What the turn has used, where its caller knows that this was its only call. */
+  usage?: Usage | undefined;
   /** Writes down how its call ended, once the turn is locked. */
   record(tx: Transaction): Promise<void>;
   /** Books what the call has used. Last, since it locks a row of the whole space. */
@@ -103,7 +105,7 @@ async function endOnce(
     segments.length = 0;
     if (tries++ > 0) forgetFold();
     // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
-    const thread = await Thread.lockOfTurn(turnId, tx);
+    const { thread, isHeard } = await Thread.lockOfTurn(turnId, tx);
     const turn = await Turn.lockRow(turnId, tx);
     if (step !== undefined && (turn === null || turn.isTerminal || turn.writerEpoch !== step.epoch)) {
       throw new WriterFencedError(turnId);
@@ -114,7 +116,7 @@ async function endOnce(
     turn.nextSeq = nextSeq;
     for (const chunk of step?.chunks ?? []) fold.add(chunk);
     await step?.record(tx);
-    const usage = await ModelCall.usageWithin(tx, turnId);
+    const usage = step?.usage ?? (await ModelCall.usageWithin(tx, turnId));
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
     const now = new Date();
@@ -126,7 +128,7 @@ async function endOnce(
     await storeAnswer(tx, turn, end, keep(fold.parts()), usage);
     const { id, threadId, spaceId } = turn;
     const data = { turnId: id, threadId, spaceId, status: end.status, errorCode: errorCode ?? null };
-    await noteEvent(tx, { id: `turn.ended:${id}`, type: 'turn.ended', spaceId, data });
+    if (isHeard) await noteEvent(tx, { id: `turn.ended:${id}`, type: 'turn.ended', spaceId, data });
     const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);
     await step?.settle(tx);

@@ -1,6 +1,9 @@
+import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { behind } from '../behind.ts';
+import type { Database } from '../database.ts';
 import { jsonText } from '../jsonText.ts';
+import { instanceOf } from '../sql.ts';
 import type { MessagePart } from '../turnLog/foldChunks.ts';
 import { piecesAtOnce, readPieces } from './answerPieces.ts';
 
@@ -102,29 +105,20 @@ export function defineMessage(sequelize: Sequelize) {
     }
 
     /** A thread's messages before a place, newest first, and only those of turns after `afterOrdinal`. */
-    static async latest(options: {
-      threadId: string;
-      afterOrdinal: number;
-      before: MessagePlace;
-      limit: number;
-    }): Promise<MessagePage> {
+    static async latest(
+      { pool }: Pick<Database, 'pool'>,
+      options: { threadId: string; afterOrdinal: number; before: MessagePlace; limit: number },
+    ): Promise<MessagePage> {
       const { threadId, afterOrdinal, before, limit } = options;
-      const messages = await Message.findAll({
-        where: {
-          threadId,
-          replacedAt: null,
-          turnOrdinal: { [Op.gt]: afterOrdinal },
-          ...behind('descending', [
-            ['turnOrdinal', before.turnOrdinal],
-            ['position', before.position],
-          ]),
-        },
-        order: [
-          ['turnOrdinal', 'DESC'],
-          ['position', 'DESC'],
-        ],
-        limit: limit + 1,
-      });
+      const { turnOrdinal, position } = before;
+      const [rows] = await pool.query<RowDataPacket[]>(
+        `SELECT * FROM messages
+          WHERE thread_id = ? AND replaced_at IS NULL AND turn_ordinal > ?
+            AND turn_ordinal <= ? AND (turn_ordinal < ? OR position < ?)
+          ORDER BY turn_ordinal DESC, position DESC LIMIT ?`,
+        [threadId, afterOrdinal, turnOrdinal, turnOrdinal, position, limit + 1],
+      );
+      const messages = rows.map((row) => instanceOf(Message, row));
       return Message.#readWhole(messages, limit);
     }
 

@@ -1,6 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
+import type { Pool } from 'mysql2/promise';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
+import { createFreshCache, type FreshCache } from '../freshCache.ts';
 import { execute } from '../sql.ts';
 
 /** What a space has set for its chats. Null means the installation's own, or the model's. */
@@ -31,6 +33,20 @@ const unset: ChatSettings = {
   updatedAt: null,
 };
 
+/** In another process: in this one a change is known at once. */
+const maxAgeMs = 1_000;
+const caches = new WeakMap<Pool, FreshCache<ChatSettings>>();
+
+/** The settings for messages and model calls, as of a second ago: each turn asks for them, and they hardly change. */
+export function chatSettingsOf(database: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
+  let cache = caches.get(database.pool);
+  if (cache === undefined) {
+    cache = createFreshCache((id) => readChatSettings(database, id), { maxAgeMs });
+    caches.set(database.pool, cache);
+  }
+  return cache.get(spaceId);
+}
+
 export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
   const [rows] = await database.pool.query<RowDataPacket[]>(
     `SELECT system_prompt AS systemPrompt, default_model_id AS defaultModelId, max_steps_per_turn AS maxStepsPerTurn,
@@ -42,7 +58,7 @@ export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId
   return (rows[0] as ChatSettings | undefined) ?? unset;
 }
 
-/** Replaces all settings; running turns use them from their next model call on. */
+/** Replaces all settings; running turns use them from their next model call on, in other processes a second later. */
 export async function putChatSettings(
   database: Database,
   spaceId: string,
@@ -64,5 +80,6 @@ export async function putChatSettings(
     ]);
     await appendAudit(tx, spaceId, actor, 'chat-settings.changed', null);
   });
+  caches.get(database.pool)?.forget(spaceId);
   return readChatSettings(database, spaceId);
 }

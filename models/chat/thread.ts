@@ -4,6 +4,7 @@ import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { requireLivingSpace } from '../livingSpace.ts';
 import { instanceOf, select } from '../sql.ts';
+import { hasEndpoints } from '../webhooks/events.ts';
 
 /** A conversation. It belongs to one person in one space, and has at most one turn under way. */
 export type Thread = InstanceType<ReturnType<typeof defineThread>>;
@@ -52,14 +53,18 @@ export function defineThread(sequelize: Sequelize) {
       return thread;
     }
 
-    /** The thread of a turn, locked, deleted or not. */
-    static async lockOfTurn(turnId: string, tx: Transaction): Promise<Thread | null> {
-      const [row] = await select<Record<string, unknown>>(
+    /** The thread of a turn, locked, deleted or not, and whether its space has endpoints that hear of events. */
+    static async lockOfTurn(turnId: string, tx: Transaction): Promise<{ thread: Thread | null; isHeard: boolean }> {
+      const [row] = await select<Record<string, unknown> & { isHeard: number }>(
         tx,
-        'SELECT * FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE',
+        `SELECT threads.*, ${hasEndpoints('threads.space_id')} AS isHeard
+           FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE`,
         [turnId],
       );
-      return row === undefined ? null : instanceOf(Thread, row);
+      // A turn without a thread is told of by whoever finds its space in it.
+      return row === undefined
+        ? { thread: null, isHeard: true }
+        : { thread: instanceOf(Thread, row), isHeard: row.isHeard === 1 };
     }
 
     /** A new thread, still to be stored. */

@@ -32,6 +32,11 @@ export function onEndpointWork(on: On, listener: Listener): void {
   listeners.set(sequelizeOf(on), listener);
 }
 
+/** A condition in SQL: whether anybody would be told of an event, for statements that read about its space anyway. */
+export function hasEndpoints(spaceId: string): string {
+  return `EXISTS (SELECT 1 FROM webhook_endpoints WHERE space_id = ${spaceId} AND enabled = 1)`;
+}
+
 /** Writes what endpoints of the space are to be told, in the transaction of what has happened. */
 export async function noteEvent(tx: Transaction, event: WebhookEvent): Promise<void> {
   const found = await select<{ id: string; events: string }>(

@@ -118,7 +118,9 @@ test('messages: a deep page in both directions', async () => {
     );
     expect(after.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('msg', at + 1 + index)));
     const options = { threadId, afterOrdinal: -1, before: place, limit };
-    const { messages: before } = await readsOnlyItsPage((database) => chatModels(database).Message.latest(options));
+    const { messages: before } = await readsOnlyItsPage((database) =>
+      chatModels(database).Message.latest(database, options),
+    );
     expect(before.map(({ id }) => id)).toEqual(
       Array.from({ length: limit }, (_, index) => idOf('msg', at - 1 - index)),
     );

@@ -31,7 +31,7 @@ export async function readHistory(database: Database, turn: Turn, budgetTokens: 
   let before = { turnOrdinal: ordinal, position: userPosition + 1 };
   for (let tokens = 0; tokens <= budgetTokens; ) {
     const afterOrdinal = summary?.upToOrdinal ?? 0;
-    const { messages: earlier, hasMore } = await Message.latest({
+    const { messages: earlier, hasMore } = await Message.latest(database, {
       threadId,
       afterOrdinal,
       before,
