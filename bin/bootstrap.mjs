@@ -5,6 +5,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { waitForLock } from '../stack/fileLock.mjs';
+import { nodeFlags } from './nodeFlags.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const parentPollMs = 250;
@@ -101,7 +102,7 @@ function findNode() {
 }
 
 function commandLine(args) {
-  if (args[0] !== 'test') return [join(root, 'bin', 'atrium.ts'), ...args];
+  if (args[0] !== 'test') return [...nodeFlags, join(root, 'bin', 'atrium.ts'), ...args];
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   return ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', jest, ...args.slice(1)];
 }

@@ -139,8 +139,12 @@ async function startGated(
   const connections = openSync('/proc/self/net/tcp', 'r');
   let service: Service;
   try {
+    const options = serviceOptions(folder);
+    const { NODE_COMPILE_CACHE: compiled } = context.environment;
     service = await startService(context, {
-      ...serviceOptions(folder),
+      ...options,
+      // The gate is Node, too: with what it has compiled before, the server starts a tenth of a second earlier.
+      environment: { ...options.environment, ...(compiled && { NODE_COMPILE_CACHE: compiled }) },
       command,
       args,
       user: undefined, // the gate is ours; the server is its user's

@@ -31,6 +31,7 @@ function createClone(): string {
   const folder = temporaryFolder();
   for (const name of ['bin', 'stack']) mkdirSync(join(folder, name));
   copyFileSync(join(root, 'bin/bootstrap.mjs'), join(folder, 'bin/bootstrap.mjs'));
+  copyFileSync(join(root, 'bin/nodeFlags.mjs'), join(folder, 'bin/nodeFlags.mjs'));
   copyFileSync(join(root, 'stack/fileLock.mjs'), join(folder, 'stack/fileLock.mjs'));
   writeFileSync(join(folder, 'package-lock.json'), lockfile('1.0.0'));
   writeFileSync(join(folder, 'npm.cjs'), fakeNpm);

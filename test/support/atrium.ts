@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import type { Environment } from '../../config/index.ts';
 import { start, type TestProcess } from './processes.ts';
 
@@ -12,7 +13,7 @@ export function plainEnvironment(variables: Environment): NodeJS.ProcessEnv {
 
 /** Starts the command line as an operator does. */
 export function startAtrium(args: string[], variables: Environment): TestProcess {
-  return start(process.execPath, [program, ...args], { env: plainEnvironment(variables) });
+  return start(process.execPath, [...nodeFlags, program, ...args], { env: plainEnvironment(variables) });
 }
 
 /** Runs a command to its end. */

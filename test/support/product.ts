@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import type { Role } from '../../bin/support/runtime.ts';
 import type { TestEnvironment } from './environment.ts';
 
@@ -30,7 +31,7 @@ export async function startProduct(
   overrides: Record<string, string> = {},
 ): Promise<ProductProcess> {
   const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
-  const child = spawn(process.execPath, [program, role], {
+  const child = spawn(process.execPath, [...nodeFlags, program, role], {
     env: { ...Object.fromEntries(rest), ...environment, ...overrides },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
