@@ -16,22 +16,37 @@ const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log(
 
 /**
  * The workflows as one script for Temporal's sandbox. Building it takes seconds, so it is kept in `cacheDir` under a
- * hash of everything that it is made of.
+ * hash of everything that it is made of, and with one of itself: what is damaged there is built again.
  */
 export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle> {
   const cached = join(cacheDir, `workflows-${await hashSources()}.js`);
-  try {
-    return { code: readFileSync(cached, 'utf8') };
-  } catch {
-    // Not built yet.
-  }
+  const kept = readKept(cached);
+  if (kept !== undefined) return { code: kept };
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger: quietly, preloadModules });
-  mkdirSync(cacheDir, { recursive: true });
-  const unfinished = `${cached}.${process.pid}`;
-  writeFileSync(unfinished, code);
-  renameSync(unfinished, cached);
+  try {
+    mkdirSync(cacheDir, { recursive: true });
+    const unfinished = `${cached}.${process.pid}`;
+    writeFileSync(unfinished, `${checksum(code)}\n${code}`);
+    renameSync(unfinished, cached);
+  } catch {
+    // A worker needs no folder that it may write in: then each start builds it.
+  }
   return { code };
 }
+
+/** What was kept whole; undefined where nothing was. */
+function readKept(file: string): string | undefined {
+  try {
+    const text = readFileSync(file, 'utf8');
+    const end = text.indexOf('\n');
+    const code = text.slice(end + 1);
+    return text.slice(0, end) === checksum(code) ? code : undefined;
+  } catch {
+    return undefined; // not built yet
+  }
+}
+
+const checksum = (code: string) => createHash('sha256').update(code).digest('hex');
 
 async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
