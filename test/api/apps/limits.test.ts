@@ -1,10 +1,15 @@
 import { createAppActivities } from '../../../activities/apps/index.ts';
 import { getAppOf } from '../../../models/apps/app.ts';
-import { noteTaken } from '../../../models/apps/attempts.ts';
+import { insertAttempt, noteTaken } from '../../../models/apps/attempts.ts';
+import { placeOfRuns } from '../../../models/apps/placeOfRuns.ts';
 import { getRun } from '../../../models/apps/run.ts';
+import { transaction } from '../../../models/database.ts';
+import { newId } from '../../../models/ids.ts';
 import { appsOf, webhookManifest } from '../../builders/app.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 // What keeps the apps of one space from taking the room and the places of others. Nothing runs computers here, so a run
@@ -13,6 +18,7 @@ import { waitFor } from '../../support/waitFor.ts';
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct({
+    ...hurriedSweeper,
     ATRIUM_APP_DELIVERIES_MIB: '2',
     ATRIUM_APP_RUNS_PER_SPACE: '2',
     ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: '20',
@@ -125,14 +131,35 @@ test('a space runs so many at once; those of others do not wait for it', async (
 }, 120_000);
 
 test('an attempt that no worker had room for is not over when its time is', async () => {
-  const { apps, id } = await setUp(webhookManifest('cat', { ...unending, auth: 'none' }));
-  const { runId } = (await apps.deliver(id)).body;
+  const { user, apps, id } = await setUp(webhookManifest('cat', { ...unending, auth: 'none' }));
   const { database } = product.environment;
-  // Until then whoever made its first attempt is not done with it.
-  await waitFor('its first attempt to be over', async () => (await getRun(database, runId)).retryAt !== null);
-  const anew = { status: null, ended_at: null, taken_at: null, error_code: null };
-  await database.pool.query('UPDATE app_run_attempts SET ? WHERE run_id = ?', [anew, runId]);
-  await database.pool.query('UPDATE app_runs SET retry_at = NULL WHERE id = ?', [runId]);
+  const app = await getAppOf(database, id);
+  const runId = newId('run');
+  // Nobody else has to do with it: it has no workflow, and the sweeper does not find it yet.
+  await insertRows(database, {
+    app_runs: {
+      id: runId,
+      app_id: app.id,
+      item_id: id,
+      space_id: user.spaceId,
+      component: 'hook',
+      spec: JSON.stringify({
+        kind: 'webhook',
+        concurrency: 1,
+        timeoutSeconds: 60,
+        retry: { attempts: 2, delaySeconds: 3_600 },
+        place: await placeOfRuns(database, app),
+      }),
+      trigger_kind: 'request',
+      user_id: user.id,
+      status: 'running',
+      active: 1,
+      attempt: 1,
+      is_started: 0,
+      created_at: new Date(Date.now() + 3_600_000),
+    },
+  });
+  await transaction(database, async (tx) => insertAttempt(tx, await getRun(database, runId)));
   const deps = { ...product.environment, database, liveComputers: undefined } as never;
   const { failAppRunAttempt } = createAppActivities(deps);
   const late = { runId, attempt: 1, code: 'TIMED_OUT' };
@@ -144,6 +171,7 @@ test('an attempt that no worker had room for is not over when its time is', asyn
   await failAppRunAttempt(late);
   expect((await attemptOf())?.status).toBe('failed');
   await apps.cancel(runId);
+  await apps.ended(runId);
 });
 
 test('for those who sign nothing right, no manifest is read for long', async () => {
