@@ -12,6 +12,8 @@ import { checkModels, checkPool, limitAcquisition, managerOf } from './poolCheck
 export interface Database {
   sequelize: Sequelize;
   pool: Pool;
+  /** The same for transactions that are sent whole, as several statements at once: only for oneTrip.ts. */
+  trips: Pool;
   /** How long the server may say nothing to a statement before its connection is given up. */
   silenceMs: number;
   /** How long an unused connection is kept. */
@@ -52,6 +54,8 @@ const idleShare = 1 / 2;
  * for its own 16,000 that is half a megabyte and a millisecond of a connection.
  */
 const maxPreparedStatements = 256;
+/** A trip is short: what waits for one waits for the server. */
+const tripsAtOnce = 4;
 const patientSilenceMs = 6 * 3_600_000;
 const patientLockWaitSeconds = 120;
 const closeGraceMs = 2_000;
@@ -62,6 +66,11 @@ type PlainConnection = CallbackConnection & { stream: Socket };
 interface Patience {
   silenceMs: number;
   lockWaitSeconds: number;
+}
+
+/** How many connections a process may open. */
+export function mostConnections(poolSize: number): number {
+  return 2 * poolSize + Math.min(tripsAtOnce, poolSize);
 }
 
 /** Opens the pools. Nothing connects until the first query. */
@@ -121,32 +130,39 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     for (const setting of settings) await (connection as CallbackConnection).promise().query(setting);
   });
 
-  const pool = mysql.createPool({
-    uri: url,
-    charset: 'utf8mb4_bin',
-    timezone: 'Z',
-    connectionLimit: poolSize,
-    // Below the limit: at it, the pool would never look for idle ones.
-    maxIdle: poolSize - 1,
-    idleTimeout: idleMs,
-    connectTimeout: connectTimeoutMs,
-    supportBigNumbers: true,
-    maxPreparedStatements,
-    trace: false,
-    stream: connections.dial,
-  });
-  limitAcquisition(pool.pool, connections, acquireTimeoutMs);
-  pool.pool.on('connection', (connection) => {
-    // Statements of one connection run in order, so these are done before its first borrower's.
-    for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
-    (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
-  });
-  pool.pool.on('release', (connection) => free.add(connection as unknown as PlainConnection));
-  pool.pool.on('acquire', (connection) => free.delete(connection as never));
+  const openPool = (size: number, multipleStatements: boolean): Pool => {
+    const opened = mysql.createPool({
+      uri: url,
+      charset: 'utf8mb4_bin',
+      timezone: 'Z',
+      connectionLimit: size,
+      // Below the limit: at it, the pool would never look for idle ones.
+      maxIdle: size - 1,
+      idleTimeout: idleMs,
+      connectTimeout: connectTimeoutMs,
+      supportBigNumbers: true,
+      maxPreparedStatements,
+      trace: false,
+      multipleStatements,
+      stream: connections.dial,
+    });
+    limitAcquisition(opened.pool, connections, acquireTimeoutMs);
+    opened.pool.on('connection', (connection) => {
+      // Statements of one connection run in order, so these are done before its first borrower's.
+      for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
+      (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
+    });
+    opened.pool.on('release', (connection) => free.add(connection as unknown as PlainConnection));
+    opened.pool.on('acquire', (connection) => free.delete(connection as never));
+    return opened;
+  };
+  const pool = openPool(poolSize, false);
+  const trips = openPool(Math.min(tripsAtOnce, poolSize), true);
 
   return {
     sequelize,
     pool,
+    trips,
     silenceMs: patience.silenceMs,
     idleMs,
     within: (connection, silenceMs, work) => connections.within(connection, silenceMs, work),
@@ -155,7 +171,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
       await Promise.all([checkPool(pool, connections, timeoutMs), checkModels(sequelize, connections, timeoutMs)]);
     },
     async close() {
-      const closing = Promise.allSettled([sequelize.close(), pool.end()]);
+      const closing = Promise.allSettled([sequelize.close(), pool.end(), trips.end()]);
       const unended = new AbortController();
       const cut = async () => {
         await delay(closeGraceMs, undefined, { signal: unended.signal });

@@ -41,15 +41,28 @@ export async function insertInstance(tx: Transaction, instance: Model): Promise<
 
 /** The same for several instances of one model, which have values for the same columns. The number is the first one's. */
 export async function insertInstances(tx: Transaction, instances: readonly Model[]): Promise<number> {
+  const { sql, values } = insertionOf(instances);
+  const { insertId } = await execute(tx, sql, values);
+  for (const instance of instances) instance.isNewRecord = false;
+  return insertId;
+}
+
+export interface Statement {
+  sql: string;
+  values: unknown[];
+}
+
+/** The statement that inserts new instances of one model. `instead` has other values for some of their attributes. */
+export function insertionOf(instances: readonly Model[], instead: Readonly<Record<string, unknown>> = {}): Statement {
   const [first] = instances;
   if (first === undefined) throw new Error('There is nothing to insert.');
   const { tableName, rawAttributes } = first.constructor as ModelStatic<Model>;
   const written = Object.keys(first.dataValues as object).filter((attribute) => attribute in rawAttributes);
   const columns = written.map((attribute) => rawAttributes[attribute]?.field);
-  const rows = instances.map(({ dataValues }) => written.map((attribute) => dataValues[attribute]));
-  const { insertId } = await execute(tx, 'INSERT INTO ?? (??) VALUES ?', [tableName, columns, rows]);
-  for (const instance of instances) instance.isNewRecord = false;
-  return insertId;
+  const rows = instances.map(({ dataValues }) =>
+    written.map((attribute) => (attribute in instead ? instead[attribute] : dataValues[attribute])),
+  );
+  return { sql: 'INSERT INTO ?? (??) VALUES ?', values: [tableName, columns, rows] };
 }
 
 /** A model's instance as its row says, the columns named as the table names them. */

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
+import type { Placed } from '../../models/drive/changes.ts';
 import { checkName, parsePath } from '../../models/drive/names.ts';
 import { type ArrivedFile, type FileTarget, previewTarget } from '../../models/drive/placeFile.ts';
 import type { OnConflict } from '../../models/drive/tree.ts';
-import { UploadSession } from '../../models/drive/uploadSession.ts';
+import { type AlsoPlaced, UploadSession } from '../../models/drive/uploadSession.ts';
 import { DomainError } from '../../models/errors.ts';
 import { type Idempotency, type IdempotencyKey, idempotencyModels, keyInFlight } from '../../models/idempotency.ts';
 import type { AnswerOf } from '../frame/answer.ts';
@@ -72,19 +73,22 @@ async function receive(
     files.push({ target, file });
   });
   await requireStillAllowed(deps, req);
-  let body: Uploaded | undefined;
+  const keepAnswer: AlsoPlaced | undefined =
+    key &&
+    (async (tx, placed) => {
+      const body = presentAll(placed);
+      const requestHash = digest.value();
+      await idempotencyModels(tx).Idempotency.keep({ ...key, requestHash }, body.id, { status, body }, tx);
+    });
   // Awaited here: files that are not placed when this function ends are removed.
-  await session.place(files, async (tx, placed) => {
-    const uploaded = placed.map(presentUploaded);
-    const [first] = uploaded;
-    if (first === undefined) throw new Error('No file was placed.');
-    body = { ...first, files: uploaded };
-    const requestHash = digest.value();
-    if (key !== undefined)
-      await idempotencyModels(tx).Idempotency.keep({ ...key, requestHash }, first.id, { status, body }, tx);
-  });
-  if (body === undefined) throw new Error('Files were placed without a word of where.');
-  return body;
+  return presentAll(await session.place(files, keepAnswer));
+}
+
+function presentAll(placed: readonly Placed[]): Uploaded {
+  const files = placed.map(presentUploaded);
+  const [first] = files;
+  if (first === undefined) throw new Error('No file was placed.');
+  return { ...first, files };
 }
 
 /** A request that was answered before: reads it to its end, to see whether it is the same, and repeats the answer. */

@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
-import { openDatabase } from '../../models/database.ts';
+import { mostConnections, openDatabase } from '../../models/database.ts';
 import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
 import { pendingMigrations } from '../../models/migrate.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
@@ -38,7 +38,7 @@ export async function checkDatabase(config: Config) {
     if (packet < 16 * 1024 * 1024)
       return wrong(`${version}; set its max_allowed_packet to 64M (it is ${packet} bytes)`);
     // Two pools of a process, and who looks after the server.
-    const needed = 2 * config.database.poolSize + spareConnections;
+    const needed = mostConnections(config.database.poolSize) + spareConnections;
     if (connections < needed) {
       return wrong(
         `${version}; one process may open ${needed} connections, and max_connections is ${connections}: raise it, or lower ATRIUM_DATABASE_POOL_SIZE`,
@@ -50,7 +50,7 @@ export async function checkDatabase(config: Config) {
     const unguarded = await unguardedChanges(database);
     if (unguarded.length > 0)
       return wrong(`${version}; the ledger is not kept from ${unguarded.join(', ')}: ${triggerAdvice}`);
-    const processes = Math.floor((connections - spareConnections) / (2 * config.database.poolSize));
+    const processes = Math.floor((connections - spareConnections) / mostConnections(config.database.poolSize));
     return ok(`${version}, schema up to date; max_connections of ${connections} are enough for ${processes} processes`);
   } finally {
     await database.close();

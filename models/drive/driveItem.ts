@@ -119,9 +119,8 @@ export function defineDriveItem(sequelize: Sequelize) {
       return item.set('number', await insertInstance(tx, item), { raw: true });
     }
 
-    /** The same for several, in one statement. Either all are made or, where one's name is taken, none. */
-    static async makeAll(several: readonly NewItem[], tx: Transaction): Promise<DriveItem[]> {
-      const items = several.map(DriveItem.fresh);
+    /** Saves several new ones in one statement. Either all are saved or, where one's name is taken, none. */
+    static async insertAll(items: DriveItem[], tx: Transaction): Promise<DriveItem[]> {
       const first = await insertInstances(tx, items);
       const [only] = items;
       if (items.length === 1 && only !== undefined) return [only.set('number', first, { raw: true })];

@@ -25,6 +25,10 @@ export function checkName(name: string): void {
   });
 }
 
+export function isName(name: string): boolean {
+  return faultOf(name) === undefined;
+}
+
 function faultOf(name: string): string | undefined {
   if (name === '') return 'is not empty';
   if (name === '.' || name === '..') return 'is not "." or ".."';

@@ -1,17 +1,18 @@
 import type { Transaction } from 'sequelize';
-import { modelsOf } from '../bound.ts';
+import { modelsOf, type On } from '../bound.ts';
 import { type Database, transaction } from '../database.ts';
-import { execute } from '../sql.ts';
+import { commitInOneTrip, ifFound, lastNumber } from '../oneTrip.ts';
+import { execute, insertionOf, type Statement } from '../sql.ts';
 import type { Placed } from './changes.ts';
 import { driveContainerId, requireOwner } from './containers.ts';
-import type { Content } from './driveItem.ts';
-import { type KnownFolder, type KnownSpot, knownFoldersOf } from './knownFolders.ts';
+import type { DriveItem } from './driveItem.ts';
+import { type KnownSpot, knownFoldersOf } from './knownFolders.ts';
 import { driveModels } from './models.ts';
-import { checkName, maxDepth, nameKey } from './names.ts';
+import { isName, maxDepth, nameKey } from './names.ts';
 import { noSpace } from './objectReserve.ts';
 import type { ArrivedFile, FileTarget } from './placeFile.ts';
 import type { AlsoPlaced } from './uploadSession.ts';
-import { indexNewItems } from './wordIndex.ts';
+import { indexNewItems, type NewlyIndexed, newItemWords } from './wordIndex.ts';
 
 /** A stored file whose object is one of the reserve, for a spot that is believed to be free. */
 export interface KnownFile extends KnownSpot {
@@ -72,19 +73,10 @@ function takeGroup(waiting: Waiting[]): Waiting[] {
 }
 
 async function placeGroup(database: Database, group: readonly Waiting[]): Promise<void> {
-  let isCommitting = false;
   try {
-    const placed = await transaction(database, async (tx) => {
-      isCommitting = false;
-      const done = await placeAll(group, tx);
-      isCommitting = true;
-      return done;
-    });
-    for (const [n, { done }] of group.entries()) done.resolve(placed[n]);
-  } catch (error) {
-    if (isCommitting) {
-      // Nobody knows whether it was done.
-      for (const { done } of group) done.reject(error);
+    const placed = await (goesInOneTrip(group) ? placeInOneTrip : placeStepwise)(database, group);
+    if (placed !== undefined) {
+      for (const [n, { done }] of group.entries()) done.resolve(placed[n]);
     } else if (group.length > 1) {
       for (const one of group) await placeGroup(database, [one]);
     } else {
@@ -93,83 +85,129 @@ async function placeGroup(database: Database, group: readonly Waiting[]): Promis
         done.resolve(undefined);
       }
     }
+  } catch (error) {
+    for (const { done } of group) done.reject(error);
+  }
+}
+
+/** Nothing else is to be asked or written in its transaction. */
+function goesInOneTrip(group: readonly Waiting[]): boolean {
+  return group.every(({ also, target }) => also === undefined && target.containerId === driveContainerId);
+}
+
+/** Undefined where nothing was done. */
+async function placeInOneTrip(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
+  if (!group.every(isAllowed)) return undefined;
+  const { statement, found } = takingIn(group);
+  const items = freshItems(database, group);
+  const statements = [statement];
+  const inserts: number[] = [];
+  for (const [n, item] of items.entries()) {
+    inserts.push(statements.length);
+    // All of them are taken in together, so the first one's id tells for all.
+    statements.push(insertionOf([item], n === 0 ? { id: ifFound(found, item.id) } : {}));
+    statements.push(...newItemWords(wordsOf(group[n], item, lastNumber)));
+  }
+  const results = await commitInOneTrip(database, statements);
+  if (results === undefined) return undefined;
+  for (const [n, item] of items.entries()) {
+    item.isNewRecord = false;
+    item.set('number', results[inserts[n] ?? 0]?.insertId, { raw: true });
+  }
+  return placedIn(group, items);
+}
+
+/** The same, statement by statement. */
+async function placeStepwise(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
+  let isCommitting = false;
+  try {
+    return await transaction(database, async (tx) => {
+      isCommitting = false;
+      const placed = await placeAll(group, tx);
+      isCommitting = true;
+      return placed;
+    });
+  } catch (error) {
+    // Nobody knows whether it was done.
+    if (isCommitting) throw error;
+    return undefined;
   }
 }
 
 /** Rejects where anything is not as it was believed to be. */
 async function placeAll(group: readonly Waiting[], tx: Transaction): Promise<Placed[]> {
-  const [first] = group;
-  if (first === undefined) return [];
-  const { folder, target, quotaBytes } = first;
-  const { driveNumber, place } = folder;
-  if (place.depth + 1 > maxDepth) throw new NotAsKnown();
-  for (const { name } of group) checkName(name);
-  const contents = group.map(({ file }) => file.content);
-  await takeIn(folder, { spaceId: target.spaceId, contents, quotaBytes }, tx);
+  const { target } = firstOf(group);
+  if (!group.every(isAllowed)) throw new NotAsKnown();
+  const { statement, found } = takingIn(group);
+  const { affectedRows } = await execute(tx, statement.sql, statement.values);
+  if (affectedRows !== found) throw new NotAsKnown();
   if (target.containerId !== driveContainerId) await requireOwner(target, tx);
-  const items = await driveModels(tx).DriveItem.makeAll(
-    group.map(({ name, target: { userId, spaceId }, file }) => ({
-      spaceId,
-      parentId: place.itself.id,
-      kind: 'file',
-      name,
-      userId,
-      content: file.content,
-    })),
+  const items = await driveModels(tx).DriveItem.insertAll(freshItems(tx, group), tx);
+  await indexNewItems(
+    items.map((item, n) => wordsOf(group[n], item, item.number)),
     tx,
   );
-  const placed = items.map((item) => ({ item, place: place.below(item) }));
-  const words = items.map(({ number, name }, n) => {
-    return { driveNumber, itemNumber: number, name, text: group[n]?.file.text ?? '' };
-  });
-  await indexNewItems(words, tx);
+  const placed = placedIn(group, items);
   for (const [n, { also }] of group.entries()) await also?.(tx, placed.slice(n, n + 1));
   return placed;
+}
+
+function firstOf([first]: readonly Waiting[]): Waiting {
+  if (first === undefined) throw new Error('There is nothing to place.');
+  return first;
+}
+
+function isAllowed({ name, folder }: KnownSpot): boolean {
+  return folder.place.depth < maxDepth && isName(name);
+}
+
+function freshItems(on: On, group: readonly Waiting[]): DriveItem[] {
+  const { DriveItem } = driveModels(on);
+  return group.map(({ name, folder, target: { userId, spaceId }, file: { content } }) =>
+    DriveItem.fresh({ spaceId, parentId: folder.place.itself.id, kind: 'file', name, userId, content }),
+  );
+}
+
+function wordsOf(waiting: Waiting | undefined, { name }: DriveItem, itemNumber: NewlyIndexed['itemNumber']) {
+  return { driveNumber: waiting?.folder.driveNumber ?? 0, itemNumber, name, text: waiting?.file.text ?? '' };
+}
+
+function placedIn(group: readonly Waiting[], items: readonly DriveItem[]): Placed[] {
+  const { place } = firstOf(group).folder;
+  return items.map((item) => ({ item, place: place.below(item) }));
 }
 
 /**
  * Locks the drive, as every change does, counts the bytes against the quota, keeps the objects, and counts the files in
  * at their folder: one statement, which does all of it or nothing. Each table in it is one that it changes, since only
- * their rows are read as they are after the wait for the lock.
+ * their rows are read as they are after the wait for the lock. `found` is how many rows it finds, changed or not, if
+ * everything is as it was believed to be.
  */
-async function takeIn(
-  { place }: KnownFolder,
-  { spaceId, contents, quotaBytes }: { spaceId: string; contents: readonly Content[]; quotaBytes: number },
-  tx: Transaction,
-): Promise<void> {
-  const { chain } = place;
+function takingIn(group: readonly Waiting[]): { statement: Statement; found: number } {
+  const { folder, target, quotaBytes } = firstOf(group);
+  const { spaceId } = target;
+  const { chain } = folder.place;
   const last = chain.length - 1;
-  const bytes = contents.reduce((sum, { size }) => sum + size, 0);
-  const keys = contents.map(({ objectKey }) => objectKey);
-  const sizes = contents.map(({ size }) => size);
+  const keys = group.map(({ file }) => file.content.objectKey);
+  const sizes = group.map(({ file }) => file.content.size);
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
   const joins = chain.map((_, level) => {
     const parent = level === 0 ? 'd.space_id' : `f${level - 1}.id`;
     return `STRAIGHT_JOIN drive_items f${level} ON f${level}.id = ? AND f${level}.parent_id = ${parent} AND f${level}.name_key = ? AND f${level}.live = 1`;
   });
   const untouched = chain.slice(0, -1).map((_, level) => `f${level}.height = f${level}.height, `);
-  const { affectedRows } = await execute(
-    tx,
-    `UPDATE drives d ${joins.join(' ')}
-      STRAIGHT_JOIN drive_objects o ON o.object_key IN (?) AND o.state = 'arriving' AND o.space_id = ?
-      SET d.used_bytes = d.used_bytes + ?, ${untouched.join('')}f${last}.child_count = f${last}.child_count + ?,
-        o.state = 'kept', o.is_complete = 1, o.lease_expires_at = NULL, o.space_id = ?,
-        o.size = ELT(FIELD(o.object_key, ?), ?)
-      WHERE d.space_id = ? AND f${last}.height > 0 AND (? = 0 OR d.used_bytes + ? <= ?)`,
-    [
-      ...chain.flatMap(({ id, name }) => [id, nameKey(name)]),
-      keys,
-      noSpace,
-      bytes,
-      keys.length,
-      spaceId,
-      keys,
-      sizes,
-      spaceId,
-      ...[quotaBytes, bytes, quotaBytes],
-    ],
-  );
-  // Counted are rows that were found, changed or not.
-  if (affectedRows !== 1 + chain.length + keys.length) throw new NotAsKnown();
+  const sql = `UPDATE drives d ${joins.join(' ')}
+    STRAIGHT_JOIN drive_objects o ON o.object_key IN (?) AND o.state = 'arriving' AND o.space_id = ?
+    SET d.used_bytes = d.used_bytes + ?, ${untouched.join('')}f${last}.child_count = f${last}.child_count + ?,
+      o.state = 'kept', o.is_complete = 1, o.lease_expires_at = NULL, o.space_id = ?,
+      o.size = ELT(FIELD(o.object_key, ?), ?)
+    WHERE d.space_id = ? AND f${last}.height > 0 AND (? = 0 OR d.used_bytes + ? <= ?)`;
+  const values = [
+    ...chain.flatMap(({ id, name }) => [id, nameKey(name)]),
+    ...[keys, noSpace, bytes, keys.length, spaceId, keys, sizes, spaceId],
+    ...[quotaBytes, bytes, quotaBytes],
+  ];
+  return { statement: { sql, values }, found: 1 + chain.length + keys.length };
 }
 
 /** Something is not as it was when the folder was remembered. */

@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { addWords, storeWords, type WordTable } from '../words/wordTable.ts';
+import type { Statement } from '../sql.ts';
+import { addWords, type IndexedText, storeWords, type WordTable, wordInsertions } from '../words/wordTable.ts';
 
 /** Where a word stands; a row's `fields` is the sum of those that hold. */
 export const fieldBits = { name: 1, text: 2 } as const;
@@ -21,14 +22,25 @@ export async function indexWords(item: Indexed, field: Field, text: string, tx: 
   await storeWords(driveWords, { owner, thing, bit: fieldBits[field], text }, tx);
 }
 
+/** A new item with what it is to be found by. */
+export interface NewlyIndexed extends Record<Field, string> {
+  driveNumber: number;
+  itemNumber: IndexedText['thing'];
+}
+
 /** The words of items that have none yet. */
-export async function indexNewItems(
-  items: readonly (Indexed & Record<Field, string>)[],
-  tx: Transaction,
-): Promise<void> {
-  const texts = items.flatMap(({ driveNumber: owner, itemNumber: thing, name, text }) => [
+export async function indexNewItems(items: readonly NewlyIndexed[], tx: Transaction): Promise<void> {
+  await addWords(driveWords, items.flatMap(textsOf), tx);
+}
+
+/** The statements that write the words of an item that has none yet. */
+export function newItemWords(item: NewlyIndexed): Statement[] {
+  return wordInsertions(driveWords, textsOf(item));
+}
+
+function textsOf({ driveNumber: owner, itemNumber: thing, name, text }: NewlyIndexed): IndexedText[] {
+  return [
     { owner, thing, bit: fieldBits.name, text: name },
     { owner, thing, bit: fieldBits.text, text },
-  ]);
-  await addWords(driveWords, texts, tx);
+  ];
 }

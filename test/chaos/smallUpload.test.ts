@@ -98,6 +98,41 @@ test.each<[string, () => TcpProxy, string[]]>([
   await expectNoOrphans({ environment, bucket } as never, user.spaceId);
 });
 
+/** Without an Idempotency-Key nothing else is in the transaction, which goes to the server whole. */
+const sendPlain = (path: string) => drive.upload({ path }, { bytes: `bytes of ${path}` });
+const wholeTransaction = 'START TRANSACTION;\nUPDATE drives d';
+
+test('killed when its transaction was sent whole: all of it was done, or nothing', async () => {
+  for (const name of ['first', 'second']) expect((await sendPlain(`/whole/${name}`)).status).toBe(200);
+  const isThere = wire.holdAnswerTo(wholeTransaction);
+  const lost = sendPlain('/whole/small').catch(() => undefined);
+  await waitFor('the moment', isThere);
+  await product.kill('SIGKILL');
+  await lost;
+  const killedAt = new Date();
+  product = await start();
+  await swept(killedAt);
+  const again = await sendPlain('/whole/small');
+  expect([200, 409]).toContain(again.status);
+  const { data } = await drive.get<{ data: { id: string }[] }>('/items?path=/whole');
+  expect(await Promise.all(data.map(({ id }) => drive.content(id)))).toEqual(
+    ['first', 'second', 'small'].map((name) => `bytes of /whole/${name}`),
+  );
+  await expectNoOrphans({ environment, bucket } as never, user.spaceId);
+});
+
+test('the answer to its whole transaction is lost: an error, and all of it or nothing', async () => {
+  for (const name of ['first', 'second']) expect((await sendPlain(`/unheard/${name}`)).status).toBe(200);
+  const isLost = wire.loseAnswerTo(wholeTransaction);
+  const lost = await sendPlain('/unheard/small');
+  expect([isLost(), lost.status >= 500]).toEqual([true, true]);
+  expect([200, 409]).toContain((await sendPlain('/unheard/small')).status);
+  expect(await drive.names('/unheard')).toEqual(['first', 'second', 'small']);
+  const found = await drive.get<{ data: unknown[] }>('/search?q=small&in=name');
+  expect(found.data.length).toBeGreaterThan(0);
+  await expectNoOrphans({ environment, bucket } as never, user.spaceId);
+});
+
 /** Its process is killed. */
 async function namesOf(folder: string): Promise<string[]> {
   const [rows] = await environment.database.pool.query(

@@ -21,8 +21,9 @@ export function recordStatements(file: string): void {
   const { prototype } = require(connection) as { prototype: { addCommand(command: Command): unknown } };
   const { addCommand } = prototype;
   prototype.addCommand = function (command) {
-    const { sql, parameters } = command;
-    if (sql !== undefined) {
+    const { sql: all, parameters } = command;
+    // Some go to the server together.
+    for (const sql of all?.split(';\n') ?? []) {
       const kind = kindOf(sql);
       // Statements that were prepared have their values beside them.
       if (!statements.has(kind))
