@@ -54,7 +54,7 @@ export class ObjectStore {
   constructor(storage: Config['storage']) {
     const { client, patient, agents } = createS3Clients(storage);
     this.client = client;
-    this.direct = DirectPut.for(storage, agents);
+    this.direct = DirectPut.for(storage, { agents, client });
     this.patient = patient;
     this.silenceMs = storage.silenceMs;
     this.signer = storage.publicEndpoint === undefined ? client : createSigner(storage, storage.publicEndpoint);
