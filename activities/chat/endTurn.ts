@@ -1,6 +1,8 @@
 import { type EndedTurn, endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTurn.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import { transaction } from '../../models/database.ts';
 import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
 import { abandonCalls } from './abandonCalls.ts';
 import type { ChatDeps } from './deps.ts';
@@ -29,12 +31,20 @@ export function createEndTurn(deps: ChatDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<AfterTurn | undefined> {
     const ended = await endTurnInModel(deps, turnId, withDetail(end));
     if (end.status !== 'completed') {
+      if (ended.turn !== null) await settleCut(deps, ended.turn);
       await deps.metering.release(turnId);
       // Not waited for: what is left running ends by its own time limit, should this not reach it.
       if (ended.turn !== null) void abandonCalls(deps, ended.turn);
     }
     return followUp(deps, ended, end);
   };
+}
+
+/** Books what was said by calls that the turn's end has cut off: their words are kept, and have to be paid for. */
+async function settleCut({ database, metering }: ChatDeps, turn: Turn): Promise<void> {
+  for (const { step, modelId } of await chatModels(database).ModelCall.cutOf(turn.id)) {
+    await transaction(database, (tx) => metering.settle(tx, { turn, step, modelId }, undefined));
+  }
 }
 
 /** Makes the end of a turn known, and says what is left to do. */

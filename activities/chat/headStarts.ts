@@ -13,6 +13,8 @@ export interface StepRun {
   asked: Promise<void>;
   /** Resolves when the model's first output is visible; never if there is none. */
   shown: Promise<void>;
+  /** Whether the model is being called, or has been. */
+  isAsked(): boolean;
   /** Aborts it with `reason`. */
   cancel(reason: unknown): void;
 }
@@ -37,13 +39,16 @@ export class HeadStarts {
   readonly #logger: Logger;
   readonly #takeStep: TakeStep;
   readonly #holds: StepHolds;
+  readonly #leavesResults: boolean;
   readonly #runs = new Map<string, StepRun>();
   #isOpen = true;
 
-  constructor(options: { logger: Logger; takeStep: TakeStep; holds: StepHolds }) {
+  /** `leavesResults`: the workflows of what begins here run in other processes. */
+  constructor(options: { logger: Logger; takeStep: TakeStep; holds: StepHolds; leavesResults: boolean }) {
     this.#logger = options.logger;
     this.#takeStep = options.takeStep;
     this.#holds = options.holds;
+    this.#leavesResults = options.leavesResults;
   }
 
   /** For how long at a time it holds what it begins, in milliseconds. */
@@ -66,13 +71,20 @@ export class HeadStarts {
 
   /**
    * What a call has come to, begun here where it is not under way: handed out once, where it succeeds within `forMs`;
-   * else it stays here.
+   * else it stays here. When `signal` is aborted, one that still waits for another process is given up: where a workflow
+   * task was lost, somebody else waits in our place. The signal does not tell that from a stop, of which the turn's row
+   * tells.
    */
   async soon(input: CallModelInput, forMs: number, signal: AbortSignal): Promise<CallModelResult | undefined> {
     if (!this.#isOpen) return undefined;
     const run = this.#runs.get(keyOf(input)) ?? this.#begin(input);
+    const onAbort = () => {
+      if (!run.isAsked()) run.cancel(new Error('Nobody here waits for it any more.'));
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
     const patience = delay(forMs, undefined, { ref: false, signal });
     const result = await Promise.race([run.result, patience]).catch(() => undefined);
+    signal.removeEventListener('abort', onAbort);
     if (result !== undefined) this.#runs.delete(keyOf(input));
     return result;
   }
@@ -94,7 +106,7 @@ export class HeadStarts {
     const step = this.#takeStep(input, options);
     // Only who has accepted the message holds its first step.
     const isHeld = options.asMade !== undefined && options.asMade.turn.writerEpoch > 0;
-    return isHeld ? this.#holds.during(input.turnId, step) : step;
+    return isHeld ? this.#holds.during(input.turnId, step, { leavesResult: this.#leavesResults }) : step;
   }
 
   /** The call that this activity would make, if it is under way or done here; handed out once. */
@@ -118,19 +130,25 @@ export class HeadStarts {
 }
 
 /** Those of this process. */
-export function createHeadStarts(deps: ChatDeps): HeadStarts {
+export function createHeadStarts(deps: ChatDeps, { leavesResults = false } = {}): HeadStarts {
   const { logger, stepHolds: holds } = deps;
-  return new HeadStarts({ logger, holds, takeStep: (input, options) => runStep(deps, input, options) });
+  return new HeadStarts({ logger, holds, leavesResults, takeStep: (input, options) => runStep(deps, input, options) });
 }
 
 function beginStep(takeStep: TakeStep, input: CallModelInput, asMade: TurnAsMade | undefined): StepRun {
   const abandon = new AbortController();
-  const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  let isAsked = false;
+  const onAsked = () => {
+    isAsked = true;
+    resolve();
+  };
   const { promise: shown, resolve: onShown } = Promise.withResolvers<void>();
   return {
     result: takeStep(input, { cancelled: abandon.signal, progress: { onAsked, onShown }, ...(asMade && { asMade }) }),
     asked,
     shown,
+    isAsked: () => isAsked,
     cancel: (reason) => abandon.abort(reason),
   };
 }

@@ -142,6 +142,8 @@ export class ModelStep implements Disposable {
         modelId: this.#modelId,
         firstSeq: fence.nextSeq,
       });
+      // Another attempt has ended it since this one was told to begin: whoever asks again finds its result.
+      if (call.status !== 'started') throw new WriterFencedError(turnId);
       const earlier: EarlierAttempts = call.attempts === 1 ? {} : await this.#goOnFrom(tx, call, fence.epoch);
       return { ...fence, attempts: call.attempts, earlier };
     });

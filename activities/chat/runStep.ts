@@ -2,6 +2,7 @@ import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { canContinue } from '../../integrations/llm/modelRules.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
+import { takeLeft } from '../../models/chat/callHolds.ts';
 import { type EndedTurn, requestStop } from '../../models/chat/endTurn.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
 import { isOutOfCredits } from '../../models/chat/modelCall.ts';
@@ -208,20 +209,23 @@ async function findStep(
   cancelled: AbortSignal,
 ): Promise<{ turn: Turn; isRepeated: boolean } | { result: CallModelResult }> {
   const { turnId, step } = input;
-  const [turn, earlier] = await Promise.all([
-    chatModels(deps.database).Turn.findByPk(turnId),
-    chatModels(deps.database).ModelCall.findOne({ where: { turnId, step } }),
-  ]);
+  const { ModelCall, Turn } = chatModels(deps.database);
+  const read = () => Promise.all([Turn.findByPk(turnId), ModelCall.findOne({ where: { turnId, step } })]);
+  let [turn, earlier] = await read();
+  if (step === 0 && earlier?.status === 'started' && turn?.isTerminal === false) {
+    await deps.stepHolds.whileHeld(turnId, cancelled, () => requestStop(deps, turnId));
+    // It may have ended since it was read, held or not.
+    [turn, earlier] = await read();
+    if (earlier?.leftAs && (await takeLeft(deps.database, turnId))) {
+      return { result: earlier.leftAs as CallModelResult };
+    }
+  }
   if (turn === null) return { result: { kind: 'alreadyEnded' } };
   if (turn.isTerminal) {
     // It may have ended with this very step, and whoever took it may have died before anybody heard of it.
-    const isEnded = turn.status === 'completed' && earlier?.status === 'completed';
-    const result = isEnded ? await resultOfEnded(deps, earlier) : undefined;
+    const last = turn.status === 'completed' && earlier?.status === 'completed' ? earlier : undefined;
+    const result = last && (await resultOfEnded(deps, last));
     return { result: result?.kind === 'answered' ? result : { kind: 'alreadyEnded' } };
-  }
-  const mayBeHeld = step === 0 && earlier?.status === 'started';
-  if (mayBeHeld && (await deps.stepHolds.whileHeld(turnId, cancelled, () => requestStop(deps, turnId)))) {
-    return findStep(deps, input, cancelled);
   }
   if (earlier?.status === 'stopped' && isOutOfCredits(earlier.finishReason)) {
     return { result: { kind: 'failed', code: earlier.finishReason, retryable: false } };

@@ -28,6 +28,9 @@ export class StepHolds {
   #looking: NodeJS.Timeout | undefined;
   #isRenewing = false;
   #isLooking = false;
+  /** When the database last answered, while anybody waits. */
+  #answeredAtMs: number | undefined;
+  #grace = { ms: 0, untilMs: 0 };
 
   constructor(options: { database: Database; logger: Logger; holdMs: number }) {
     this.holdMs = options.holdMs;
@@ -35,8 +38,15 @@ export class StepHolds {
     this.#logger = options.logger;
   }
 
-  /** Holds the first step of a turn, as its acceptance began to, until its result is known. */
-  async during(turnId: string, step: Promise<CallModelResult>): Promise<CallModelResult> {
+  /**
+   * Holds the first step of a turn, as its acceptance began to, until its result is known. One that the database does
+   * not tell is left there for the process that goes on with the turn, where that is another one.
+   */
+  async during(
+    turnId: string,
+    step: Promise<CallModelResult>,
+    options: { leavesResult: boolean },
+  ): Promise<CallModelResult> {
     this.#held.add(turnId);
     this.#renewing ??= setInterval(() => void this.#renew(), this.holdMs / renewalsPerHold).unref();
     let result: CallModelResult | undefined;
@@ -49,17 +59,22 @@ export class StepHolds {
         clearInterval(this.#renewing);
         this.#renewing = undefined;
       }
-      if (result === undefined || !recorded.has(result.kind)) await this.#release(turnId);
+      if (result === undefined || !recorded.has(result.kind)) {
+        await this.#release(turnId, options.leavesResult ? result : undefined);
+      }
     }
   }
 
   /**
-   * Waits while the first step of a turn is held, and says whether it was. When the workflow cancels the wait, `stop`
-   * is to tell the holder, whose end is still waited for; another reason is thrown.
+   * Waits while the first step of a turn is held. When the workflow cancels the wait, `stop` is to tell the holder, whose
+   * end is still waited for; another reason is thrown.
    */
-  async whileHeld(turnId: string, cancelled: AbortSignal, stop: () => Promise<unknown>): Promise<boolean> {
-    const held = await findHeld(this.#database, [turnId]);
-    if (!held.has(turnId)) return false;
+  async whileHeld(turnId: string, cancelled: AbortSignal, stop: () => Promise<unknown>): Promise<void> {
+    const held = await this.#findHeld([turnId]);
+    if (!held.has(turnId)) {
+      if (this.#waiting.size === 0) this.#answeredAtMs = undefined;
+      return;
+    }
     const { promise: freed, resolve, reject } = Promise.withResolvers<void>();
     const waiting = this.#waiting.get(turnId) ?? new Set();
     this.#waiting.set(turnId, waiting.add(resolve));
@@ -72,7 +87,6 @@ export class StepHolds {
     else cancelled.addEventListener('abort', onAbort, { once: true });
     try {
       await freed;
-      return true;
     } finally {
       cancelled.removeEventListener('abort', onAbort);
       waiting.delete(resolve);
@@ -80,6 +94,7 @@ export class StepHolds {
       if (this.#waiting.size === 0) {
         clearInterval(this.#looking);
         this.#looking = undefined;
+        this.#answeredAtMs = undefined;
       }
     }
   }
@@ -89,7 +104,7 @@ export class StepHolds {
     this.#isLooking = true;
     try {
       const waiting = [...this.#waiting.keys()];
-      const held = await findHeld(this.#database, waiting);
+      const held = await this.#findHeld(waiting);
       for (const turnId of waiting) {
         if (!held.has(turnId)) for (const resolve of this.#waiting.get(turnId) ?? []) resolve();
       }
@@ -98,6 +113,25 @@ export class StepHolds {
     } finally {
       this.#isLooking = false;
     }
+  }
+
+  /**
+   * Which of the turns are held. A hold that ran out while the database did not answer counts for as long as a renewal
+   * takes: what kept us waiting may have kept its holder from renewing it.
+   */
+  async #findHeld(turnIds: readonly string[]): Promise<Set<string>> {
+    const startMs = performance.now();
+    const held = await findHeld(this.#database, turnIds, this.#graceMs());
+    const silentMs = performance.now() - (this.#answeredAtMs ?? startMs);
+    this.#answeredAtMs = performance.now();
+    const renewalMs = this.holdMs / renewalsPerHold;
+    if (silentMs < renewalMs) return held;
+    this.#grace = { ms: silentMs + renewalMs, untilMs: this.#answeredAtMs + renewalMs };
+    return findHeld(this.#database, turnIds, this.#graceMs());
+  }
+
+  #graceMs(): number {
+    return performance.now() < this.#grace.untilMs ? this.#grace.ms : 0;
   }
 
   async #renew(): Promise<void> {
@@ -112,9 +146,9 @@ export class StepHolds {
     }
   }
 
-  async #release(turnId: string): Promise<void> {
+  async #release(turnId: string, result: CallModelResult | undefined): Promise<void> {
     try {
-      await release(this.#database, turnId);
+      await release(this.#database, turnId, result);
     } catch (error) {
       this.#logger.warn({ err: error, turnId }, 'A model call could not be given away; it is free a little later.');
     }

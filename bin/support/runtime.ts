@@ -135,7 +135,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
     /** Gives turns head starts in a process that is an API alone. */
     startHeadStarts({ shutdownGraceMs }: { shutdownGraceMs: number }): { stop(): Promise<void> } {
-      const own = createHeadStarts(chatDeps(services, launcher, liveComputers));
+      const own = createHeadStarts(chatDeps(services, launcher, liveComputers), { leavesResults: true });
       headStarts = own;
       return {
         async stop() {

@@ -1,31 +1,58 @@
-import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { ResultSetHeader, RowDataPacket } from 'mysql2';
+import { type Database, transaction } from '../database.ts';
+import { execute, select } from '../sql.ts';
 
 /** The end of a hold of so many milliseconds. Everybody goes by the database's clock. */
 export const holdEnd = 'UTC_TIMESTAMP(3) + INTERVAL ? * 1000 MICROSECOND';
 
-/** Those of the turns whose first step is held: a process that no activity vouches for takes it, as far as is known. */
-export async function findHeld({ pool }: Database, turnIds: readonly string[]): Promise<Set<string>> {
+/**
+ * Those of the turns whose first step is held: a process that no activity vouches for takes it, as far as is known.
+ * Holds that ended less than `graceMs` ago count too.
+ */
+export async function findHeld({ pool }: Database, turnIds: readonly string[], graceMs: number): Promise<Set<string>> {
   const [rows] = await pool.query<(RowDataPacket & { turnId: string })[]>(
     `SELECT turn_id AS turnId FROM model_calls
-      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until > UTC_TIMESTAMP(3)`,
-    [turnIds],
+      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until > UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND`,
+    [turnIds, Math.ceil(graceMs)],
   );
   return new Set(rows.map(({ turnId }) => turnId));
 }
 
-/** Holds the first steps of these turns for `holdMs` from now, where nobody else has taken them. */
-export async function keepHeld({ pool }: Database, turnIds: readonly string[], holdMs: number): Promise<void> {
+/**
+ * Holds the first steps of these turns for `holdMs` from now, where nobody else has taken them. A row that is locked is
+ * passed over: its step is just ending, perhaps behind the lock of a busy space, and the others are not to wait for it.
+ */
+export async function keepHeld(database: Database, turnIds: readonly string[], holdMs: number): Promise<void> {
+  await transaction(database, async (tx) => {
+    const rows = await select<{ turnId: string }>(
+      tx,
+      `SELECT turn_id AS turnId FROM model_calls
+        WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until IS NOT NULL
+        FOR UPDATE SKIP LOCKED`,
+      [turnIds],
+    );
+    if (rows.length === 0) return;
+    await execute(tx, `UPDATE model_calls SET held_until = ${holdEnd} WHERE turn_id IN (?) AND step = 0`, [
+      holdMs,
+      rows.map(({ turnId }) => turnId),
+    ]);
+  });
+}
+
+/** Lets go of a turn's first step: who is to take it need not wait. `leftAs` is for that one to go on with. */
+export async function release({ pool }: Database, turnId: string, leftAs?: object): Promise<void> {
   await pool.query(
-    `UPDATE model_calls SET held_until = ${holdEnd}
-      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until IS NOT NULL`,
-    [holdMs, turnIds],
+    `UPDATE model_calls SET held_until = NULL, left_as = ?
+      WHERE turn_id = ? AND step = 0 AND attempts = 1 AND status = 'started'`,
+    [leftAs === undefined ? null : JSON.stringify(leftAs), turnId],
   );
 }
 
-/** Lets go of a turn's first step: who is to take it need not wait. */
-export async function release({ pool }: Database, turnId: string): Promise<void> {
-  await pool.query('UPDATE model_calls SET held_until = NULL WHERE turn_id = ? AND step = 0 AND attempts = 1', [
-    turnId,
-  ]);
+/** Takes what a step was left with. Only one gets it. */
+export async function takeLeft({ pool }: Database, turnId: string): Promise<boolean> {
+  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
+    'UPDATE model_calls SET left_as = NULL WHERE turn_id = ? AND step = 0 AND left_as IS NOT NULL',
+    [turnId],
+  );
+  return affectedRows === 1;
 }

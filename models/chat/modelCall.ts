@@ -1,4 +1,4 @@
-import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { col, DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { asRow, execute, select } from '../sql.ts';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
 import { holdEnd } from './callHolds.ts';
@@ -29,7 +29,7 @@ export function isOutOfCredits(code: unknown): code is OutOfCredits {
 }
 
 /** Which attempt at a step begins, and what is known of those before it. */
-export type BegunCall = Pick<ModelCall, 'attempts' | 'firstSeq' | 'cuts' | 'failedAttempt'>;
+export type BegunCall = Pick<ModelCall, 'attempts' | 'status' | 'firstSeq' | 'cuts' | 'failedAttempt'>;
 
 /** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
 export type ModelCall = InstanceType<ReturnType<typeof defineModelCall>>;
@@ -55,6 +55,8 @@ export function defineModelCall(sequelize: Sequelize) {
     declare reasoningTokens: number;
     declare startedAt: Date;
     declare endedAt: Date | null;
+    /** How its first attempt ended, for whoever takes it over from the process that made it. */
+    declare leftAs: object | null;
 
     /**
      * Records that a call begins, or begins again: which attempt it is, and where in the log the first one began. For
@@ -69,11 +71,12 @@ export function defineModelCall(sequelize: Sequelize) {
         tx,
         `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at, held_until)
           VALUES (?, ?, 1, ?, ?, 'started', ?, ${holdMs === undefined ? 'NULL' : holdEnd})
-          ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id), held_until = VALUES(held_until)`,
+          ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id), held_until = VALUES(held_until),
+            left_as = NULL`,
         [turnId, step, firstSeq, modelId, new Date(), ...(holdMs === undefined ? [] : [holdMs])],
       );
       // MySQL counts an insert as one row and an update in its place as two.
-      if (inserted.affectedRows === 1) return { attempts: 1, firstSeq, cuts: 0, failedAttempt: 0 };
+      if (inserted.affectedRows === 1) return { attempts: 1, status: 'started', firstSeq, cuts: 0, failedAttempt: 0 };
       return ModelCall.findOne({ where: { turnId, step }, transaction: tx, rejectOnEmpty: true });
     }
 
@@ -85,6 +88,13 @@ export function defineModelCall(sequelize: Sequelize) {
     /** Writes down that an attempt has failed by itself: it was not cut. */
     static async noteFailure(call: Pick<ModelCall, 'turnId' | 'step'>, attempt: number): Promise<void> {
       await ModelCall.update({ failedAttempt: attempt }, { where: { turnId: call.turnId, step: call.step } });
+    }
+
+    /** The calls of a turn that were cut off: none of them says how it has ended. */
+    static cutOf(turnId: string): Promise<Pick<ModelCall, 'step' | 'modelId'>[]> {
+      const isCut = { [Op.lt]: col('attempts') };
+      const where = { turnId, status: 'started', failedAttempt: isCut };
+      return ModelCall.findAll({ attributes: ['step', 'modelId'], where, raw: true });
     }
 
     /** Writes down how it ended, and by which model. */
@@ -146,6 +156,7 @@ export function defineModelCall(sequelize: Sequelize) {
       reasoningTokens: DataTypes.INTEGER.UNSIGNED,
       startedAt: DataTypes.DATE(3),
       endedAt: DataTypes.DATE(3),
+      leftAs: DataTypes.JSON,
     },
     { sequelize, tableName: 'model_calls', timestamps: false, underscored: true },
   );

@@ -24,7 +24,10 @@ test('sweeps run beside each other, and the failure of one is told when the othe
       },
     },
   );
-  await expect(new MockActivityEnvironment().run(sweepTogether)).rejects.toThrow('the second');
+  await expect(new MockActivityEnvironment().run(sweepTogether)).rejects.toMatchObject({
+    message: 'Failed: sweepSecond',
+    nonRetryable: true,
+  });
   expect(hasEnded).toBe(true);
 });
 

@@ -122,13 +122,23 @@ it('is finished by an API that stops, where that takes no longer than its grace'
   await startApi();
 });
 
-it('is tried again by a worker when the provider refuses it', async () => {
-  const content = fake({ status: 500, body: 'no' }, 'refused');
-  const { turnId } = await user.send({ content, modelId: 'fake-1' }).then(idsOf);
-  await waitFor('a second request', () => requestsWith(product.provider, 'refused').length > 1);
-  expect(await reader.turn(turnId)).toMatchObject({ status: 'running' });
-  await reader.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
-  expect(await reader.ended(turnId)).toMatchObject({ status: 'stopped' });
+it.each([
+  { refusal: 'for good', script: { status: 401, body: '{"error":{"message":"no"}}' }, requests: 1, leastMs: 0 },
+  {
+    refusal: 'for a while',
+    script: { status: 429, headers: { 'retry-after': '1' }, body: '{"error":{"message":"slow"}}' },
+    requests: 3,
+    leastMs: 1_000,
+  },
+])('is tried again by a worker as the provider says: it refuses it $refusal', async ({ script, requests, leastMs }) => {
+  const name = `refused ${script.status}`;
+  const { turnId } = await user.send({ content: fake(script, name), modelId: 'fake-1' }).then(idsOf);
+  expect(await reader.ended(turnId)).toMatchObject({ status: 'failed' });
+  const times = requestsWith(product.provider, name).map(({ receivedMs }) => receivedMs);
+  expect(times).toHaveLength(requests);
+  for (const [at, time] of times.entries()) {
+    if (at > 0) expect(time - (times[at - 1] ?? 0)).toBeGreaterThanOrEqual(leastMs);
+  }
 });
 
 it('ends when the turn is stopped', async () => {
