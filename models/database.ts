@@ -54,6 +54,11 @@ const idleShare = 1 / 2;
  * for its own 16,000 that is half a megabyte and a millisecond of a connection.
  */
 const maxPreparedStatements = 256;
+/**
+ * The same on every server, whatever it is set to: values that do not fit are errors, and a backslash in a string
+ * escapes, by which values are quoted.
+ */
+const sqlMode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
 /** A trip is short: what waits for one waits for the server. */
 const tripsAtOnce = 4;
 const patientSilenceMs = 6 * 3_600_000;
@@ -87,7 +92,7 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
 function sessionSettings({ lockWaitSeconds }: Patience): string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    `SET SESSION wait_timeout = ${connectionTimeoutSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}, lock_wait_timeout = ${lockWaitSeconds}`,
+    `SET SESSION wait_timeout = ${connectionTimeoutSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}, lock_wait_timeout = ${lockWaitSeconds}, sql_mode = '${sqlMode}'`,
   ];
 }
 
