@@ -2,7 +2,8 @@ import { Context } from '@temporalio/activity';
 import { keepAlive } from '../keepAlive.ts';
 import type { ChatDeps } from './deps.ts';
 import type { HeadStarts } from './headStarts.ts';
-import { type CallModelInput, type CallModelResult, runStep } from './runStep.ts';
+import { runStep } from './runStep.ts';
+import type { CallModelInput, CallModelResult } from './stepResult.ts';
 
 /**
  * One step of a turn, as an activity: it takes over the call's head start in this process, or makes the call itself.

@@ -3,8 +3,9 @@ import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ChatDeps } from './deps.ts';
-import { type CallModelInput, type CallModelResult, runStep, type StepOptions, type TurnAsMade } from './runStep.ts';
+import { runStep, type StepOptions, type TurnAsMade } from './runStep.ts';
 import type { StepHolds } from './stepHolds.ts';
+import type { CallModelInput, CallModelResult } from './stepResult.ts';
 
 /** A model call under way in this process. */
 export interface StepRun {

@@ -2,7 +2,7 @@ import { findHeld, keepHeld, release } from '../../models/chat/callHolds.ts';
 import type { Database } from '../../models/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { isStopByWorkflow } from './cancellation.ts';
-import type { CallModelResult } from './runStep.ts';
+import type { CallModelResult } from './stepResult.ts';
 
 /** As with heartbeats: two may be lost before a step is given to another process. */
 const renewalsPerHold = 3;

@@ -1,13 +1,14 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { execute, insertInstance } from '../sql.ts';
-import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
+import type { FinishReason, UiChunk, Usage } from '../turnLog/chunks.ts';
 import { type CommittedSegment, WriterFencedError } from '../turnLog/entry.ts';
-import type { MessageFold, MessagePart } from '../turnLog/foldChunks.ts';
+import type { MessagePart } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
 import { cannotBeStored } from '../unstorable.ts';
 import { noteEvent } from '../webhooks/events.ts';
 import { beginningOf, storePieces } from './answerPieces.ts';
+import { answerMetadata, closeTexts, closeTools, closingChunks } from './closingChunks.ts';
 import { assistantPosition, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
@@ -174,61 +175,6 @@ async function successorOf(tx: Transaction, thread: Thread | null, turnId: strin
   const active = thread?.activeTurnId ?? null;
   if (active === null || active === turnId) return undefined;
   return (await chatModels(tx).Turn.findByPk(active, { transaction: tx })) ?? undefined;
-}
-
-function closeTexts(fold: MessageFold): UiChunk[] {
-  return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
-}
-
-/** Calls without a result get one: their recorded effect, or else that they did not finish. */
-async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, fold: MessageFold): Promise<UiChunk[]> {
-  const openIds = fold.openToolIds();
-  // A call is in the log since it has a row, and has its result there since it is settled.
-  if (openIds.length === 0) return [];
-  const { ToolCall } = chatModels(tx);
-  const pending = await ToolCall.pendingOf(turnId, tx);
-  await ToolCall.settleRest(turnId, tx);
-  const effects = new Map(pending.map(({ id, effect }) => [id, effect]));
-  const errorText = end.status === 'stopped' ? 'Stopped before it was done.' : 'The turn ended before it was done.';
-  return openIds.map((toolCallId) => {
-    const effect = effects.get(toolCallId);
-    return effect
-      ? { type: 'tool-output-available', toolCallId, output: effect.result, dynamic: true }
-      : { type: 'tool-output-error', toolCallId, errorText, dynamic: true };
-  });
-}
-
-const limits: Record<string, TurnLimit> = {
-  STEP_LIMIT: 'steps',
-  TIME_LIMIT: 'time',
-  TOOL_CALL_LIMIT: 'tool-calls',
-  TOOL_LOOP: 'tool-loop',
-};
-
-function closingChunks(turn: Turn, end: TurnEnd, usage: Usage): UiChunk[] {
-  const chunks: UiChunk[] = [turn.statusChunk(end.status)];
-  if (end.status === 'completed') {
-    chunks.push({ type: 'finish', finishReason: end.finishReason, messageMetadata: answerMetadata(turn, end, usage) });
-  } else if (end.status === 'stopped') {
-    chunks.push({ type: 'abort', reason: 'stopped' });
-  } else {
-    const limit = limits[end.code];
-    if (limit !== undefined) chunks.push({ type: 'data-limit', transient: true, data: { limit, code: end.code } });
-    chunks.push({ type: 'error', errorText: end.detail, code: end.code });
-  }
-  return chunks;
-}
-
-function answerMetadata(turn: Turn, end: TurnEnd, usage: Usage): Record<string, unknown> {
-  return {
-    turnId: turn.id,
-    threadId: turn.threadId,
-    modelId: turn.modelId,
-    status: end.status,
-    ...(end.status === 'completed' && { finishReason: end.finishReason }),
-    ...(end.status === 'failed' && { code: end.code }),
-    usage,
-  };
 }
 
 /** The output is kept, however the turn ended; a turn without output leaves no message. */

@@ -4,6 +4,8 @@
  */
 
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
+/** Why an answer ended that ends its turn. */
+export type AnswerEnd = Exclude<FinishReason, 'tool-calls' | 'error'>;
 
 /** What one turn has used so far, in tokens, summed over its model calls. */
 export interface Usage {

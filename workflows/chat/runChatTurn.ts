@@ -11,7 +11,7 @@ import {
   setHandler,
   sleep,
 } from '@temporalio/workflow';
-import type { CallModelResult } from '../../activities/chat/runStep.ts';
+import type { CallModelResult } from '../../activities/chat/stepResult.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
 import { isHistoryFull } from '../historyLimit.ts';

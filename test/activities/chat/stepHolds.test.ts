@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CancelledFailure } from '@temporalio/activity';
 import { ModelStep, type StepDeps } from '../../../activities/chat/modelStep.ts';
-import { type CallModelResult, runStep } from '../../../activities/chat/runStep.ts';
+import { runStep } from '../../../activities/chat/runStep.ts';
 import { StepHolds } from '../../../activities/chat/stepHolds.ts';
+import type { CallModelResult } from '../../../activities/chat/stepResult.ts';
 import { findHeld } from '../../../models/chat/callHolds.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import type { Turn } from '../../../models/chat/turn.ts';

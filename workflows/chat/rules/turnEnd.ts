@@ -1,10 +1,11 @@
 import type { AfterTurn } from '../../../activities/chat/endTurn.ts';
+import type { AnswerEnd } from '../../../models/turnLog/chunks.ts';
 import type { ModelFailure } from './modelRetry.ts';
 
 /** A turn's outcome, in the workflow's terms. */
 export type TurnOutcome =
   /** `after` is there where the turn has ended with its answer: what is left to do, or null. */
-  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other'; after?: AfterTurn | null }
+  | { kind: 'answered'; finishReason: AnswerEnd; after?: AfterTurn | null }
   | { kind: 'stopped' }
   /** The turn had ended before the workflow could do anything: stopped in the queue, or finalized by the sweeper. */
   | { kind: 'alreadyEnded' }
@@ -14,7 +15,7 @@ export type TurnOutcome =
 
 /** How the turn's row ends. The text for the client is looked up by code where the answer is written. */
 export type TurnEndInput =
-  | { status: 'completed'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
+  | { status: 'completed'; finishReason: AnswerEnd }
   | { status: 'stopped' }
   | { status: 'failed'; code: string };
 
