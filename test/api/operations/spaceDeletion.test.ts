@@ -1,3 +1,4 @@
+import { noSpace } from '../../../models/drive/objectReserve.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { areaPurges } from '../../../models/purge.ts';
 import type { ChatUser } from '../../builders/chat.ts';
@@ -22,7 +23,14 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-const contents = (of: readonly string[]) => contentsOf(product.environment.database, of);
+/** Without the keys that are reserved for small files: they are nobody's yet, and come and go. */
+async function contents(of: readonly string[]): Promise<Record<string, string[]>> {
+  const all = Object.entries(await contentsOf(product.environment.database, of));
+  const isReserved = (row: string) => JSON.parse(row).space_id === noSpace;
+  return Object.fromEntries(
+    all.map(([table, rows]) => [table, table === 'drive_objects' ? rows.filter((row) => !isReserved(row)) : rows]),
+  );
+}
 
 /** Deletes what is at a path, and waits until nothing of it is left. */
 async function remove(user: ChatUser, path: string): Promise<string> {
