@@ -39,6 +39,8 @@ export interface ReadinessCheck {
   name: string;
   /** Without an optional part the process is still useful: it is ready, and reports itself as degraded. */
   optional?: boolean;
+  /** What is wrong with it when it fails, where that is not that it does not answer. */
+  fault?: string;
   /** Rejects when the part does not answer. */
   check(): Promise<void>;
 }

@@ -17,7 +17,7 @@ export async function askParts(parts: readonly ReadinessCheck[], logger: Logger)
   const failed = results.filter((result) => result.error !== undefined);
   for (const { name, error } of failed) logger.warn({ part: name, reason: String(error) }, 'not ready');
   const missing = failed.filter(({ optional }) => optional !== true);
-  if (missing.length > 0) throw notReady(missing.map(({ name }) => name));
+  if (missing.length > 0) throw notReady(missing);
   return {
     status: failed.length > 0 ? 'degraded' : 'ready',
     parts: results.map(({ name, durationMs, error }) => ({
@@ -28,14 +28,15 @@ export async function askParts(parts: readonly ReadinessCheck[], logger: Logger)
   };
 }
 
-export function notReady(names: readonly string[], detail = 'does not answer'): DomainError {
+export function notReady(parts: readonly Pick<ReadinessCheck, 'name' | 'fault'>[]): DomainError {
+  const names = parts.map(({ name }) => name);
   return new DomainError('unavailable', 'NOT_READY', `Not ready: ${names.join(', ')}.`, {
-    errors: names.map((name) => ({ pointer: name, detail })),
+    errors: parts.map(({ name, fault = 'does not answer' }) => ({ pointer: name, detail: fault })),
     retryAfterSeconds,
   });
 }
 
-async function measure({ name, optional, check }: ReadinessCheck) {
+async function measure({ name, optional, fault, check }: ReadinessCheck) {
   const startedAt = performance.now();
   const duration = () => Math.round((performance.now() - startedAt) * 10) / 10;
   let timer: NodeJS.Timeout | undefined;
@@ -44,9 +45,9 @@ async function measure({ name, optional, check }: ReadinessCheck) {
   });
   try {
     await Promise.race([check(), timeout]);
-    return { name, optional, durationMs: duration() };
+    return { name, optional, fault, durationMs: duration() };
   } catch (error) {
-    return { name, optional, durationMs: duration(), error };
+    return { name, optional, fault, durationMs: duration(), error };
   } finally {
     clearTimeout(timer);
   }

@@ -17,7 +17,7 @@ export function serviceRoutes({ config, database, checks, draining, closing, log
   });
 
   router.get('/readyz', async (_req, res) => {
-    if (draining.aborted || closing.aborted) throw notReady(['server'], 'is stopping');
+    if (draining.aborted || closing.aborted) throw notReady([{ name: 'server', fault: 'is stopping' }]);
     answer<'getReadiness'>(res, 200, await askParts(parts, logger));
   });
 

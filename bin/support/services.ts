@@ -26,7 +26,7 @@ import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createGitConnections } from '../../models/git/connections.ts';
 import { createGitCredentials } from '../../models/git/credentials.ts';
-import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
+import { checkMasterKey, createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { createMcpServers } from '../../models/mcp/mcpServers.ts';
 import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
@@ -69,6 +69,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
         await temporal.client.workflowService.describeNamespace({ namespace: config.temporal.namespace });
       },
     },
+    { name: 'keys', fault: 'does not open what this database holds', check: () => checkMasterKey(envelope) },
     { name: 'storage', optional: true, check: () => storage.check() },
     ...(notices === undefined ? [] : [{ name: 'redis', optional: true, check: () => notices.check() }]),
   ];

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/index.ts';
-import { createEnvelope, type Envelope } from '../../crypto/envelope.ts';
+import { createEnvelope, type Envelope, systemScope } from '../../crypto/envelope.ts';
+import { DecryptionError } from '../../crypto/errors.ts';
 import { rotateAllKeys } from '../../crypto/keyRotation.ts';
 import { type MasterKeyConfig, openMasterKeys } from '../../crypto/openMasterKeys.ts';
 import { type RotationReport, rewrapDataKeys } from '../../crypto/rotateKeys.ts';
@@ -64,6 +65,16 @@ export type Identity = ReturnType<typeof createIdentity>;
 /** Opens the encryption of this installation: its master key, and its data keys in the database. */
 export async function openEnvelope(database: Database, config: MasterKeyConfig): Promise<Envelope> {
   return createEnvelope(await openMasterKeys(config), createDataKeyStore(database));
+}
+
+/** Throws a {@link DecryptionError} where this database's data are encrypted under another master key. */
+export async function checkMasterKey(envelope: Envelope): Promise<void> {
+  try {
+    await envelope.seal(systemScope, 'readiness', Buffer.alloc(0));
+  } catch (error) {
+    // Whatever else does not answer has a check of its own.
+    if (error instanceof DecryptionError) throw error;
+  }
 }
 
 /** `atrium rotate-key`: new data keys and a new wrapping, while everything goes on. */

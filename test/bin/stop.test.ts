@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { checkMasterKey, openEnvelope } from '../../models/identity/index.ts';
 import { startAtrium } from '../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import type { TestProcess } from '../support/processes.ts';
@@ -47,12 +49,23 @@ async function readinessOf(url = ''): Promise<{ status: number; parts: string[] 
   };
 }
 
+test('a process with another master key than its database says so, and gets no traffic', async () => {
+  await checkMasterKey(await openEnvelope(atrium.database, atrium.config));
+  const other = start('worker', { ATRIUM_WORKER_PORT: '0', ATRIUM_MASTER_KEY: randomBytes(32).toString('base64') });
+  const { probesUrl } = await ready(other);
+  const { status, parts } = await readinessOf(probesUrl);
+  expect([status, parts]).toEqual([503, ['keys']]);
+});
+
 test('a worker answers its probes: alive, ready when it polls and its parts answer, and metrics', async () => {
   const process = start('worker', { ATRIUM_WORKER_PORT: '0' });
   const { apiUrl, probesUrl } = await ready(process);
   expect(apiUrl).toBeUndefined();
   expect((await fetch(`${probesUrl}/healthz`)).status).toBe(200);
-  expect(await readinessOf(probesUrl)).toEqual({ status: 200, parts: ['worker', 'database', 'temporal', 'storage'] });
+  expect(await readinessOf(probesUrl)).toEqual({
+    status: 200,
+    parts: ['worker', 'database', 'temporal', 'keys', 'storage'],
+  });
   expect(await (await fetch(`${probesUrl}/metrics`)).text()).toMatch(/^atrium_worker_activities_in_flight \d+$/m);
   const forwarded = await fetch(`${probesUrl}/metrics`, { headers: { 'x-forwarded-for': '10.0.0.1' } });
   expect(forwarded.status).toBe(403);
