@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import mysql, { type RowDataPacket } from 'mysql2/promise';
+import { nodeFlags } from '../bin/nodeFlags.mjs';
 import { startAtrium, startProgram, tokenFor } from './support/atrium.ts';
 import { cpuByProgram } from './support/processTree.ts';
 import { quantile } from './support/quantile.ts';
@@ -224,7 +225,10 @@ async function startRole(
   env: NodeJS.ProcessEnv,
 ): Promise<{ role: string; child: ChildProcess; apiUrl?: string }> {
   const program = join(import.meta.dirname, '..', 'bin', 'atrium.ts');
-  const child = spawn(process.execPath, [program, role, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [...nodeFlags, program, role, '--json'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   running.defer(async () => {
     child.kill('SIGTERM');
     await once(child, 'exit');

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import { findRunning } from '../../bin/support/running.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -28,7 +29,7 @@ export async function startAtrium(settings: Record<string, string>): Promise<Ben
     ATRIUM_TITLE_MODEL: 'off',
     ...settings,
   };
-  const program = spawn(process.execPath, [join(root, 'bin', 'atrium.ts'), 'up', '--json'], {
+  const program = spawn(process.execPath, [...nodeFlags, join(root, 'bin', 'atrium.ts'), 'up', '--json'], {
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
