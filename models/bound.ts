@@ -1,5 +1,6 @@
 import { type Sequelize, Transaction } from 'sequelize';
 import type { Database } from './database.ts';
+import { oneFor } from './oneFor.ts';
 
 /** Where a statement runs: in a transaction, or on a database by itself. Either leads to the models of its database. */
 export type On = Pick<Database, 'sequelize'> | Transaction;
@@ -9,16 +10,9 @@ export type On = Pick<Database, 'sequelize'> | Transaction;
  * one process can use several databases; a caller takes them from the handle that it has: `const { Turn } =
  * chatModels(tx)`.
  */
-export function modelsOf<Models>(define: (sequelize: Sequelize) => Models): (on: On) => Models {
-  const defined = new WeakMap<Sequelize, Models>();
-  return (on) => {
-    const sequelize = sequelizeOf(on);
-    const known = defined.get(sequelize);
-    if (known !== undefined) return known;
-    const models = define(sequelize);
-    defined.set(sequelize, models);
-    return models;
-  };
+export function modelsOf<Models extends object>(define: (sequelize: Sequelize) => Models): (on: On) => Models {
+  const defined = oneFor(define);
+  return (on) => defined(sequelizeOf(on));
 }
 
 export function sequelizeOf(on: On): Sequelize {

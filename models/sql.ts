@@ -1,6 +1,7 @@
 import type { Connection as CallbackConnection } from 'mysql2';
 import type { Connection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { type Model, type ModelStatic, type Transaction, UniqueConstraintError } from 'sequelize';
+import { oneFor } from './oneFor.ts';
 
 const duplicateEntry = 1062;
 
@@ -81,13 +82,8 @@ export function asRow<Field extends string>(
 }
 
 /** A connection's face with promises, which costs as much to make as a statement to send. */
-const promising = new WeakMap<CallbackConnection, Connection>();
+const promising = oneFor((connection: CallbackConnection): Connection => connection.promise());
 
 function connectionOf(tx: Transaction): Connection {
-  const { connection } = tx as unknown as { connection: CallbackConnection };
-  const known = promising.get(connection);
-  if (known !== undefined) return known;
-  const made = connection.promise();
-  promising.set(connection, made);
-  return made;
+  return promising((tx as unknown as { connection: CallbackConnection }).connection);
 }

@@ -21,7 +21,7 @@ import { createComputers } from '../../models/computers/computers.ts';
 import { createPortLinks } from '../../models/computers/portLinks.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
-import { emptyReserve } from '../../models/drive/objectReserve.ts';
+import { reserveOf } from '../../models/drive/objectReserve.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createGitConnections } from '../../models/git/connections.ts';
@@ -118,7 +118,9 @@ export async function createServices({ config, logger, readers, remoteWriters, d
       await notices?.close();
       storage.close();
       await temporal.close();
-      await emptyReserve(database).catch(() => undefined);
+      await reserveOf(database)
+        .empty()
+        .catch(() => undefined);
       if (given === undefined) await database.close();
     },
   };

@@ -2,7 +2,8 @@ import type { RowDataPacket } from 'mysql2';
 import type { Pool } from 'mysql2/promise';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
-import { createFreshCache, type FreshCache } from '../freshCache.ts';
+import { createFreshCache } from '../freshCache.ts';
+import { oneFor } from '../oneFor.ts';
 import { execute } from '../sql.ts';
 
 /** What a space has set for its chats. Null means the installation's own, or the model's. */
@@ -35,16 +36,13 @@ const unset: ChatSettings = {
 
 /** In another process: in this one a change is known at once. */
 const maxAgeMs = 1_000;
-const caches = new WeakMap<Pool, FreshCache<ChatSettings>>();
+const cacheOf = oneFor((pool: Pool) =>
+  createFreshCache((spaceId) => readChatSettings({ pool }, spaceId), { maxAgeMs }),
+);
 
 /** The settings for messages and model calls, as of a second ago: each turn asks for them, and they hardly change. */
-export function chatSettingsOf(database: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
-  let cache = caches.get(database.pool);
-  if (cache === undefined) {
-    cache = createFreshCache((id) => readChatSettings(database, id), { maxAgeMs });
-    caches.set(database.pool, cache);
-  }
-  return cache.get(spaceId);
+export function chatSettingsOf({ pool }: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
+  return cacheOf(pool).get(spaceId);
 }
 
 export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
@@ -80,6 +78,6 @@ export async function putChatSettings(
     ]);
     await appendAudit(tx, spaceId, actor, 'chat-settings.changed', null);
   });
-  caches.get(database.pool)?.forget(spaceId);
+  cacheOf(database.pool).forget(spaceId);
   return readChatSettings(database, spaceId);
 }

@@ -1,4 +1,5 @@
 import type { Database } from '../database.ts';
+import { oneFor } from '../oneFor.ts';
 import { leaseMs, newObjectKey } from './driveObject.ts';
 
 /** The space of an object that is nobody's yet. */
@@ -50,7 +51,7 @@ class ObjectReserve {
     this.free = [];
   }
 
-  /** Deletes what nobody has taken. */
+  /** Deletes what nobody has taken, before the database is closed. */
   async empty(): Promise<void> {
     clearTimeout(this.lapsing);
     await this.filling?.catch(() => undefined);
@@ -97,18 +98,5 @@ class ObjectReserve {
   }
 }
 
-const reserves = new WeakMap<Database, ObjectReserve>();
-
 /** The reserve of this process. */
-export function reserveOf(database: Database): Pick<ObjectReserve, 'take' | 'forget'> {
-  const known = reserves.get(database);
-  if (known !== undefined) return known;
-  const made = new ObjectReserve(database);
-  reserves.set(database, made);
-  return made;
-}
-
-/** Before the database is closed. */
-export async function emptyReserve(database: Database): Promise<void> {
-  await reserves.get(database)?.empty();
-}
+export const reserveOf = oneFor((database: Database) => new ObjectReserve(database));

@@ -1,24 +1,20 @@
 import type { Pool, RowDataPacket } from 'mysql2/promise';
 import type { Database } from '../database.ts';
-import { createFreshCache, type FreshCache } from '../freshCache.ts';
+import { createFreshCache } from '../freshCache.ts';
+import { oneFor } from '../oneFor.ts';
 
 /** In another process: in this one a new device is known at once. */
 const maxAgeMs = 1_000;
-const caches = new WeakMap<Pool, FreshCache<boolean>>();
+const cacheOf = oneFor((pool: Pool) => createFreshCache((userId) => readHasDevices(pool, userId), { maxAgeMs }));
 
 /** Whether a user has devices to push to, as of a second ago: most have none, and each turn asks twice. */
 export function hasDevices({ pool }: Pick<Database, 'pool'>, userId: string): Promise<boolean> {
-  let cache = caches.get(pool);
-  if (cache === undefined) {
-    cache = createFreshCache((id) => readHasDevices(pool, id), { maxAgeMs });
-    caches.set(pool, cache);
-  }
-  return cache.get(userId);
+  return cacheOf(pool).get(userId);
 }
 
 /** Call it when a device was added. */
 export function forgetDevices({ pool }: Pick<Database, 'pool'>, userId: string): void {
-  caches.get(pool)?.forget(userId);
+  cacheOf(pool).forget(userId);
 }
 
 async function readHasDevices(pool: Pool, userId: string): Promise<boolean> {
