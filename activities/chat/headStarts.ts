@@ -43,6 +43,8 @@ export class HeadStarts {
   readonly #leavesResults: boolean;
   readonly #runs = new Map<string, StepRun>();
   #isOpen = true;
+  readonly #takeHeld: TakeStep = (input, options) =>
+    this.#holds.during(input.turnId, this.#takeStep(input, options), { leavesResult: this.#leavesResults });
 
   /** `leavesResults`: the workflows of what begins here run in other processes. */
   constructor(options: { logger: Logger; takeStep: TakeStep; holds: StepHolds; leavesResults: boolean }) {
@@ -92,7 +94,9 @@ export class HeadStarts {
 
   #begin(input: CallModelInput, asMade?: TurnAsMade): StepRun {
     const key = keyOf(input);
-    const run = beginStep((...step) => this.#take(...step), input, asMade);
+    // Only who has accepted the message holds its first step.
+    const isHeld = asMade !== undefined && asMade.turn.writerEpoch > 0;
+    const run = beginStep(isHeld ? this.#takeHeld : this.#takeStep, input, asMade);
     this.#runs.set(key, run);
     const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
     run.result.then(forget, (error: unknown) => {
@@ -101,13 +105,6 @@ export class HeadStarts {
       forget();
     });
     return run;
-  }
-
-  #take(input: CallModelInput, options: StepOptions): Promise<CallModelResult> {
-    const step = this.#takeStep(input, options);
-    // Only who has accepted the message holds its first step.
-    const isHeld = options.asMade !== undefined && options.asMade.turn.writerEpoch > 0;
-    return isHeld ? this.#holds.during(input.turnId, step, { leavesResult: this.#leavesResults }) : step;
   }
 
   /** The call that this activity would make, if it is under way or done here; handed out once. */

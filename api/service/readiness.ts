@@ -36,7 +36,9 @@ export function notReady(parts: readonly Pick<ReadinessCheck, 'name' | 'fault'>[
   });
 }
 
-async function measure({ name, optional, fault, check }: ReadinessCheck) {
+type Measured = Omit<ReadinessCheck, 'check'> & { durationMs: number; error?: unknown };
+
+async function measure({ check, ...part }: ReadinessCheck): Promise<Measured> {
   const startedAt = performance.now();
   const duration = () => Math.round((performance.now() - startedAt) * 10) / 10;
   let timer: NodeJS.Timeout | undefined;
@@ -45,9 +47,9 @@ async function measure({ name, optional, fault, check }: ReadinessCheck) {
   });
   try {
     await Promise.race([check(), timeout]);
-    return { name, optional, fault, durationMs: duration() };
+    return { ...part, durationMs: duration() };
   } catch (error) {
-    return { name, optional, fault, durationMs: duration(), error };
+    return { ...part, durationMs: duration(), error };
   } finally {
     clearTimeout(timer);
   }

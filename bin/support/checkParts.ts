@@ -37,7 +37,7 @@ export async function checkDatabase(config: Config) {
     };
     if (packet < 16 * 1024 * 1024)
       return wrong(`${version}; set its max_allowed_packet to 64M (it is ${packet} bytes)`);
-    // Two pools of a process, and who looks after the server.
+    // The pools of a process, and who looks after the server.
     const needed = mostConnections(config.database.poolSize) + spareConnections;
     if (connections < needed) {
       return wrong(

@@ -50,8 +50,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     if (hosting !== undefined) started.defer(() => hosting.stop({ withComputers: role === 'both' }));
     const probes = worker && (await runtime.startWorkerProbes(worker));
     if (probes !== undefined) started.defer(() => probes.close());
-    const makesCalls = role === 'api' && config.chat.apiCallsModels;
-    const headStarts = makesCalls ? runtime.startHeadStarts({ shutdownGraceMs: callGraceMs }) : undefined;
+    const headStarts = runtime.startHeadStarts({ shutdownGraceMs: callGraceMs });
     if (headStarts !== undefined) started.defer(() => headStarts.stop());
     const api = await made?.open();
     if (api !== undefined) started.defer(() => api.close({ drainMs, graceMs }));

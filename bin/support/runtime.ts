@@ -133,8 +133,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     launcher,
     logger,
 
-    /** Gives turns head starts in a process that is an API alone. */
-    startHeadStarts({ shutdownGraceMs }: { shutdownGraceMs: number }): { stop(): Promise<void> } {
+    /** Gives turns head starts in a process that is an API alone, unless the workers are to make all calls. */
+    startHeadStarts({ shutdownGraceMs }: { shutdownGraceMs: number }): { stop(): Promise<void> } | undefined {
+      if (role !== 'api' || !config.chat.apiCallsModels) return undefined;
       const own = createHeadStarts(chatDeps(services, launcher, liveComputers), { leavesResults: true });
       headStarts = own;
       return {

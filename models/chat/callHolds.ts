@@ -2,8 +2,9 @@ import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database.ts';
 import { execute, select } from '../sql.ts';
 
+const milliseconds = 'INTERVAL ? * 1000 MICROSECOND';
 /** The end of a hold of so many milliseconds. Everybody goes by the database's clock. */
-export const holdEnd = 'UTC_TIMESTAMP(3) + INTERVAL ? * 1000 MICROSECOND';
+export const holdEnd = `UTC_TIMESTAMP(3) + ${milliseconds}`;
 
 /**
  * Those of the turns whose first step is held: a process that no activity vouches for takes it, as far as is known.
@@ -12,7 +13,7 @@ export const holdEnd = 'UTC_TIMESTAMP(3) + INTERVAL ? * 1000 MICROSECOND';
 export async function findHeld({ pool }: Database, turnIds: readonly string[], graceMs: number): Promise<Set<string>> {
   const [rows] = await pool.query<(RowDataPacket & { turnId: string })[]>(
     `SELECT turn_id AS turnId FROM model_calls
-      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until > UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND`,
+      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until > UTC_TIMESTAMP(3) - ${milliseconds}`,
     [turnIds, Math.ceil(graceMs)],
   );
   return new Set(rows.map(({ turnId }) => turnId));
