@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 
 /** A third of the timeout: two heartbeats may be lost before the server gives the work to another worker. */
-const beatsPerTimeout = 3;
+export const beatsPerTimeout = 3;
 const longestIntervalMs = 5_000;
 
 /**

@@ -1,11 +1,10 @@
 import { findHeld, keepHeld, release } from '../../models/chat/callHolds.ts';
 import type { Database } from '../../models/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import { beatsPerTimeout } from '../keepAlive.ts';
 import { isStopByWorkflow } from './cancellation.ts';
+import { Repeated } from './repeated.ts';
 import type { CallModelResult } from './stepResult.ts';
-
-/** As with heartbeats: two may be lost before a step is given to another process. */
-const renewalsPerHold = 3;
 
 /** How often steps that are held elsewhere are looked at, all of them at once. */
 const lookIntervalMs = 50;
@@ -24,18 +23,31 @@ export class StepHolds {
   readonly #logger: Logger;
   readonly #held = new Set<string>();
   readonly #waiting = new Map<string, Set<() => void>>();
-  #renewing: NodeJS.Timeout | undefined;
-  #looking: NodeJS.Timeout | undefined;
-  #isRenewing = false;
-  #isLooking = false;
-  /** When the database last answered, while anybody waits. */
-  #answeredAtMs: number | undefined;
+  /** As with heartbeats, two of them may be lost. */
+  readonly #renewalMs: number;
+  readonly #renewing: Repeated;
+  readonly #looking: Repeated;
+  /** When the database last answered. */
+  #answeredAtMs = 0;
   #grace = { ms: 0, untilMs: 0 };
 
-  constructor(options: { database: Database; logger: Logger; holdMs: number }) {
-    this.holdMs = options.holdMs;
-    this.#database = options.database;
-    this.#logger = options.logger;
+  constructor({ database, logger, holdMs }: { database: Database; logger: Logger; holdMs: number }) {
+    this.holdMs = holdMs;
+    this.#database = database;
+    this.#logger = logger;
+    this.#renewalMs = holdMs / beatsPerTimeout;
+    this.#renewing = new Repeated({
+      everyMs: this.#renewalMs,
+      work: () => keepHeld(database, [...this.#held], holdMs),
+      onFailure: (error) =>
+        logger.warn({ err: error }, 'The model calls that began here could not be kept; trying again.'),
+    });
+    this.#looking = new Repeated({
+      everyMs: lookIntervalMs,
+      work: () => this.#look(),
+      onFailure: (error) =>
+        logger.warn({ err: error }, 'It could not be read which model calls are under way; trying again.'),
+    });
   }
 
   /**
@@ -48,17 +60,14 @@ export class StepHolds {
     options: { leavesResult: boolean },
   ): Promise<CallModelResult> {
     this.#held.add(turnId);
-    this.#renewing ??= setInterval(() => void this.#renew(), this.holdMs / renewalsPerHold).unref();
+    this.#renewing.start();
     let result: CallModelResult | undefined;
     try {
       result = await step;
       return result;
     } finally {
       this.#held.delete(turnId);
-      if (this.#held.size === 0) {
-        clearInterval(this.#renewing);
-        this.#renewing = undefined;
-      }
+      if (this.#held.size === 0) this.#renewing.stop();
       if (result === undefined || !recorded.has(result.kind)) {
         await this.#release(turnId, options.leavesResult ? result : undefined);
       }
@@ -71,14 +80,11 @@ export class StepHolds {
    */
   async whileHeld(turnId: string, cancelled: AbortSignal, stop: () => Promise<unknown>): Promise<void> {
     const held = await this.#findHeld([turnId]);
-    if (!held.has(turnId)) {
-      if (this.#waiting.size === 0) this.#answeredAtMs = undefined;
-      return;
-    }
+    if (!held.has(turnId)) return;
     const { promise: freed, resolve, reject } = Promise.withResolvers<void>();
     const waiting = this.#waiting.get(turnId) ?? new Set();
     this.#waiting.set(turnId, waiting.add(resolve));
-    this.#looking ??= setInterval(() => void this.#look(), lookIntervalMs).unref();
+    this.#looking.start();
     const onAbort = () => {
       if (isStopByWorkflow(cancelled)) stop().catch(reject);
       else reject(cancelled.reason);
@@ -91,27 +97,15 @@ export class StepHolds {
       cancelled.removeEventListener('abort', onAbort);
       waiting.delete(resolve);
       if (waiting.size === 0) this.#waiting.delete(turnId);
-      if (this.#waiting.size === 0) {
-        clearInterval(this.#looking);
-        this.#looking = undefined;
-        this.#answeredAtMs = undefined;
-      }
+      if (this.#waiting.size === 0) this.#looking.stop();
     }
   }
 
   async #look(): Promise<void> {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    try {
-      const waiting = [...this.#waiting.keys()];
-      const held = await this.#findHeld(waiting);
-      for (const turnId of waiting) {
-        if (!held.has(turnId)) for (const resolve of this.#waiting.get(turnId) ?? []) resolve();
-      }
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'It could not be read which model calls are under way; trying again.');
-    } finally {
-      this.#isLooking = false;
+    const waiting = [...this.#waiting.keys()];
+    const held = await this.#findHeld(waiting);
+    for (const turnId of waiting) {
+      if (!held.has(turnId)) for (const resolve of this.#waiting.get(turnId) ?? []) resolve();
     }
   }
 
@@ -120,30 +114,18 @@ export class StepHolds {
    * takes: what kept us waiting may have kept its holder from renewing it.
    */
   async #findHeld(turnIds: readonly string[]): Promise<Set<string>> {
-    const startMs = performance.now();
+    // Where nobody waits, nobody has looked.
+    const sinceMs = this.#waiting.size > 0 ? this.#answeredAtMs : performance.now();
     const held = await findHeld(this.#database, turnIds, this.#graceMs());
-    const silentMs = performance.now() - (this.#answeredAtMs ?? startMs);
+    const silentMs = performance.now() - sinceMs;
     this.#answeredAtMs = performance.now();
-    const renewalMs = this.holdMs / renewalsPerHold;
-    if (silentMs < renewalMs) return held;
-    this.#grace = { ms: silentMs + renewalMs, untilMs: this.#answeredAtMs + renewalMs };
+    if (silentMs < this.#renewalMs) return held;
+    this.#grace = { ms: silentMs + this.#renewalMs, untilMs: this.#answeredAtMs + this.#renewalMs };
     return findHeld(this.#database, turnIds, this.#graceMs());
   }
 
   #graceMs(): number {
     return performance.now() < this.#grace.untilMs ? this.#grace.ms : 0;
-  }
-
-  async #renew(): Promise<void> {
-    if (this.#isRenewing) return;
-    this.#isRenewing = true;
-    try {
-      await keepHeld(this.#database, [...this.#held], this.holdMs);
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'The model calls that began here could not be kept; trying again.');
-    } finally {
-      this.#isRenewing = false;
-    }
   }
 
   async #release(turnId: string, result: CallModelResult | undefined): Promise<void> {

@@ -1,6 +1,7 @@
 import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import { Repeated } from './repeated.ts';
 
 const intervalMs = 200;
 
@@ -10,14 +11,16 @@ const intervalMs = 200;
  */
 export class StopWatch {
   readonly #database: Database;
-  readonly #logger: Logger;
   readonly #watched = new Map<string, Set<AbortController>>();
-  #timer: NodeJS.Timeout | undefined;
-  #looking = false;
+  readonly #looking: Repeated;
 
-  constructor(options: { database: Database; logger: Logger }) {
-    this.#database = options.database;
-    this.#logger = options.logger;
+  constructor({ database, logger }: { database: Database; logger: Logger }) {
+    this.#database = database;
+    this.#looking = new Repeated({
+      everyMs: intervalMs,
+      work: () => this.#look(),
+      onFailure: (error) => logger.warn({ err: error }, 'The stop flags could not be read; trying again.'),
+    });
   }
 
   /** A signal that is aborted when the turn is to stop. Dispose of it when the work is done. */
@@ -25,7 +28,7 @@ export class StopWatch {
     const controller = new AbortController();
     const controllers = this.#watched.get(turnId) ?? new Set();
     this.#watched.set(turnId, controllers.add(controller));
-    this.#timer ??= setInterval(() => void this.#look(), intervalMs);
+    this.#looking.start();
     return {
       signal: controller.signal,
       [Symbol.dispose]: () => this.#forget(turnId, controller),
@@ -33,16 +36,8 @@ export class StopWatch {
   }
 
   async #look(): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
-    try {
-      for (const turnId of await chatModels(this.#database).Turn.findStopping([...this.#watched.keys()])) {
-        for (const controller of this.#watched.get(turnId) ?? []) controller.abort();
-      }
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'The stop flags could not be read; trying again.');
-    } finally {
-      this.#looking = false;
+    for (const turnId of await chatModels(this.#database).Turn.findStopping([...this.#watched.keys()])) {
+      for (const controller of this.#watched.get(turnId) ?? []) controller.abort();
     }
   }
 
@@ -50,9 +45,6 @@ export class StopWatch {
     const controllers = this.#watched.get(turnId);
     controllers?.delete(controller);
     if (controllers?.size === 0) this.#watched.delete(turnId);
-    if (this.#watched.size === 0) {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
-    }
+    if (this.#watched.size === 0) this.#looking.stop();
   }
 }
