@@ -4,6 +4,7 @@ import type { Connection as CallbackConnection } from 'mysql2';
 import mysql, { type Pool, type PoolConnection } from 'mysql2/promise';
 import { Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import type { Config } from '../config/index.ts';
+import { isRetriable, retry, retryDeadlockedStatements } from './collisions.ts';
 import { Connections } from './connections.ts';
 import { makeTransactionsPlain } from './plainTransactions.ts';
 import { checkModels, checkPool, limitAcquisition, managerOf } from './poolChecks.ts';
@@ -162,6 +163,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     return opened;
   };
   const pool = openPool(poolSize, false);
+  retryDeadlockedStatements(pool, sequelize);
   const trips = openPool(Math.min(tripsAtOnce, poolSize), true);
 
   return {
@@ -188,18 +190,6 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
   };
 }
 
-const transactionAttempts = 5;
-const retriableErrorNumbers = new Set([
-  1213, // deadlock: the server has rolled the whole transaction back
-  1205, // lock wait timeout: only the statement was rolled back, Sequelize rolls back the rest
-]);
-
-/** Whether MySQL gave up the transaction for a reason that a retry may not meet. */
-export function isRetriable(error: unknown): boolean {
-  const parent = (error as { parent?: { errno?: number } }).parent ?? (error as { errno?: number });
-  return retriableErrorNumbers.has(parent?.errno ?? 0);
-}
-
 /**
  * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's
  * victim. So `work` must do nothing that a rollback does not undo. With `retryDuplicates` also when it hit a unique key
@@ -210,12 +200,8 @@ export async function transaction<T>(
   work: (tx: Transaction) => Promise<T>,
   { retryDuplicates = false } = {},
 ): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await database.sequelize.transaction(work);
-    } catch (error) {
-      const again = isRetriable(error) || (retryDuplicates && error instanceof UniqueConstraintError);
-      if (attempt >= transactionAttempts || !again) throw error;
-    }
-  }
+  return retry(
+    () => database.sequelize.transaction(work),
+    (error) => isRetriable(error) || (retryDuplicates && error instanceof UniqueConstraintError),
+  );
 }
