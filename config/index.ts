@@ -19,6 +19,7 @@ import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
 import { portsConfig, portsSettings } from './ports.ts';
 import { pushConfig, pushSettings } from './push.ts';
+import { readerSettings, readersConfig } from './readers.ts';
 import { redisConfig, redisSettings } from './redis.ts';
 import { signInConfig, signInSettings } from './signIn.ts';
 import { stoppingConfig, stoppingSettings, workerHttpConfig } from './stopping.ts';
@@ -55,6 +56,7 @@ const environmentSchema = z.object({
   ...pushSettings.shape,
   ...sweeperSettings.shape,
   ...egressSettings.shape,
+  ...readerSettings.shape,
   ...gitSettings.shape,
   ...gitHostingSettings.shape,
   ...chatSettings.shape,
@@ -116,6 +118,7 @@ export function loadConfig(environment: Environment = process.env) {
     billing: billingConfig(env),
     sweeper: sweeperConfig(env),
     egress: egressConfig(env),
+    readers: readersConfig(env),
     git: gitConfig(env),
     gitHosting: gitHostingConfig(env),
     chat: chatConfig(env),

@@ -60,7 +60,8 @@ export async function createServices({ config, logger, readers, remoteWriters, d
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
   const storage = new ObjectStore(config.storage);
-  const documents = new DocumentReaders();
+  const { processorMs } = config.readers;
+  const documents = new DocumentReaders(processorMs === undefined ? {} : { limits: { processorMs } });
   const envelope = await openEnvelope(database, config);
   const checks: ReadinessCheck[] = [
     {

@@ -106,8 +106,8 @@ export class Browser {
         const page = await Page.attach(reach.cdp, targetId, options);
         return await goTo(reach, page, { url: to });
       } catch (error) {
-        // Nobody is told of it: whoever tries again would leave another.
-        await reach.cdp.send('Target.closeTarget', { targetId }).catch(() => undefined);
+        // The caller does not learn of this tab, so a second attempt would leave another.
+        await closeTarget(reach.cdp, targetId).catch(() => undefined);
         throw error;
       }
     });
@@ -140,8 +140,7 @@ export class Browser {
       // Attached, so that what asks whether to leave is answered.
       await Page.attach(cdp, tabId, options);
       if ((await tabIds(cdp)).size === 1) await cdp.send('Target.createTarget', { url: 'about:blank' });
-      await cdp.send('Target.closeTarget', { targetId: tabId });
-      while ((await tabIds(cdp)).has(tabId)) await delay(lookMs);
+      await closeTarget(cdp, tabId);
     });
   }
 
@@ -246,6 +245,12 @@ export class Browser {
     const stream = await dialEndpoint(this.#client, endpoint, signal);
     return [endpoint, await CdpConnection.open(stream, endpoint, signal)];
   }
+}
+
+/** Settles when the tab is gone: Chromium closes it some time after it has answered. */
+async function closeTarget(cdp: CdpConnection, targetId: string): Promise<void> {
+  await cdp.send('Target.closeTarget', { targetId });
+  while ((await tabIds(cdp)).has(targetId)) await delay(lookMs);
 }
 
 async function noDecision(): Promise<undefined> {}

@@ -137,7 +137,7 @@ const hostile = {
     request.send();
     for (;;);
   }, 100)</script>`,
-  '/noise': `<canvas id="c" width="4000" height="30000"></canvas><script>
+  '/noise': `<canvas id="c" width="4000" height="6000"></canvas><script>
     const context = c.getContext('2d');
     const tile = context.createImageData(1000, 1000);
     for (let n = 0; n < tile.data.length; n++) tile.data[n] = Math.random() * 256;

@@ -63,7 +63,11 @@ beforeAll(async () => {
     }
   });
   await once(web.listen(0, '127.0.0.1'), 'listening');
-  product = await buildProduct({ ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${port()}` });
+  product = await buildProduct({
+    ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${port()}`,
+    // A fast machine reads the slow page within the usual limit.
+    ATRIUM_DOCUMENT_CPU_SECONDS: '1',
+  });
   user = await product.user();
 });
 afterAll(async () => {
@@ -148,7 +152,7 @@ test('a page that is nested deep is read; one that takes for ever is ended, and 
   const turn = fetched({ url: at('/slow') }).finally(() => {
     hasEnded = true;
   });
-  await waitFor('the reading of the page', () => processorMs(reader as number) > before + 1_000);
+  await waitFor('the reading of the page', () => processorMs(reader as number) > before + 100);
   for (let times = 0; times < 10; times++) expect((await fetch(`${product.url}/healthz`)).status).toBe(200);
   expect(hasEnded).toBe(false);
   expect(await turn).toEqual([expect.stringMatching(/^error: Reading this page takes more time or memory/)]);

@@ -20,6 +20,8 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => built?.[Symbol.asyncDispose]());
 beforeEach(async () => {
+  // One that a test has lost is no other test's failure.
+  if (!(await browser.isAlive())) await browser.start(AbortSignal.timeout(60_000));
   id = (await browser.openTab('about:blank')).id;
 });
 afterEach(() => browser.closeTab(id));

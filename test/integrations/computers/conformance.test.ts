@@ -141,7 +141,12 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await runOn(client, 'head -c 20000000 /dev/urandom > big; sync; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done');
     await client.startProcess({
       processId: 'prc_holds',
-      command: ['perl', '-e', '$| = 1; $x = "x" x 60_000_000; print "held"; sleep 600'],
+      // It goes on writing to its memory: some kernels take back what is idle.
+      command: [
+        'perl',
+        '-e',
+        '$| = 1; $x = "x" x 60_000_000; print "held"; for (;;) { for ($n = 0; $n < 60_000_000; $n += 4096) { substr($x, $n, 1) = "y" } select(undef, undef, undef, 0.1) }',
+      ],
     });
     for await (const _ of client.output('prc_holds', { follow: true })) break;
     const metrics = await host.metrics(computerId);

@@ -46,7 +46,7 @@ test('a process that has read fifty documents makes room for a new one', async (
 });
 
 test('reading that takes too long is ended without blocking the event loop, and the same bytes are not tried again', async () => {
-  open({ limits: { processorMs: 1_000 } });
+  open({ limits: { processorMs: 500 } });
   let turns = 0;
   const timer = setInterval(() => turns++, 10);
   expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
@@ -74,14 +74,14 @@ test('a process that is killed while it reads is the end of that document; one t
   const [working] = readerProcesses();
   const before = processorMs(working as number);
   const reading = readers.page(slowPage, ofA);
-  await until(() => processorMs(working as number) > before + 300);
+  await until(() => processorMs(working as number) > before + 100);
   process.kill(working as number, 'SIGKILL');
   expect(await reading).toEqual({ kind: 'costly' });
   expect(await readers.page(page('third'), ofA)).toMatchObject({ kind: 'read' });
 });
 
 test('a caller who gives up ends the process, and the document is not remembered', async () => {
-  open({ limits: { processorMs: 2_000 } });
+  open({ limits: { processorMs: 500 } });
   const stop = new AbortController();
   const reading = readers.page(slowPage, { ...ofA, signal: stop.signal });
   await until(() => readerProcesses().length === 1);
@@ -94,7 +94,7 @@ test('a caller who gives up ends the process, and the document is not remembered
 });
 
 test('a full queue refuses; of one space one is read at a time, and another space passes it', async () => {
-  open({ places: 2, waitingOfOne: 1, limits: { processorMs: 3_000 } });
+  open({ places: 2, waitingOfOne: 1, limits: { processorMs: 1_000 } });
   const slow = readers.page(slowPage, ofA);
   await until(() => readerProcesses().length === 1);
   const others = ['one', 'two', 'three'].map((text) => readers.page(page(text), ofA));
