@@ -1,7 +1,7 @@
 import type { Connection } from '@temporalio/client';
 
-/** What every workflow carries, so that an operator finds it in the Temporal UI. All are keywords. */
-export const searchAttributes = ['SpaceId', 'ThreadId', 'UserId', 'Kind'] as const;
+/** What workflows carry, so that an operator finds them in the Temporal UI. All are keywords. */
+export const searchAttributes = ['SpaceId', 'ThreadId', 'UserId', 'Kind', 'Outcome'] as const;
 
 /**
  * Registers the missing search attributes of a namespace and returns their names. A workflow that starts with an

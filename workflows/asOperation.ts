@@ -1,6 +1,7 @@
 import { ActivityFailure, CancellationScope, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/main.ts';
 import type { OperationEnd } from '../models/operation.ts';
+import { tellBadEnd } from './outcome.ts';
 
 // Only rows are touched, so repeating it is harmless, and an operation must end: attempts are unlimited.
 const { endOperation } = proxyActivities<Activities>({
@@ -30,6 +31,7 @@ export async function asOperation(
   if (end === 'ended') return;
   const reached = end;
   await CancellationScope.nonCancellable(() => endOperation({ operationId, end: reached }));
+  if (reached.status !== 'succeeded') tellBadEnd('Operation', reached);
   if (failure !== undefined) throw failure;
 }
 

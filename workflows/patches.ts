@@ -14,6 +14,8 @@ const patches = {
     'A deleted space has repositories. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
   databases:
     'A deleted space has databases. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
+  outcomes:
+    'A bad end is told in search attributes. Goes with 0.3: the last turn without it began before 0.2, and a turn waits for a week at most.',
 } as const;
 
 export type Patch = keyof typeof patches;

@@ -13,10 +13,20 @@ import { countEnd } from './schedules.ts';
 
 /** What a run's workflow does next. */
 export type RunStep =
-  | { do: 'rest' }
+  | { do: 'rest'; of?: RunOf; badEnd?: RunBadEnd }
   /** Others of its component run, or it is to be tried again later. It is told when it is its turn. */
   | { do: 'wait'; forMs: number }
-  | { do: 'attempt'; attempt: number; timeoutMs: number };
+  | { do: 'attempt'; attempt: number; timeoutMs: number; of?: RunOf };
+
+/** What is run, for the Temporal UI. The app is named by its id: its own name is what people have typed. */
+export type RunOf = Pick<Run, 'component' | 'itemId'>;
+
+/** A run that was to do something and has not, as an operator finds it. */
+export interface RunBadEnd {
+  status: 'failed' | 'timed_out' | 'cancelled';
+  code: string | null;
+  userId: string;
+}
 
 const longestWaitMs = 10 * 60_000;
 /** How the attempt before went is in its own row. */
@@ -45,14 +55,15 @@ function lookForStep(database: Database, found: Run, limits: { runsPerSpace: num
     const sql = 'SELECT live FROM apps WHERE id = ? FOR UPDATE';
     const [app] = await select<{ live: number | null }>(tx, sql, [found.appId]);
     const run = await lockRun(tx, found.id);
-    if (run === undefined || !isActive(run)) return { do: 'rest' };
+    if (run === undefined) return { do: 'rest' };
+    if (!isActive(run)) return restOf(run);
     const isUnwanted =
       run.cancelRequestedAt !== null || app === undefined || app.live === null || !(await isLookedAt(tx, run));
     // While an attempt is under way, whoever makes it ends it.
     const isBetween = run.status === 'queued' || run.retryAt !== null;
     if (isUnwanted && isBetween) {
       await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date(), waitsForSpace: null });
-      return { do: 'rest' };
+      return restOf(run);
     }
     if (run.status === 'queued') {
       if (!(await hasPlace(tx, run))) {
@@ -73,8 +84,19 @@ function lookForStep(database: Database, found: Run, limits: { runsPerSpace: num
       await changeRun(tx, run, { ...asBegun, attempt: run.attempt + 1, isStarted: false, retryAt: null });
       await insertAttempt(tx, run);
     }
-    return { do: 'attempt', attempt: run.attempt, timeoutMs: run.spec.timeoutSeconds * 1_000 };
+    const timeoutMs = run.spec.timeoutSeconds * 1_000;
+    return { do: 'attempt', attempt: run.attempt, timeoutMs, of: partsOf(run) };
   });
+}
+
+function restOf(run: Run): RunStep {
+  const { status, errorCode: code, userId } = run;
+  if (status === 'succeeded' || status === 'queued' || status === 'running') return { do: 'rest' };
+  return { do: 'rest', of: partsOf(run), badEnd: { status, code, userId } };
+}
+
+function partsOf({ component, itemId }: Run): RunOf {
+  return { component, itemId };
 }
 
 /** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */

@@ -6,11 +6,14 @@ import {
   defineSignal,
   proxyActivities,
   proxyLocalActivities,
+  setCurrentDetails,
   setHandler,
 } from '@temporalio/workflow';
 import type { Activities, RunQueueActivities } from '../../activities/main.ts';
+import type { RunStep } from '../../models/apps/steps.ts';
 import { failureCode } from '../failureCode.ts';
 import { isHistoryFull } from '../historyLimit.ts';
+import { tellBadEnd } from '../outcome.ts';
 
 /** Ids and limits only: what is run is in the row. */
 export interface AppRunInput {
@@ -42,9 +45,15 @@ export async function appRun(input: AppRunInput): Promise<void> {
   for (;;) {
     const seen = told;
     const step = await nextAppRunStep({ runId });
-    if (step.do === 'rest') return;
+    if (step.do === 'rest') {
+      if (step.badEnd !== undefined) tellBadEnd(nameOf(step), step.badEnd);
+      return;
+    }
     if (step.do === 'wait') await condition(() => told > seen, step.forMs);
-    else await makeAttempt(input, step);
+    else {
+      setCurrentDetails(`${nameOf(step)}: attempt ${step.attempt}`);
+      await makeAttempt(input, step);
+    }
     if (isHistoryFull(input)) await continueAsNew<typeof appRun>(input);
   }
 }
@@ -67,4 +76,8 @@ async function makeAttempt(
     if (!(error instanceof ActivityFailure)) throw error; // our bug: the task is retried until it is fixed
     await failAppRunAttempt({ runId, attempt, code: failureCode(error) });
   }
+}
+
+function nameOf({ of }: Pick<Extract<RunStep, { do: 'rest' }>, 'of'>): string {
+  return of === undefined ? 'Run' : `Component ${of.component} of app ${of.itemId}`;
 }

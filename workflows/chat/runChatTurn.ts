@@ -15,6 +15,7 @@ import type { CallModelResult } from '../../activities/chat/stepResult.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
 import { isHistoryFull } from '../historyLimit.ts';
+import { tellBadEnd } from '../outcome.ts';
 import { afterTurn } from './afterTurn.ts';
 import { longWork, untilTheDatabaseIsBack } from './retries.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
@@ -105,6 +106,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
       // Before there was any follow-up work, `endTurn` returned null.
       if (after) await afterTurn(turnId, after);
     });
+    if (end.status !== 'completed') tellBadEnd('Turn', end);
   }
   return outcome.kind;
 }

@@ -1,6 +1,7 @@
 import { ActivityFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { Activities, BackupQueueActivities } from '../../activities/main.ts';
 import { failureCode } from '../failureCode.ts';
+import { tellBadEnd } from '../outcome.ts';
 
 export interface DatabaseBackupInput {
   backupId: string;
@@ -31,6 +32,8 @@ export async function databaseBackup(input: DatabaseBackupInput): Promise<void> 
     await backUpDatabase({ backupId });
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    await failDatabaseBackup({ backupId, code: failureCode(error) });
+    const code = failureCode(error);
+    await failDatabaseBackup({ backupId, code });
+    tellBadEnd('Backup', { status: 'failed', code });
   }
 }

@@ -71,6 +71,8 @@ export const chatScenarios: Scenario[] = [
   ...headStarts,
   asked('answered', fake({ tokens: ['Yes.'] })),
   asked('providerRefuses', '/fail 429', { modelId: 'demo' }),
+  // Bad ends told in search attributes.
+  asked('failedWithOutcome', fake({ status: 400 })),
   asked('fallback', fake({ status: 500 }), { environment: { ATRIUM_COMPATIBLE_MODELS: 'fake-1,fake-2' } }),
   asked('unknownTools', '/tool nothing_here {}\n/tool nor_here {}', { modelId: 'demo' }),
   {

@@ -5,6 +5,14 @@ import { driveOf } from '../../builders/drive.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import type { Scenario } from './scenario.ts';
 
+const refusedUpload: Omit<Scenario, 'name'> = {
+  async run(product, user) {
+    const { drive, upload } = await beginUpload(product, user);
+    await drive.send('POST', `/uploads/${upload.id}/complete`);
+    return operationOf(product, user, 'completeUpload');
+  },
+};
+
 export const driveScenarios: Scenario[] = [
   {
     name: 'completeUpload/placed',
@@ -15,14 +23,8 @@ export const driveScenarios: Scenario[] = [
       return operationOf(product, user, 'completeUpload');
     },
   },
-  {
-    name: 'completeUpload/refused',
-    async run(product, user) {
-      const { drive, upload } = await beginUpload(product, user);
-      await drive.send('POST', `/uploads/${upload.id}/complete`);
-      return operationOf(product, user, 'completeUpload');
-    },
-  },
+  { ...refusedUpload, name: 'completeUpload/refused' },
+  { ...refusedUpload, name: 'completeUpload/refusedWithOutcome' },
   {
     name: 'purgeTrash/item',
     async run(product, user) {

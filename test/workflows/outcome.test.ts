@@ -1,0 +1,54 @@
+import { createLogger } from '../../telemetry/logger.ts';
+import { connectTemporal } from '../../temporal/connection.ts';
+import { appRunWorkflowId, turnWorkflowId } from '../../temporal/workflowIds.ts';
+import { appsOf, manifestOf } from '../builders/app.ts';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** What an operator finds in the list of workflows. */
+let product: TestProduct;
+let user: ChatUser;
+let temporal: Awaited<ReturnType<typeof connectTemporal>>;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+  temporal = await connectTemporal(product.environment.config, createLogger({ level: 'silent' }));
+});
+afterAll(async () => {
+  await temporal.close();
+  await product.close();
+});
+
+/** The ids that the server lists for this user's space; the list is a second behind. */
+async function found(query: string): Promise<string[]> {
+  const ids: string[] = [];
+  const inSpace = `SpaceId = '${user.spaceId}' AND ${query}`;
+  for await (const { workflowId } of temporal.client.workflow.list({ query: inSpace })) ids.push(workflowId);
+  return ids;
+}
+
+test('a turn that failed is found by its outcome, and one that was answered has none', async () => {
+  const failed = await user.ask({ content: fake({ status: 400 }), modelId: 'fake-1' });
+  await user.ended(failed.turnId);
+  const answered = await user.ask({ content: 'Hello', modelId: 'demo' });
+  await user.ended(answered.turnId);
+  const failures = await waitFor('the failed turn', async () => {
+    const ids = await found(`Kind = 'turn' AND Outcome = 'failed' AND UserId = '${user.id}'`);
+    return ids.length > 0 && ids;
+  });
+  expect(failures).toEqual([turnWorkflowId(failed.turnId)]);
+  const { searchAttributes } = await temporal.client.workflow.getHandle(turnWorkflowId(answered.turnId)).describe();
+  expect(searchAttributes).not.toHaveProperty('Outcome');
+});
+
+test('a run that failed is found by its outcome and its user', async () => {
+  const apps = appsOf(product, user);
+  const { runId } = (await apps.run(await apps.app(manifestOf('make')))).body;
+  await apps.ended(runId);
+  const failures = await waitFor('the failed run', async () => {
+    const ids = await found(`Kind = 'appRun' AND Outcome = 'failed' AND UserId = '${user.id}'`);
+    return ids.length > 0 && ids;
+  });
+  expect(failures).toEqual([appRunWorkflowId(runId)]);
+});
