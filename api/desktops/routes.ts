@@ -7,7 +7,7 @@ import {
   getDesktop,
   listDesktops,
 } from '../../models/desktops/session.ts';
-import { createDesktop, deleteDesktop, resolutionOf } from '../../models/desktops/sessions.ts';
+import { createDesktop, defaultResolution, deleteDesktop, resolutionOf } from '../../models/desktops/sessions.ts';
 import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -36,7 +36,8 @@ export function desktopRoutes(deps: RouteDeps) {
 
   router.post(base, async (req, res) => {
     const ref = pathOf<'createDesktopSession'>(req);
-    const resolution = resolutionOf(bodyOf<'createDesktopSession'>(req).resolution);
+    const { resolution: wanted = defaultResolution } = bodyOf<'createDesktopSession'>(req) ?? {};
+    const resolution = resolutionOf(wanted);
     await makeOnce<'createDesktopSession', { id: string }>(
       deps,
       req,

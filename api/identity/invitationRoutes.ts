@@ -11,7 +11,7 @@ import { time } from '../frame/times.ts';
 import { invite } from './invite.ts';
 import { presentInvitation, presentOwnInvitation } from './presentInvitation.ts';
 import { finish, wayBack } from './signInFlow.ts';
-import { invitationPage, signInToJoinPage } from './signInPages.ts';
+import { invitationPage, joinedPage, signInToJoinPage } from './signInPages.ts';
 
 /** Inviting people into a space, and accepting. */
 export function invitationRoutes(deps: RouteDeps) {
@@ -63,8 +63,12 @@ export function invitationRoutes(deps: RouteDeps) {
     if (isPage) assertOwnForm(req, config);
     const guest = req.caller === undefined ? { credentialId: null, address: req.ip ?? null } : actorOf(req);
     try {
-      const { spaceId, role, code, returnUrl } = await identity.acceptInvitation(token, guest);
-      if (isPage && code !== undefined) return finish(res, code, wayBack(returnUrl, config));
+      const { spaceId, spaceName, role, code, returnUrl } = await identity.acceptInvitation(token, guest);
+      if (isPage && code !== undefined) {
+        const to = wayBack(returnUrl, config);
+        if (to.redirect !== undefined) return finish(res, code, to);
+        return sendPage(res, joinedPage({ spaceName, role, code, apiUrl: config.http.publicUrl }, to.returnUrl));
+      }
       answer<'acceptInvitation'>(res, 200, {
         spaceId,
         role,

@@ -97,13 +97,38 @@ export function invitationPage(token: string, { inviter, spaceName, role, email 
   };
 }
 
-/** For when the link alone is not enough. Signing in with the address joins the space. */
+interface Joined {
+  spaceName: string;
+  role: string;
+  code: AuthCode;
+  apiUrl: string;
+}
+
+/** Where an invitation ends that names no app which takes the code: what the new member can do now. */
+export function joinedPage({ spaceName, role, code: { code }, apiUrl }: Joined, returnUrl?: string): Page {
+  const address = (path: string) => new URL(path, `${apiUrl.replace(/\/+$/, '')}/`).href;
+  return {
+    title: 'You have joined',
+    body: html`<p>You are a member of <strong>${spaceName}</strong> now, as ${withArticle(role)}.</p>
+${goOn(returnUrl)}
+<p>An app that asks for a one-time code takes this one. It works once, for one minute:</p>
+<p class="code" aria-label="One-time code">${code}</p>
+<p>In a terminal, this command gives a session token for the API:</p>
+<pre><code>curl ${address('auth/exchange-code')} -H 'Content-Type: application/json' -d '{"code": "${code}"}'</code></pre>
+<p class="quiet">Too late? <a href="${address('auth/sign-in')}">Sign in</a> with the address that was invited. <a href="${address('docs')}">The API’s reference</a> says what
+programs can do here.</p>`,
+  };
+}
+
+/** For when the link alone is not enough. Signing in proves the address; the invitation is then in `/api/invitations`. */
 export function signInToJoinPage(detail: string, to: Destination): Page {
   return {
     title: 'Sign in to join',
     status: 403,
     body: html`<p>${detail}</p>
-<a class="button" href="/auth/sign-in${queryOf(to)}">Sign in</a>`,
+<a class="button" href="/auth/sign-in${queryOf(to)}">Sign in</a>
+<p class="quiet">The invitation waits for you then: your app shows it, or <code>GET /api/invitations</code> lists it and
+<code>POST /api/invitations/{invitationId}/accept</code> joins.</p>`,
   };
 }
 

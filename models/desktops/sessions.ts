@@ -21,6 +21,8 @@ export interface Resolution {
   height: number;
 }
 
+export const defaultResolution = '1280x800';
+
 /** Throws 400 `RESOLUTION_INVALID`. */
 export function resolutionOf(text: string): Resolution {
   const [width = 0, height = 0] = text.split('x').map(Number);

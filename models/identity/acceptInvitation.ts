@@ -20,6 +20,7 @@ export interface Guest {
 
 export interface Acceptance {
   spaceId: string;
+  spaceName: string;
   role: Role;
   /** Signs the guest in; absent for one who is signed in already. */
   code: AuthCode | undefined;
@@ -60,8 +61,8 @@ export function createAcceptInvitation(database: Database, parts: Parts, { oidc,
       const actor = { userId: account.id, credentialId: guest.credentialId, address: guest.address };
       if (!(await join(tx, invitation, account, actor))) throw notFound('invitation');
       const code = guest.userId === undefined ? await codes.create(account.id, tx) : undefined;
-      const { spaceId, role, returnUrl } = invitation;
-      return { user: account, spaceId, role, returnUrl, code };
+      const { spaceId, spaceName, role, returnUrl } = invitation;
+      return { user: account, spaceId, spaceName, role, returnUrl, code };
     });
     members.forget(acceptance.spaceId, user.id);
     return acceptance;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { endCodeOf, endDetailOf, getDesktop } from '../../../models/desktops/session.ts';
-import { createDesktop, resolutionOf } from '../../../models/desktops/sessions.ts';
+import { createDesktop, defaultResolution, resolutionOf } from '../../../models/desktops/sessions.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { idPrefixes } from '../../../models/ids.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
@@ -30,7 +30,7 @@ export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
           type: 'string',
           pattern: '^[1-9][0-9]{2,3}x[1-9][0-9]{2,3}$',
           maxLength: 9,
-          default: '1280x800',
+          default: defaultResolution,
           description: 'From 640x480 to 3840x2160. What is above 1.1 megapixels is shown to you in a smaller size.',
         },
         computerId: desktopProperties.computerId,

@@ -79,6 +79,13 @@ describe('a desktop session', () => {
     await waitFor('another', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
+  test('has a usual size where none is asked for', async () => {
+    const own = await buildComputer(product);
+    for (const body of [undefined, {}]) {
+      expect(await own.expect(200, 'POST', sessions, body)).toMatchObject({ resolution: '1280x800' });
+    }
+  });
+
   test('is resized while it lives, in its windows too', async () => {
     const bigger = await computer.expect<Session>(200, 'POST', `${sessions}/${session.id}/resize`, {
       resolution: '1920x1080',

@@ -61,6 +61,12 @@ describe('without mail and single sign-on', () => {
       200,
       expect.stringContaining('<a class="button" href="https://app.example.com/chat">Go on to app.example.com</a>'),
     ]);
+    expect(page.text).toMatch(/You are a member of <strong>[^<]+<\/strong> now, as an editor\./);
+    // What the page says to do works.
+    const [, exchange = '', given = ''] =
+      /curl (\S+) .*?(\{.*?\})/.exec(page.text.replaceAll('&#39;', "'").replaceAll('&quot;', '"')) ?? [];
+    const { body } = await api.as().post(new URL(exchange).pathname, JSON.parse(given));
+    expect((await api.as(body.sessionToken).get('/api/me')).body.email).toBe('back@example.com');
     const sent = await join('straight@example.com', 'https://app.example.com/signed-in');
     expect([sent.status, sent.headers.location]).toEqual([
       303,

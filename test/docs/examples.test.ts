@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildHostingProduct } from '../builders/computer.ts';
+import type { TestProduct } from '../builders/product.ts';
+import { drivers } from '../integrations/computers/drivers.ts';
+import { tenantServer } from '../support/runServer.ts';
+
+/** The examples of the pages work as they stand there: pasted one after the other, behind those of the README. */
+
+/** Why a block is not run, by words of it. */
+const leftOut: Record<string, string> = {
+  'github.com': 'needs the internet',
+  'https://example.': 'needs the internet',
+  tcl_01J: 'stands for a call of your own',
+  K7QD: 'stands for a code of your own',
+  $KEY: 'stands for a key of your own',
+  'npm run': 'is the command line, which has tests of its own',
+  'docker compose': 'needs Docker',
+  'sleep 10': 'needs the programs of a desktop',
+  'desktop/sessions': 'needs the programs of a desktop',
+  'open-webui': 'needs Open WebUI',
+  'npm start': 'is the product itself',
+  'preview -H': 'needs a domain for previews',
+};
+
+const pages = ['apps', 'automations', 'chat', 'computers', 'databases', 'drive', 'identity', 'secrets', 'webhooks'];
+const blocksOf = (file: string) =>
+  [...readFileSync(file, 'utf8').matchAll(/^```(?:sh|bash)\n(.*?)^```/gms)].map(([, block = '']) => block);
+const isRun = (block: string) => !Object.keys(leftOut).some((words) => block.includes(words));
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+
+test('every word of those that are left out is on a page', () => {
+  const all = [...pages, 'browsers', 'desktops', 'git', 'openai', 'operations', 'tools'].flatMap((page) =>
+    blocksOf(`docs/${page}.md`),
+  );
+  expect(Object.keys(leftOut).filter((words) => !all.some((block) => block.includes(words)))).toEqual([]);
+});
+
+describe.each(usable.slice(0, 1))('with $name', () => {
+  let product: TestProduct;
+  let user: ChatUser;
+  let folder: string;
+  beforeAll(async () => {
+    product = await buildHostingProduct(await tenantServer());
+    user = await product.user();
+    folder = mkdtempSync(join(tmpdir(), 'atrium-examples-'));
+    writeFileSync(join(folder, 'README.md'), 'Read me.\n');
+  }, 120_000);
+  afterAll(async () => {
+    await product.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** What all pages begin with, as the README has it, but for the address and the token. */
+  const beginning = () =>
+    blocksOf('README.md')
+      .find((block) => block.includes('export SPACE='))
+      ?.replace(/^export URL=.*$/m, `export URL=${product.url}`)
+      .replace(/^export TOKEN=.*$/m, `export TOKEN=${user.token}`) ?? 'exit 1';
+
+  test.each(pages)('docs/%s.md', async (page) => {
+    const blocks = blocksOf(`docs/${page}.md`).filter(isRun);
+    expect(blocks.length).toBeGreaterThan(0);
+    // Here an answer that is not 2xx ends the script. A person would see it.
+    const strict = 'set -euo pipefail; curl() { command curl --silent --show-error --fail-with-body "$@"; }';
+    const shell = spawn('bash', ['-c', [strict, beginning(), ...blocks].join('\n')], { cwd: folder });
+    const [out, err, [exitCode]] = await Promise.all([text(shell.stdout), text(shell.stderr), once(shell, 'close')]);
+    expect({ exitCode, ...(exitCode !== 0 && { out, err }) }).toEqual({ exitCode: 0 });
+  });
+});
