@@ -1,5 +1,16 @@
 # The API and the worker, for production: the same image, another command. See docker-compose.yml. `--target host` is
-# that image with what computers need, and with what they find in /usr.
+# that image with what computers need, and with what they find in /usr. `--target storage` is the object store alone.
+FROM golang:1.25-alpine AS store
+WORKDIR /source
+COPY stack/store .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-store .
+
+FROM alpine:3.22 AS storage
+COPY --from=store /atrium-store /usr/local/bin/
+VOLUME /objects
+EXPOSE 7070
+ENTRYPOINT ["atrium-store"]
+
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

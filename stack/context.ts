@@ -23,8 +23,8 @@ export interface StackContext {
   /** Further databases that Atrium's accounts may create and use, as GRANT names them, with wildcards. For tests. */
   furtherDatabases?: string[] | undefined;
   /**
-   * Without `full`, the database may lose what was committed last when it is killed: for tests, which have no use for
-   * it then.
+   * Without `full`, the database may lose what was committed last when it is killed, and the object store what it took
+   * last when the machine loses power: for tests, which have no use for it then.
    */
   durability?: Durability | undefined;
   /** Whether the database's address names its Unix socket too: a statement costs half as much over it. */

@@ -9,7 +9,7 @@ const gvisor: GoProgram = {
   name: 'runsc',
   title: 'gVisor',
   version: '0.0.0-20260905035102-160fafc42237',
-  module: 'gvisor.dev/gvisor/runsc',
+  source: { module: 'gvisor.dev/gvisor/runsc' },
   buildTime: 'about 2 minutes on 2 cores',
 };
 

@@ -8,7 +8,7 @@ import { prepareDataDir, prepareServicesDir } from './folders.ts';
 import { prepareGit } from './git.ts';
 import { getMariaDb, type MariaDb, startMariaDb } from './mariadb.ts';
 import { type ObjectStore, startObjectStore } from './objectStore.ts';
-import { getTemporal, getVersitygw } from './programs.ts';
+import { getObjectStore, getTemporal } from './programs.ts';
 import type { Report } from './report.ts';
 import type { Service } from './services.ts';
 import { supervise } from './supervise.ts';
@@ -131,7 +131,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     );
   }
   if (options.need.storage) {
-    const program = await getVersitygw(context);
+    const program = await getObjectStore(context);
     starts.push(
       again(
         (former?: ObjectStore) => startObjectStore(context, program, former),

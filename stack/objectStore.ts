@@ -26,8 +26,8 @@ export interface ObjectStore extends Credentials {
 }
 
 /**
- * versitygw: S3 over a folder. Its keys come in the environment, since everybody on the machine can read a command
- * line. After `former` it is where that was.
+ * S3 over a folder, by the program in store/. Its keys come in the environment, since everybody on the machine can read
+ * a command line. After `former` it is where that was.
  */
 export async function startObjectStore(
   context: StackContext,
@@ -47,14 +47,17 @@ export async function startObjectStore(
       name: 'storage',
       title: 'The object store',
       command: program,
-      args: ['--port', `127.0.0.1:${port}`, '--quiet', 'posix', objects],
+      args: [
+        ...['-address', `127.0.0.1:${port}`, '-region', region],
+        // Pages send parts of files to signed links. Those alone are the permission: there are no cookies here.
+        ...['-cors', '*'],
+        ...(context.durability === 'relaxed' ? ['-relaxed'] : []),
+        objects,
+      ],
       cwd: folder,
       environment: {
-        ROOT_ACCESS_KEY: credentials.accessKeyId,
-        ROOT_SECRET_KEY: credentials.secretAccessKey,
-        VGW_REGION: region,
-        // Pages send parts of files to signed links. Those alone are the permission: there are no cookies here.
-        VGW_CORS_ALLOW_ORIGIN: '*',
+        STORE_ACCESS_KEY_ID: credentials.accessKeyId,
+        STORE_SECRET_ACCESS_KEY: credentials.secretAccessKey,
       },
       user,
     });

@@ -1,4 +1,15 @@
-import { chmodSync, copyFileSync, linkSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  linkSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { CommandError, runCommand } from './commands.ts';
 import { findProgram, isExecutable, type StackContext } from './context.ts';
@@ -15,7 +26,8 @@ export interface GoProgram {
   name: string;
   title: string;
   version: string;
-  module: string;
+  /** Where its source is: a module of Go's registry, or a folder of ours. */
+  source: { module: string } | { folder: string };
   buildTime: string;
 }
 
@@ -24,15 +36,19 @@ const temporal: GoProgram = {
   name: 'temporal',
   title: 'the Temporal server',
   version: '1.5.1',
-  module: 'github.com/temporalio/cli/cmd/temporal',
+  source: { module: 'github.com/temporalio/cli/cmd/temporal' },
   buildTime: 'about 4 minutes on 2 cores',
 };
 
-const versitygw: GoProgram = {
-  name: 'versitygw',
+const storeSource = join(import.meta.dirname, 'store');
+
+const objectStore: GoProgram = {
+  name: 'atrium-store',
   title: 'the object store',
-  version: '1.8.0',
-  module: 'github.com/versity/versitygw/cmd/versitygw',
+  get version() {
+    return hashOf(storeSource);
+  },
+  source: { folder: storeSource },
   buildTime: 'about 2 minutes on 2 cores',
 };
 
@@ -41,9 +57,9 @@ export async function getTemporal(context: StackContext): Promise<string> {
   return getProgram(context, temporal, downloadTemporal);
 }
 
-/** The `versitygw` command: the machine's own, the cache's, or built. */
-export async function getVersitygw(context: StackContext): Promise<string> {
-  return getProgram(context, versitygw);
+/** The `atrium-store` command: the machine's own, the cache's, or built. */
+export async function getObjectStore(context: StackContext): Promise<string> {
+  return getProgram(context, objectStore);
 }
 
 /** For `atrium doctor`: where a program of the stack is, or how a start would get it. */
@@ -53,7 +69,7 @@ export function describeProgram(
 ): { missing: boolean; detail: string } {
   const found = findProgram(name, environment);
   if (found !== undefined) return { missing: false, detail: found };
-  const program = [temporal, versitygw].find((candidate) => candidate.name === name);
+  const program = [temporal, objectStore].find((candidate) => candidate.name === name);
   if (program === undefined) {
     return canInstall({ environment })
       ? { missing: false, detail: 'missing; "npm start" installs it' }
@@ -118,8 +134,11 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
     GOBIN: folder,
     GOTMPDIR: folder,
     CGO_ENABLED: '0',
-    GOFLAGS: '-trimpath',
+    GOFLAGS: '-trimpath -buildvcs=false',
+    GOWORK: 'off',
   };
+  const { source } = program;
+  const what = 'module' in source ? `${source.module}@v${program.version}` : '.';
   try {
     await timed(
       context.report,
@@ -128,11 +147,11 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
         done: `Built ${program.title}`,
       },
       () =>
-        runCommand(go, ['install', '-ldflags=-s -w', `${program.module}@v${program.version}`], {
+        runCommand(go, ['install', '-ldflags=-s -w', what], {
           logFile,
           environment,
           signal: context.signal,
-          cwd: folder,
+          cwd: 'module' in source ? folder : source.folder,
         }),
     );
   } catch (error) {
@@ -140,6 +159,14 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
     throw new StackError(`${program.name} could not be built: ${error.reason} — the whole log is ${logFile}`);
   }
   return join(folder, program.name);
+}
+
+/** Names what a folder of source builds: a change is another version, which is built again. */
+function hashOf(folder: string): string {
+  const hash = createHash('sha256');
+  const names = readdirSync(folder).filter((name) => /\.(go|mod|sum)$/.test(name));
+  for (const name of names.toSorted()) hash.update(`${name}\0`).update(readFileSync(join(folder, name)));
+  return hash.digest('hex').slice(0, 12);
 }
 
 /** What a build that was killed has left. The lock is held, so nobody works there. */

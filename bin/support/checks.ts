@@ -182,7 +182,7 @@ function programsOf(launch: LaunchConfig): Look[] {
   const programs = [
     ['database', 'mariadbd'],
     ['temporal', 'temporal'],
-    ['storage', 'versitygw'],
+    ['storage', 'atrium-store'],
   ] as const;
   return programs
     .filter(([part]) => launch.need[part])

@@ -12,7 +12,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const stripeMock = {
   ...{ name: 'stripe-mock', title: 'stripe-mock', version: '0.203.0' },
-  ...{ module: 'github.com/stripe/stripe-mock', buildTime: 'about 10 seconds' },
+  ...{ source: { module: 'github.com/stripe/stripe-mock' }, buildTime: 'about 10 seconds' },
 };
 
 let mock: TestProcess;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { choosePort } from '../../stack/ports.ts';
-import { getVersitygw } from '../../stack/programs.ts';
+import { getObjectStore } from '../../stack/programs.ts';
 import { tied } from '../../stack/tied.ts';
 import { temporaryFolder } from './folders.ts';
 import { start } from './processes.ts';
@@ -54,10 +54,10 @@ export function shortageHere(): Shortage {
 
 export async function startSmallStore(shortage: Shortage): Promise<SmallStore> {
   const { cacheDir } = loadLaunchConfig(process.env);
-  const program = await getVersitygw(createStackContext({ cacheDir }));
+  const program = await getObjectStore(createStackContext({ cacheDir }));
   const folder = temporaryFolder();
   const port = await choosePort();
-  const store = [program, '--port', `127.0.0.1:${port}`, '--quiet', 'posix', folder];
+  const store = [program, '-address', `127.0.0.1:${port}`, folder];
   const isDisk = shortage === 'full disk';
   const [command, ...args] = isDisk
     ? [...ownNamespaces, ...tied(process.env, [...onSmallDisk, folder, ...store])]
@@ -66,9 +66,8 @@ export async function startSmallStore(shortage: Shortage): Promise<SmallStore> {
   const running = start(command, args, {
     env: {
       ...process.env,
-      ROOT_ACCESS_KEY: credentials.accessKeyId,
-      ROOT_SECRET_KEY: credentials.secretAccessKey,
-      VGW_REGION: 'us-east-1',
+      STORE_ACCESS_KEY_ID: credentials.accessKeyId,
+      STORE_SECRET_ACCESS_KEY: credentials.secretAccessKey,
     },
   });
   const endpoint = `http://127.0.0.1:${port}`;

@@ -1,0 +1,75 @@
+// The embedded object store: S3 over a folder, by versitygw's own gateway and its layout of files. What it adds is that
+// a request is answered only when what it changed is on the disk.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+)
+
+const (
+	// versitygw's own defaults, which its command line has and its library has not.
+	maxConnections = 250_000
+	maxRequests    = 100_000
+	maxParts       = 10_000
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	address := flag.String("address", "127.0.0.1:7070", "where it listens")
+	region := flag.String("region", "us-east-1", "the region that signatures name")
+	origin := flag.String("cors", "", "the origin that pages may come from, or *")
+	health := flag.String("health", "", "a path that answers without a signature")
+	relaxed := flag.Bool("relaxed", false, "answer before anything is on the disk: for tests")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		return errors.New("usage: atrium-store [flags] FOLDER")
+	}
+	folder := flag.Arg(0)
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+
+	if err := (meta.XattrMeta{}).Test(folder); err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	disk := disk{relaxed: *relaxed}
+	inner, err := posix.New(folder, attributes{disk: disk}, posix.PosixOpts{
+		// One process has the folder, so its own locks are enough.
+		ForceNoObjLockFile:  true,
+		CopyObjectThreshold: 5 << 30,
+	})
+	if err != nil {
+		return err
+	}
+	if err := recoverUploads("."); err != nil {
+		return err
+	}
+	return embedgw.RunVersityGW(ctx, &store{Posix: inner, disk: disk}, &embedgw.Config{
+		RootUserAccess:    os.Getenv("STORE_ACCESS_KEY_ID"),
+		RootUserSecret:    os.Getenv("STORE_SECRET_ACCESS_KEY"),
+		Region:            *region,
+		Ports:             []string{*address},
+		MaxConnections:    maxConnections,
+		MaxRequests:       maxRequests,
+		MultipartMaxParts: maxParts,
+		CORSAllowOrigin:   *origin,
+		HealthPath:        *health,
+		Quiet:             true,
+	})
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"hash/maphash"
+	"path/filepath"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/s3response"
+)
+
+// store answers a change once it is on the disk. `attributes` has synced the bytes before they got their name; here
+// follow the names. What is not named here changes attributes only, or nothing.
+type store struct {
+	*posix.Posix
+	disk disk
+	// completing lets one request at a time put an upload together: the inner store tells a second one that all is done
+	// while the first still works.
+	completing [64]sync.Mutex
+}
+
+var seed = maphash.MakeSeed()
+
+func (s *store) PutObject(ctx context.Context, input s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
+	output, err := s.Posix.PutObject(ctx, input)
+	return output, s.named(err, *input.Bucket, input.Key)
+}
+
+func (s *store) CopyObject(ctx context.Context, input s3response.CopyObjectInput) (s3response.CopyObjectOutput, error) {
+	output, err := s.Posix.CopyObject(ctx, input)
+	return output, s.named(err, *input.Bucket, input.Key)
+}
+
+func (s *store) CreateMultipartUpload(
+	ctx context.Context, input s3response.CreateMultipartUploadInput,
+) (s3response.InitiateMultipartUploadResult, error) {
+	output, err := s.Posix.CreateMultipartUpload(ctx, input)
+	if err != nil {
+		return output, told(err)
+	}
+	return output, told(s.disk.syncName(*input.Bucket, uploadFolder(*input.Bucket, *input.Key, output.UploadId)))
+}
+
+func (s *store) UploadPart(ctx context.Context, input *s3.UploadPartInput) (*s3.UploadPartOutput, error) {
+	output, err := s.Posix.UploadPart(ctx, input)
+	return output, s.partNamed(err, partOf{*input.Bucket, input.Key, input.UploadId, input.PartNumber})
+}
+
+func (s *store) UploadPartCopy(
+	ctx context.Context, input *s3.UploadPartCopyInput,
+) (s3response.CopyPartResult, error) {
+	output, err := s.Posix.UploadPartCopy(ctx, input)
+	return output, s.partNamed(err, partOf{*input.Bucket, input.Key, input.UploadId, input.PartNumber})
+}
+
+func (s *store) CompleteMultipartUpload(
+	ctx context.Context, input *s3.CompleteMultipartUploadInput,
+) (s3response.CompleteMultipartUploadResult, string, error) {
+	if input.UploadId != nil {
+		turn := &s.completing[maphash.String(seed, *input.UploadId)%uint64(len(s.completing))]
+		turn.Lock()
+		defer turn.Unlock()
+	}
+	output, version, err := s.Posix.CompleteMultipartUpload(ctx, input)
+	return output, version, s.named(err, *input.Bucket, input.Key)
+}
+
+func (s *store) AbortMultipartUpload(ctx context.Context, input *s3.AbortMultipartUploadInput) error {
+	if err := s.Posix.AbortMultipartUpload(ctx, input); err != nil {
+		return told(err)
+	}
+	return told(s.disk.syncRemoval(*input.Bucket, uploadFolder(*input.Bucket, *input.Key, *input.UploadId)))
+}
+
+func (s *store) DeleteObject(ctx context.Context, input *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
+	output, err := s.Posix.DeleteObject(ctx, input)
+	if err != nil {
+		return output, told(err)
+	}
+	return output, told(s.disk.syncRemoval(*input.Bucket, filepath.Join(*input.Bucket, *input.Key)))
+}
+
+func (s *store) DeleteObjects(ctx context.Context, input *s3.DeleteObjectsInput) (s3response.DeleteResult, error) {
+	output, err := s.Posix.DeleteObjects(ctx, input)
+	if err != nil {
+		return output, told(err)
+	}
+	synced := map[string]bool{}
+	for _, object := range output.Deleted {
+		path := filepath.Join(*input.Bucket, *object.Key)
+		if folder := filepath.Dir(path); !synced[folder] {
+			synced[folder] = true
+			if err := s.disk.syncRemoval(*input.Bucket, path); err != nil {
+				return output, told(err)
+			}
+		}
+	}
+	return output, nil
+}
+
+func (s *store) CreateBucket(ctx context.Context, input *s3.CreateBucketInput, acl []byte) error {
+	if err := s.Posix.CreateBucket(ctx, input, acl); err != nil {
+		return told(err)
+	}
+	return told(s.disk.syncName(".", *input.Bucket))
+}
+
+func (s *store) DeleteBucket(ctx context.Context, bucket string) error {
+	if err := s.Posix.DeleteBucket(ctx, bucket); err != nil {
+		return told(err)
+	}
+	return told(s.disk.syncRemoval(".", bucket))
+}
+
+// named syncs the name that an object has got, unless the request failed.
+func (s *store) named(err error, bucket string, key *string) error {
+	if err != nil {
+		return told(err)
+	}
+	return told(s.disk.syncName(bucket, filepath.Join(bucket, *key)))
+}
+
+type partOf struct {
+	bucket        string
+	key, uploadID *string
+	number        *int32
+}
+
+// partNamed syncs the name of a part. The folders above its upload's were synced with the upload.
+func (s *store) partNamed(err error, part partOf) error {
+	if err != nil {
+		return told(err)
+	}
+	folder := uploadFolder(part.bucket, *part.key, *part.uploadID)
+	return told(s.disk.syncName(folder, partFile(folder, *part.number)))
+}
