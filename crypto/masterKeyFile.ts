@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm, stat, unlink } from 'node:fs/promises';
+import { link, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError } from '../config/index.ts';
+import { createDurably, makeFolderDurably, syncFolder } from '../disk/durable.ts';
 import { keyBytes } from './aead.ts';
 
 /** The file's name in the data directory. */
@@ -22,8 +23,8 @@ export async function readOrCreateMasterKey(dataDir: string): Promise<Buffer> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-  await mkdir(dataDir, { recursive: true });
-  await createMasterKey(dataDir, file);
+  await makeFolderDurably(dataDir);
+  await createMasterKey(file);
   return readMasterKey(file);
 }
 
@@ -50,7 +51,7 @@ async function readIfThere(file: string): Promise<Buffer | undefined> {
 /** The key that a rotation changes to. An interrupted rotation continues with the same key. */
 export async function readOrCreateNextMasterKey(dataDir: string): Promise<Buffer> {
   const file = path.join(dataDir, nextKeyFileName);
-  await createMasterKey(dataDir, file);
+  await createMasterKey(file);
   return readMasterKey(file);
 }
 
@@ -68,36 +69,9 @@ export async function promoteNextMasterKey(dataDir: string): Promise<void> {
   await syncFolder(dataDir);
 }
 
-/**
- * Written under a name of its own and then linked, so that of several processes at their first start one wins and none
- * ever reads half a key.
- */
-async function createMasterKey(dataDir: string, file: string): Promise<void> {
-  const temporary = `${file}.${randomBytes(8).toString('hex')}`;
-  const handle = await open(temporary, 'wx', 0o600);
-  try {
-    await handle.writeFile(`${randomBytes(keyBytes).toString('base64')}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  try {
-    await link(temporary, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    await unlink(temporary);
-  }
-  await syncFolder(dataDir);
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const directory = await open(folder, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+/** Of several processes at their first start one wins, and none ever reads half a key. */
+async function createMasterKey(file: string): Promise<void> {
+  await createDurably(file, `${randomBytes(keyBytes).toString('base64')}\n`);
 }
 
 async function readMasterKey(file: string): Promise<Buffer> {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createDurablySync } from '../disk/durable.ts';
 import type { StackContext } from './context.ts';
 
 export const databaseName = 'atrium';
@@ -34,7 +35,7 @@ export function readOrMakeAccount(dataDir: string, user: string, file: string): 
 }
 
 function readOrMakePassword(file: string): string {
-  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
+  if (!existsSync(file)) createDurablySync(file, randomBytes(24).toString('hex'));
   chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();
 }

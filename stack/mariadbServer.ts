@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { renameDurablySync } from '../disk/durable.ts';
 import { CommandError, runCommand } from './commands.ts';
 import type { Durability, StackContext } from './context.ts';
 import { StackError } from './errors.ts';
@@ -54,7 +55,7 @@ export async function prepareServer(
 }
 
 /**
- * Fills a new data directory beside its final place, so that a start that is killed here begins afresh the next time.
+ * Fills a new data directory beside its final place, so that a start that is cut off here begins afresh the next time.
  */
 async function initialise(
   context: StackContext,
@@ -90,7 +91,7 @@ async function initialise(
       `MariaDB could not be initialised: ${error.reason} — the whole log is ${serviceLog(context, name)}`,
     );
   }
-  renameSync(unfinished, join(folder, 'data'));
+  renameDurablySync(unfinished, join(folder, 'data'));
 }
 
 interface ServerStart {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createDurablySync } from '../disk/durable.ts';
 import type { StackContext } from './context.ts';
 import { choosePort } from './ports.ts';
 import { timed } from './report.ts';
@@ -94,7 +95,7 @@ function readOrMakeCredentials(context: StackContext): Credentials {
   const file = join(context.dataDir, 'storage-credentials.json');
   if (!existsSync(file)) {
     const made = { accessKeyId: randomBytes(10).toString('hex'), secretAccessKey: randomBytes(24).toString('hex') };
-    writeFileSync(file, JSON.stringify(made), { mode: 0o600 });
+    createDurablySync(file, JSON.stringify(made));
   }
   return JSON.parse(readFileSync(file, 'utf8')) as Credentials;
 }

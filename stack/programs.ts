@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  copyFileSync,
-  linkSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, linkSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { renameDurablySync } from '../disk/durable.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { findProgram, isExecutable, type StackContext } from './context.ts';
 import { downloadTemporal } from './downloads.ts';
@@ -110,7 +101,7 @@ export async function getProgram<C extends BuildContext>(
     try {
       const made = (await download?.(context, folder, program.version)) ?? (await build(context, program, folder));
       chmodSync(made, 0o755); // whatever the umask is: another user may have to run it
-      renameSync(made, cached);
+      renameDurablySync(made, cached);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -195,6 +186,6 @@ export function shared(program: string): string {
     copyFileSync(program, temporary);
     chmodSync(temporary, 0o755);
   }
-  renameSync(temporary, target);
+  renameDurablySync(temporary, target);
   return target;
 }

@@ -1,29 +1,22 @@
-import { randomBytes } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
-import { lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { lstat, open, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolderDurably, unfinished, writeDurably } from '../../disk/durable.ts';
 import { BackupError, DamageError } from '../errors.ts';
 import type { Place } from './place.ts';
 
 /** The name of what has more bytes than were asked for. */
 class TooLarge extends Error {}
 
-/** What is being written has this in its name. */
-const unfinished = '.new-';
-
 /** A folder, such as one on another disk or another machine. */
 export function folderPlace(path: string): Place {
   const root = resolve(path);
-  const at = (name: string) => join(root, name);
   return {
     title: root,
     exists: async () => (await told(root, stat(root).catch(absent))) !== undefined,
     list: (prefix) => namesBelow(root, prefix),
     read: (name, mostBytes) => told(root, readWhole(root, name, mostBytes).catch(absent)),
-    async write(name, bytes) {
-      const draft = `${at(name)}${unfinished}${randomBytes(4).toString('hex')}`;
-      await told(root, writeWhole(root, name, { draft, bytes }));
-    },
+    write: (name, bytes) => told(root, writeWhole(root, name, bytes)),
     async remove(names) {
       for (const name of names) await told(root, removeFile(root, name));
     },
@@ -64,33 +57,10 @@ async function removeFile(root: string, name: string): Promise<void> {
   await rm(join(root, name), { force: true });
 }
 
-async function writeWhole(
-  root: string,
-  name: string,
-  { draft, bytes }: { draft: string; bytes: Buffer },
-): Promise<void> {
-  const file = join(root, name);
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+async function writeWhole(root: string, name: string, bytes: Buffer): Promise<void> {
+  await makeFolderDurably(dirname(join(root, name)), 0o700);
   await assertInside(root, dirname(name));
-  try {
-    const handle = await open(draft, 'wx', 0o600);
-    try {
-      await handle.writeFile(bytes);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(draft, file);
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
-  }
-  const folder = await open(dirname(file), 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await writeDurably(join(root, name), bytes);
 }
 
 async function* namesBelow(root: string, prefix: string): AsyncGenerator<string> {

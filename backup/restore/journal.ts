@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { renameDurablySync, writeDurablySync } from '../../disk/durable.ts';
 import { BackupError } from '../errors.ts';
 import { differenceOf, type Targets } from './targets.ts';
 
@@ -94,7 +95,7 @@ function journalOf(dataDir: string, state: State): Journal {
       state.isDatabaseDone = true;
       write(dataDir, state);
     },
-    finish: () => renameSync(join(dataDir, fileName), join(dataDir, finishedName)),
+    finish: () => renameDurablySync(join(dataDir, fileName), join(dataDir, finishedName)),
     discard: () => rmSync(join(dataDir, fileName), { force: true }),
   };
 }
@@ -105,7 +106,5 @@ function readState(dataDir: string, name = fileName): State | undefined {
 }
 
 function write(dataDir: string, state: State): void {
-  const file = join(dataDir, fileName);
-  writeFileSync(`${file}.new`, JSON.stringify(state), { mode: 0o600, flush: true });
-  renameSync(`${file}.new`, file);
+  writeDurablySync(join(dataDir, fileName), JSON.stringify(state));
 }

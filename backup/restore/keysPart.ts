@@ -1,7 +1,8 @@
-import { chmod, rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { masterKeyFileName, nextKeyFileName, previousKeyFileName } from '../../crypto/masterKeyFile.ts';
 import type { MasterKeyConfig } from '../../crypto/openMasterKeys.ts';
+import { writeDurably } from '../../disk/durable.ts';
 import { BackupError } from '../errors.ts';
 import { environmentPrefix, keyFileNames } from '../make/keysPart.ts';
 import type { Manifest } from '../vault/manifests.ts';
@@ -27,11 +28,7 @@ export async function restoreKeys({ keys }: Pick<Manifest, 'keys'>, dataDir: str
       `This backup has ${all.length} master keys, which do not fit into a data directory. Finish the rotation with "atrium rotate-key" where it was made, and back up again.`,
     );
   }
-  for (const [name, key] of placed) {
-    const file = join(dataDir, name);
-    await writeFile(file, `${key}\n`, { mode: 0o600, flush: true });
-    await chmod(file, 0o600);
-  }
+  for (const [name, key] of placed) await writeDurably(join(dataDir, name), `${key}\n`);
 }
 
 /** Where another source of master keys is configured, all is wrapped under that by the end, and no file has to stay. */

@@ -1,8 +1,9 @@
 import { randomBytes, scrypt } from 'node:crypto';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { keyBytes } from '../../crypto/aead.ts';
+import { makeFolderDurably, syncFolder } from '../../disk/durable.ts';
 import { BackupError } from '../errors.ts';
 
 /** Shorter ones are guessed, whatever is done to them. */
@@ -14,12 +15,15 @@ const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
 
 /** Makes a file with a new key, readable by its owner only. Never writes over one. */
 export async function makeRecoveryKey(file: string): Promise<void> {
-  await mkdir(dirname(resolve(file)), { recursive: true });
+  const folder = dirname(resolve(file));
+  await makeFolderDurably(folder);
   const text = `${randomBytes(keyBytes).toString('base64')}\n`;
+  // At once under its name: a memory stick may have no links.
   await writeFile(file, text, { mode: 0o600, flag: 'wx', flush: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
     throw new BackupError(`${file} is there already. Use it, or name another file.`);
   });
+  await syncFolder(folder);
 }
 
 /** What a key file holds: a key that was made here, or any passphrase of at least 20 characters. */

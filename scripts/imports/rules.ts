@@ -13,7 +13,8 @@ export interface Rule {
 
 export const rules: Record<string, Rule> = {
   config: { may: [], why: 'everything else depends on it' },
-  crypto: { may: ['config'], why: 'it is a primitive' },
+  disk: { may: [], packages: ['node:fs', 'node:fs/promises'], why: 'it is a primitive, which runs in sandboxes too' },
+  crypto: { may: ['config', 'disk'], why: 'it is a primitive' },
   telemetry: { may: [], why: 'everything else may log' },
   models: {
     may: ['crypto', 'telemetry'],
@@ -22,7 +23,7 @@ export const rules: Record<string, Rule> = {
   },
   integrations: {
     // The domain's errors, with which it refuses; and how text is cut, which is the same everywhere.
-    may: ['models/errors.ts', 'models/text.ts', 'config'],
+    may: ['models/errors.ts', 'models/text.ts', 'config', 'disk'],
     typesOf: ['telemetry'],
     why: 'what talks to the outside knows nothing of the product',
   },
@@ -50,13 +51,13 @@ export const rules: Record<string, Rule> = {
     why: 'a route writes an intent and starts a workflow; the work is done by activities',
   },
   stack: {
-    may: ['temporal/searchAttributes.ts'],
+    may: ['temporal/searchAttributes.ts', 'disk'],
     typesOf: ['config'],
     why: 'it runs the parts, and knows nothing of the product',
   },
   backup: {
     // What a database of a space should be on its server.
-    may: ['models', 'integrations', 'crypto', 'activities/databases/wanted.ts'],
+    may: ['models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
     typesOf: ['config'],
     why: 'it copies what all parts hold, beside a running Atrium or without one',
   },

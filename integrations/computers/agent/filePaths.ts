@@ -1,11 +1,18 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, lstat, mkdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { folderOf, makeFolderDurably } from '../../../disk/durable.ts';
 import { inTurn } from './inTurn.ts';
+import { syncNames } from './names.ts';
 import { Refusal } from './requests.ts';
 
 /** Deletes a file, a link itself, or a folder. */
-export async function deletePath(path: Buffer, { recursive }: { recursive: boolean }): Promise<void> {
+export async function deletePath(path: Buffer, options: { recursive: boolean }): Promise<void> {
+  await removePath(path, options);
+  await syncNames(folderOf(path));
+}
+
+async function removePath(path: Buffer, { recursive }: { recursive: boolean }): Promise<void> {
   const stats = await lstat(path);
   if (!stats.isDirectory()) return unlink(path);
   if (!recursive) return rmdir(path);
@@ -14,7 +21,12 @@ export async function deletePath(path: Buffer, { recursive }: { recursive: boole
   if (await exists(path)) throw new Refusal('FILE_ACCESS_DENIED');
 }
 
-export async function movePath(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
+export async function movePath(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {
+  await moveTo(path, to, options);
+  await Promise.all([path, to].map((each) => syncNames(folderOf(each))));
+}
+
+async function moveTo(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
   try {
     await inTurn(async () => {
       if (!replace && (await exists(to))) throw new Refusal('FILE_EXISTS');
@@ -24,11 +36,14 @@ export async function movePath(path: Buffer, to: Buffer, { replace }: { replace:
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
     // Temporary files are on a file system of their own.
     await run('mv', ['-T', '--'], path, to);
+    await run('sync', ['-f', '--'], folderOf(to));
   }
 }
 
 export async function makeFolder(path: Buffer, { parents }: { parents: boolean }): Promise<void> {
-  await mkdir(path, { recursive: parents });
+  if (parents) return makeFolderDurably(path);
+  await mkdir(path);
+  await syncNames(folderOf(path));
 }
 
 async function exists(path: Buffer): Promise<boolean> {

@@ -1,8 +1,10 @@
 import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { folderOf, makeFolderDurably } from '../../../disk/durable.ts';
 import { etagOf } from './fileStats.ts';
 import { inTurn } from './inTurn.ts';
+import { syncNames } from './names.ts';
 import { Refusal } from './requests.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
@@ -16,10 +18,10 @@ export interface WriteOptions {
 
 /**
  * Writes a file beside the one that it then replaces: whoever reads sees all of the old or all of the new one, and a
- * write that is cut leaves the old.
+ * write that is cut leaves the old. When it returns, the new one is on the disk.
  */
 export async function writeFileFrom(source: Readable, path: Buffer, options: WriteOptions) {
-  if (options.parents === true) await mkdir(folderOf(path), { recursive: true });
+  if (options.parents === true) await makeFolderDurably(folderOf(path));
   // A link stays, and what it points to is written.
   const target = await realpath(path, { encoding: 'buffer' }).catch(() => path);
   const old = await currentOf(target, options);
@@ -30,17 +32,20 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
     try {
       await copy(source, file);
       if (mode !== undefined) await file.chmod(mode);
+      await file.sync();
     } finally {
       await file.close();
     }
     const written = await stat(temporary, { bigint: true });
-    return await inTurn(async () => {
+    const answer = await inTurn(async () => {
       const replaced = await currentOf(target, options);
       await rename(temporary, target);
       // To rename it has changed it.
       const renamed = await stat(target, { bigint: true });
       return { size: Number(written.size), etag: etagOf(renamed), isNew: replaced === undefined };
     });
+    await syncNames(folderOf(target));
+    return answer;
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;
@@ -65,11 +70,4 @@ async function copy(source: Readable, file: FileHandle): Promise<void> {
 /** By the global: Node then loads its cryptography with the first file, and not, for 10 ms, with the agent. */
 function randomName(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');
-}
-
-function folderOf(path: Buffer): Buffer {
-  let end = path.length;
-  while (end > 1 && path[end - 1] === 0x2f) end--;
-  const at = path.lastIndexOf('/', end - 1);
-  return at <= 0 ? Buffer.from('/') : path.subarray(0, at);
 }

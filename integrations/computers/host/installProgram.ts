@@ -1,4 +1,5 @@
-import { chmod, copyFile, link, rename, rm, stat, utimes } from 'node:fs/promises';
+import { chmod, copyFile, link, rm, stat, utimes } from 'node:fs/promises';
+import { renameDurablySync } from '../../../disk/durable.ts';
 
 /**
  * Puts a program where every user may run it: a second link to it, where every user may run that; else a copy. It is
@@ -18,5 +19,5 @@ export async function installProgram(from: string, path: string): Promise<void> 
     await chmod(temporary, 0o755);
     await utimes(temporary, own.atime, own.mtime); // by which it is known
   }
-  await rename(temporary, path);
+  renameDurablySync(temporary, path); // by its size and time it would be known, whatever is in it
 }

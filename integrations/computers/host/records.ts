@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { makeFolderDurablySync, writeDurablySync } from '../../../disk/durable.ts';
 import type { ComputerLimits, ComputerSpec } from '../types.ts';
 import type { HolderEnd } from './holderSpec.ts';
 import { ifThere } from './ifThere.ts';
@@ -37,13 +37,11 @@ export function readRecord(layout: HostLayout, computerId: string): ComputerReco
   return text === undefined ? undefined : (JSON.parse(text) as ComputerRecord);
 }
 
-/** Replaced whole: a kill leaves the old one or the new one. A machine that loses power has no computers running. */
+/** Replaced whole: a kill, or the loss of power, leaves the old one or the new one. */
 export function writeRecord(layout: HostLayout, record: ComputerRecord): void {
   const { dir, record: file } = computerLayout(layout, record.computerId);
-  mkdirSync(dir, { recursive: true });
-  const temporary = `${file}.${randomUUID()}`;
-  writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
-  renameSync(temporary, file);
+  makeFolderDurablySync(dir);
+  writeDurablySync(file, JSON.stringify(record));
 }
 
 export function listRecords(layout: HostLayout): ComputerRecord[] {

@@ -1,15 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { writeDurablySync } from '../../../disk/durable.ts';
 import { writeEtc } from '../bubblewrap/etc.ts';
 import type { DriverName } from '../types.ts';
 import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
@@ -152,8 +144,7 @@ function identify(layout: HostLayout): string {
 
 /** Makes the folder this host's. */
 export function writeIdentity({ identity }: HostLayout, hostId: string): void {
-  writeFileSync(`${identity}.new`, JSON.stringify({ hostId }), { mode: 0o600, flush: true });
-  renameSync(`${identity}.new`, identity);
+  writeDurablySync(identity, JSON.stringify({ hostId }));
 }
 
 function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): CgroupRoots | undefined {

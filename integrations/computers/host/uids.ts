@@ -8,10 +8,10 @@ import {
   rmdirSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createDurablySync } from '../../../disk/durable.ts';
 import { ifThere } from './ifThere.ts';
 
 /**
@@ -55,13 +55,7 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
 
 /** By creating the file, which only one can. */
 function claim(file: string, computerDir: string): boolean {
-  try {
-    writeFileSync(file, computerDir, { flag: 'wx', mode: 0o600 });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
-  }
+  return createDurablySync(file, computerDir);
 }
 
 /** Frees what belongs to computers whose folders were removed by hand; not at once, for a folder may yet be made. */

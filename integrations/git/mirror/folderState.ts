@@ -1,7 +1,8 @@
 import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeDurably } from '../../../disk/durable.ts';
 import type { Git } from './git.ts';
-import { packsIn, removeLeftovers, removeLooseObjects, removePacks, replaceFile } from './repository.ts';
+import { packsIn, removeLeftovers, removeLooseObjects, removePacks } from './repository.ts';
 
 interface State {
   /** The saved version that the mirror has all objects of. */
@@ -63,6 +64,6 @@ export class FolderState {
   }
 
   #write(state: State): Promise<void> {
-    return replaceFile(this.#file, JSON.stringify(state));
+    return writeDurably(this.#file, JSON.stringify(state));
   }
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { unfinished, writeDurably } from '../../../disk/durable.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { isStorableRef } from '../rules/refName.ts';
 import { linesOf } from '../rules/remoteRefs.ts';
@@ -25,12 +26,7 @@ export async function configure(git: Git, filter: GitFilter | 'tree:0' | null): 
     lines.push('[extensions]', '\tpartialClone = origin', '[remote "origin"]', '\tpromisor = true');
     lines.push(`\tpartialclonefilter = ${filter}`);
   }
-  await replaceFile(join(git.dir, 'config'), `${lines.join('\n')}\n`);
-}
-
-export async function replaceFile(path: string, text: string): Promise<void> {
-  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
+  await writeDurably(join(git.dir, 'config'), `${lines.join('\n')}\n`);
 }
 
 /** Removes what processes that were killed have left: locks, and packs that never became one. */
@@ -43,7 +39,7 @@ export async function removeLeftovers(git: Git, options: { keepTemporaryPacks: b
     if (isLeft || name.endsWith('.keep')) await rm(join(packs, name), { force: true });
   }
   for (const name of await namesIn(git.dir)) {
-    if (name.endsWith('.lock')) await rm(join(git.dir, name), { force: true });
+    if (name.endsWith('.lock') || name.includes(unfinished)) await rm(join(git.dir, name), { force: true });
   }
   for (const name of await readdir(join(git.dir, 'refs'), { recursive: true }).catch(() => [])) {
     if (name.endsWith('.lock')) await rm(join(git.dir, 'refs', name), { force: true });
@@ -131,19 +127,19 @@ export async function writeManifest(git: Git, manifest: RefManifest): Promise<vo
   for (const folder of await namesIn(join(git.dir, 'refs'))) {
     await rm(join(git.dir, 'refs', folder), { recursive: true, force: true });
   }
-  await replaceFile(join(git.dir, 'packed-refs'), lines.join(''));
+  await writeDurably(join(git.dir, 'packed-refs'), lines.join(''));
   await writeHead(git, manifest.head);
 }
 
 /** The full name of a branch, or a commit. */
 export function writeHead(git: Git, head: string): Promise<void> {
-  return replaceFile(join(git.dir, 'HEAD'), head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`);
+  return writeDurably(join(git.dir, 'HEAD'), head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`);
 }
 
 export async function writeShallow(git: Git, shallow: readonly string[]): Promise<void> {
   const file = join(git.dir, 'shallow');
   if (shallow.length === 0) await rm(file, { force: true });
-  else await replaceFile(file, `${shallow.join('\n')}\n`);
+  else await writeDurably(file, `${shallow.join('\n')}\n`);
 }
 
 /** The ids that refs have, each once. */

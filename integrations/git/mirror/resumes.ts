@@ -1,11 +1,11 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeDurably } from '../../../disk/durable.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { isUnexplained } from '../rules/describeFailure.ts';
 import type { GitFailure } from '../rules/failures.ts';
 import type { Git } from './git.ts';
 import { incomplete } from './missing.ts';
-import { replaceFile } from './repository.ts';
 
 /** So often in a row a clone may go on from the same objects and get no further. */
 const mostInVain = 3;
@@ -25,7 +25,7 @@ const fileOf = (git: Git) => join(git.home, 'resumes.json');
 export async function isStuck(git: Git, kept: number): Promise<boolean> {
   const before = await readResumes(git);
   const inVain = before !== undefined && kept <= before.kept ? before.inVain + 1 : 0;
-  await replaceFile(fileOf(git), JSON.stringify({ kept, inVain } satisfies Resumes));
+  await writeDurably(fileOf(git), JSON.stringify({ kept, inVain } satisfies Resumes));
   return inVain >= mostInVain;
 }
 

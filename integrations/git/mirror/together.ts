@@ -1,8 +1,8 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeDurably } from '../../../disk/durable.ts';
 import type { SavedMirror } from '../types.ts';
 import type { FolderState } from './folderState.ts';
-import { replaceFile } from './repository.ts';
 import { planWhole, type Saving, store } from './store.ts';
 import { lostBytes, makeWhole, savedBytes } from './whole.ts';
 
@@ -35,7 +35,7 @@ export async function putTogether(
   const file = join(git.home, '..', 'together.json');
   const note = (isTooMuch: boolean) => {
     const attempt: Attempt = { bundles: saved.bundles.length, at: Date.now(), isTooMuch };
-    return replaceFile(file, JSON.stringify(attempt));
+    return writeDurably(file, JSON.stringify(attempt));
   };
   // With half of an operation's time at most, and no more than what is left of that.
   const limited = { ...saving, git: git.within(AbortSignal.timeout(deps.config.timeoutMs / 2)) };

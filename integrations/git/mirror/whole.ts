@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeDurably } from '../../../disk/durable.ts';
 import { DomainError } from '../../../models/errors.ts';
 import type { MadeBundle, RefManifest, SavedMirror } from '../types.ts';
 import { bundleOfPack, makeBundle } from './bundleFile.ts';
 import type { Git } from './git.ts';
-import { idsOf, packsIn, removeLeftovers, removeLooseObjects, removePacks, replaceFile } from './repository.ts';
+import { idsOf, packsIn, removeLeftovers, removeLooseObjects, removePacks } from './repository.ts';
 
 /** For so long, what everything came to is taken for what it would come to now. */
 const noteMs = 3_600_000;
@@ -112,7 +113,7 @@ export class WholeNote {
 
   write(version: number, bytes: number): Promise<void> {
     const note: Note = { version, bytes, at: Date.now() };
-    return replaceFile(this.#file, JSON.stringify(note));
+    return writeDurably(this.#file, JSON.stringify(note));
   }
 
   /** Of this version, and not long ago; else undefined. */

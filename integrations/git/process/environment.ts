@@ -11,6 +11,9 @@ const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/
 /** Mistakes of old programs that harm nobody, and that well known repositories have. */
 const forgiven = ['zeroPaddedFilemode', 'badTimezone', 'missingSpaceBeforeDate'];
 
+/** Git's own default leaves loose objects, refs and the index to the system's memory: a power cut empties them. */
+export const onDisk: GitSettings = { 'core.fsync': 'all', 'core.fsyncMethod': 'batch' };
+
 const always: GitSettings = {
   'protocol.allow': 'never',
   'core.hooksPath': '/dev/null',
@@ -21,6 +24,7 @@ const always: GitSettings = {
   'push.recurseSubmodules': 'no',
   'gc.auto': '0',
   'maintenance.auto': 'false',
+  ...onDisk,
   'init.templateDir': '',
   'init.defaultBranch': 'main',
   'safe.bareRepository': 'explicit',

@@ -1,3 +1,5 @@
+import { onDisk } from '../process/environment.ts';
+
 /** Settings that hold whatever a repository’s own say: nothing of these would be waited for, or belongs to us. */
 const settings: Readonly<Record<string, string>> = {
   'color.ui': 'false',
@@ -8,6 +10,7 @@ const settings: Readonly<Record<string, string>> = {
   'core.quotePath': 'false',
   'commit.gpgSign': 'false',
   'gc.auto': '0',
+  ...onDisk,
   'init.templateDir': '',
   'log.showSignature': 'false',
   'maintenance.auto': 'false',

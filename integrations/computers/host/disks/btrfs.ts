@@ -11,11 +11,12 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { renameDurablySync } from '../../../../disk/durable.ts';
 import { runHere } from '../../spawner/runHere.ts';
 import { run } from '../run.ts';
 import { type Disks, unfinished } from './disks.ts';
 import { roomInImage } from './room.ts';
-import { giveAll } from './watched.ts';
+import { giveAll, syncAll } from './watched.ts';
 
 export interface ImageOptions {
   /** The sparse file, and where it is mounted. */
@@ -63,7 +64,7 @@ async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void>
     await runHere('mkfs.btrfs', ['--quiet', '--force', draft]);
     await mount(draft, homes);
     await runHere('btrfs', ['quota', 'enable', homes]);
-    renameSync(draft, image);
+    renameDurablySync(draft, image);
   } catch (error) {
     if (isMounted(homes)) await runHere('umount', [homes]);
     rmSync(draft, { force: true });
@@ -101,6 +102,7 @@ function btrfs(homes: string, image: string): Disks {
       await giveAll(unfinished(to), uid, signal);
       await limit(unfinished(to), limitMiB);
       renameSync(unfinished(to), to);
+      await syncAll(homes);
     },
     room: () => roomInImage(homes, image),
     async usedBytes(home) {

@@ -1,4 +1,5 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, renameSync, rmSync } from 'node:fs';
+import { makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { run } from '../run.ts';
 import { type Disks, unfinished } from './disks.ts';
 import { roomIn } from './room.ts';
@@ -13,7 +14,7 @@ export function watchedDisks(homes: string): Disks {
   return {
     kind: 'watched',
     async create(home, { uid }) {
-      mkdirSync(home, { recursive: true, mode: 0o700 });
+      await makeFolderDurably(home, 0o700);
       chmodSync(home, 0o700);
       if (uid !== undefined) chownSync(home, uid, uid);
     },
@@ -24,7 +25,9 @@ export function watchedDisks(homes: string): Disks {
     },
     async finish(to, { uid, signal }) {
       await giveAll(unfinished(to), uid, signal);
+      await syncAll(unfinished(to));
       renameSync(unfinished(to), to);
+      await syncFolder(homes);
     },
     room: () => roomIn(homes),
     async usedBytes(home) {
@@ -41,6 +44,11 @@ export function watchedDisks(homes: string): Disks {
     },
     async close() {},
   };
+}
+
+/** Puts on the disk whatever its file system has in memory: for a tree of any size that is one call. */
+export async function syncAll(folder: string): Promise<void> {
+  await run('sync', isGnu ? ['-f', folder] : [], { timeoutMs: copyTimeoutMs });
 }
 
 /** Gives a home and all in it to a user; what links point to stays whose it is. */

@@ -1,0 +1,183 @@
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+
+/**
+ * Writes that outlive the loss of power. A file is written under another name, synced, and renamed: so its name always
+ * stands for all of the old bytes or all of the new ones. Then the folder is synced, which has the name.
+ */
+interface FileOptions {
+  /** Readable by its owner only, unless this says otherwise. */
+  mode?: number;
+}
+
+/** Is in the name of a file that is being written. */
+export const unfinished = '.new-';
+
+/** Writes a file, in place of what is there. */
+export async function writeDurably(file: string, data: string | Uint8Array, options: FileOptions = {}): Promise<void> {
+  await throughDraft(file, data, options, async (draft) => {
+    await rename(draft, file);
+    return true;
+  });
+}
+
+/** Writes a file unless there is one. Of several that try at once, one makes it. Returns whether this one did. */
+export function createDurably(file: string, data: string | Uint8Array, options: FileOptions = {}): Promise<boolean> {
+  return throughDraft(file, data, options, async (draft) => {
+    const isMade = await link(draft, file).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error;
+        return false;
+      },
+    );
+    await rm(draft);
+    return isMade;
+  });
+}
+
+async function throughDraft(
+  file: string,
+  data: string | Uint8Array,
+  { mode = 0o600 }: FileOptions,
+  name: (draft: string) => Promise<boolean>,
+): Promise<boolean> {
+  const draft = draftOf(file);
+  try {
+    const handle = await open(draft, 'wx', mode);
+    try {
+      await handle.writeFile(data);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    const isNamed = await name(draft);
+    await syncFolder(folderOf(file));
+    return isNamed;
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+/** Makes a folder, and those above it that are not there. */
+export async function makeFolderDurably(path: string | Buffer, mode = 0o777): Promise<void> {
+  try {
+    await mkdir(path, mode);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (code !== 'ENOENT') throw error;
+    await makeFolderDurably(folderOf(path), mode);
+    await makeFolderDurably(path, mode);
+    return;
+  }
+  await syncFolder(folderOf(path));
+}
+
+/** Puts the names in a folder on the disk. */
+export async function syncFolder(folder: string | Buffer): Promise<void> {
+  try {
+    const handle = await open(folder, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    // A folder that may be written but not read cannot be opened, and not every file system syncs folders.
+    if (!['EACCES', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
+}
+
+/** As `writeDurably`, for what runs before anything else does. */
+export function writeDurablySync(file: string, data: string | Uint8Array, { mode = 0o600 }: FileOptions = {}): void {
+  const draft = draftOf(file);
+  try {
+    writeFileSync(draft, data, { mode, flag: 'wx' });
+    renameDurablySync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+/** As `createDurably`, for what runs before anything else does. */
+export function createDurablySync(
+  file: string,
+  data: string | Uint8Array,
+  { mode = 0o600 }: FileOptions = {},
+): boolean {
+  const draft = draftOf(file);
+  try {
+    writeFileSync(draft, data, { mode, flag: 'wx', flush: true });
+    linkSync(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  syncSync(folderOf(file));
+  return true;
+}
+
+/** As `makeFolderDurably`, for what runs before anything else does. */
+export function makeFolderDurablySync(path: string, mode = 0o777): void {
+  const first = mkdirSync(path, { recursive: true, mode });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = folderOf(made)) syncSync(folderOf(made));
+}
+
+/** Gives what was made, a file or a folder with all that is in it, its final name. */
+export function renameDurablySync(from: string, to: string): void {
+  syncTree(from);
+  renameSync(from, to);
+  syncSync(folderOf(to));
+}
+
+function syncTree(path: string): void {
+  if (statSync(path).isDirectory()) {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      if (entry.isDirectory() || entry.isFile()) syncTree(`${path}/${entry.name}`);
+    }
+  }
+  syncSync(path);
+}
+
+function syncSync(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** By the global: Node loads its cryptography with the first that is drawn, and a program that draws none not at all. */
+function draftOf(file: string): string {
+  return `${file}${unfinished}${Buffer.from(crypto.getRandomValues(new Uint8Array(6))).toString('hex')}`;
+}
+
+/** The path of the folder that has this name. */
+export function folderOf<P extends string | Buffer>(path: P): P {
+  const bytes = Buffer.from(path);
+  let end = bytes.length;
+  while (end > 1 && bytes[end - 1] === slash) end--;
+  const at = bytes.lastIndexOf(slash, end - 1);
+  const folder = at < 0 ? Buffer.from('.') : bytes.subarray(0, Math.max(at, 1));
+  return (typeof path === 'string' ? folder.toString() : folder) as P;
+}
+
+const slash = 0x2f;
