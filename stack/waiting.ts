@@ -29,8 +29,11 @@ export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions
     signal.throwIfAborted();
     options.assertAlive?.();
     try {
-      return await probe();
+      const answer = await probe();
+      signal.throwIfAborted(); // given up while it was asked
+      return answer;
     } catch (error) {
+      signal.throwIfAborted();
       if (options.isFinal?.(error)) throw error;
       const waitedMs = performance.now() - begin;
       const reason = reasonOf(error);

@@ -1,0 +1,51 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { diskCallsOf } from '../../support/diskCalls.ts';
+import { temporaryFolder } from '../../support/folders.ts';
+
+/** What the agent of a computer asks the system for before it answers. */
+const agent = join(import.meta.dirname, '..', '..', '..', 'integrations', 'computers', 'agent');
+const modules = ['writeFile', 'filePaths']
+  .map((name) => `import * as ${name} from ${JSON.stringify(join(agent, `${name}.ts`))};`)
+  .join('\n');
+
+function callsIn(folder: string, work: string): string[] {
+  const at = `const at = (name) => Buffer.from(${JSON.stringify(folder)} + '/' + name);`;
+  return diskCallsOf(`${modules}\nimport { Readable } from 'node:stream';\n${at}\n${work}`);
+}
+
+const write = (name: string, options = '{}') =>
+  `writeFile.writeFileFrom(Readable.from([Buffer.from('text')]), at('${name}'), ${options})`;
+
+test('a file is synced, named and its folder synced before its writing is answered', () => {
+  expect(callsIn(temporaryFolder(), `await ${write('file')};`)).toEqual(['fsync', 'rename', 'fsync']);
+});
+
+test('folders that are made for a file are synced where their names are', () => {
+  const calls = callsIn(temporaryFolder(), `await ${write('a/b/file', '{ parents: true }')};`);
+  expect(calls.filter((call) => call === 'fsync')).toHaveLength(4);
+  expect(calls.slice(-3)).toEqual(['fsync', 'rename', 'fsync']);
+});
+
+test('of many files at once each is synced, and their folder a few times', () => {
+  const folder = temporaryFolder();
+  const names = Array.from({ length: 64 }, (_, n) => write(`file-${n}`)).join(', ');
+  const calls = callsIn(folder, `await Promise.all([${names}]);`);
+  expect(readdirSync(folder)).toHaveLength(64);
+  expect(calls.at(-1)).toBe('fsync');
+  const syncs = calls.filter((call) => call === 'fsync').length;
+  expect(syncs).toBeGreaterThan(64);
+  expect(syncs).toBeLessThan(128);
+});
+
+test.each([
+  ['deleted', `filePaths.deletePath(at('old'), { recursive: false })`, ['unlink', 'fsync']],
+  ['moved', `filePaths.movePath(at('old'), at('sub/new'), { replace: true })`, ['rename', 'fsync', 'fsync']],
+  ['made', `filePaths.makeFolder(at('folder'), { parents: false })`, ['mkdir', 'fsync']],
+  ['emptied and deleted', `filePaths.deletePath(at('sub'), { recursive: true })`, ['fsync']],
+])('what is %s is so on the disk when that is answered', (_, work, calls) => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'sub'));
+  writeFileSync(join(folder, 'old'), 'text');
+  expect(callsIn(folder, `await ${work};`)).toEqual(calls);
+});
