@@ -15,6 +15,7 @@ test('a file is synced before it gets its name, and its folder before that is an
   expect(callsOf((folder) => `await disk.createDurably(${folder} + '/file', 'text');`)).toEqual([
     'fsync',
     'link',
+    'unlink',
     'fsync',
   ]);
 });

@@ -12,8 +12,8 @@ interface TraceEvent {
 const watched = new Set(['fsync', 'rename', 'link', 'unlink', 'rmdir', 'mkdir']);
 
 /**
- * What Node asks the system for while this module's code runs in a process of its own, in the order in which it asks:
- * the calls that change names, and those that sync.
+ * What Node asks the system for while this module's code runs in a process of its own, in the order in which it is
+ * answered: the calls that change names, and those that sync.
  */
 export function diskCallsOf(code: string): string[] {
   const folder = temporaryFolder();
@@ -23,7 +23,7 @@ export function diskCallsOf(code: string): string[] {
   execFileSync(process.execPath, [...categories, ...program], { cwd: process.cwd(), stdio: 'pipe' });
   const { traceEvents } = JSON.parse(readFileSync(trace, 'utf8')) as { traceEvents: TraceEvent[] };
   return traceEvents
-    .filter(({ ph }) => ph === 'b' || ph === 'B')
+    .filter(({ ph }) => ph === 'e' || ph === 'E')
     .toSorted((a, b) => a.ts - b.ts)
     .map(({ name }) => name.replace(/^fs\.(sync|async)\./, ''))
     .filter((name) => watched.has(name));
