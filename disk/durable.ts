@@ -96,9 +96,13 @@ export async function syncFolder(folder: string | Buffer): Promise<void> {
       await handle.close();
     }
   } catch (error) {
-    // A folder that may be written but not read cannot be opened, and not every file system syncs folders.
-    if (!['EACCES', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    if (!cannotBeSynced(error)) throw error;
   }
+}
+
+/** A folder that may be written but not read cannot be opened, and not every file system syncs folders. */
+function cannotBeSynced(error: unknown): boolean {
+  return ['EACCES', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** As `writeDurably`, for what runs before anything else does. */
@@ -157,11 +161,15 @@ function syncTree(path: string): void {
 }
 
 function syncSync(path: string): void {
-  const descriptor = openSync(path, 'r');
   try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+    const descriptor = openSync(path, 'r');
+    try {
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    if (!cannotBeSynced(error)) throw error;
   }
 }
 

@@ -55,7 +55,7 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
 
 /** By creating the file, which only one can. */
 function claim(file: string, computerDir: string): boolean {
-  return createDurablySync(file, computerDir);
+  return !existsSync(file) && createDurablySync(file, computerDir);
 }
 
 /** Frees what belongs to computers whose folders were removed by hand; not at once, for a folder may yet be made. */
