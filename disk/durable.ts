@@ -100,9 +100,12 @@ export async function syncFolder(folder: string | Buffer): Promise<void> {
   }
 }
 
-/** A folder that may be written but not read cannot be opened, and not every file system syncs folders. */
+/**
+ * A folder that may be written but not read cannot be opened, one that was removed meanwhile is gone with all that was
+ * in it, and not every file system syncs folders.
+ */
 function cannotBeSynced(error: unknown): boolean {
-  return ['EACCES', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '');
+  return ['EACCES', 'ENOENT', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** As `writeDurably`, for what runs before anything else does. */

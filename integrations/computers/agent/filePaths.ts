@@ -1,15 +1,14 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, lstat, mkdir, rename, rmdir, unlink } from 'node:fs/promises';
-import { folderOf, makeFolderDurably } from '../../../disk/durable.ts';
+import { folderOf, makeFolderDurably, syncFolder } from '../../../disk/durable.ts';
 import { inTurn } from './inTurn.ts';
-import { syncNames } from './names.ts';
 import { Refusal } from './requests.ts';
 
 /** Deletes a file, a link itself, or a folder. */
 export async function deletePath(path: Buffer, options: { recursive: boolean }): Promise<void> {
   await removePath(path, options);
-  await syncNames(folderOf(path));
+  await syncFolder(folderOf(path));
 }
 
 async function removePath(path: Buffer, { recursive }: { recursive: boolean }): Promise<void> {
@@ -23,7 +22,7 @@ async function removePath(path: Buffer, { recursive }: { recursive: boolean }): 
 
 export async function movePath(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {
   await moveTo(path, to, options);
-  await Promise.all([path, to].map((each) => syncNames(folderOf(each))));
+  await Promise.all([path, to].map((each) => syncFolder(folderOf(each))));
 }
 
 async function moveTo(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
@@ -43,7 +42,7 @@ async function moveTo(path: Buffer, to: Buffer, { replace }: { replace: boolean 
 export async function makeFolder(path: Buffer, { parents }: { parents: boolean }): Promise<void> {
   if (parents) return makeFolderDurably(path);
   await mkdir(path);
-  await syncNames(folderOf(path));
+  await syncFolder(folderOf(path));
 }
 
 async function exists(path: Buffer): Promise<boolean> {

@@ -1,10 +1,9 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { folderOf, makeFolderDurably } from '../../../disk/durable.ts';
+import { folderOf, makeFolderDurably, syncFolder } from '../../../disk/durable.ts';
 import { etagOf } from './fileStats.ts';
 import { inTurn } from './inTurn.ts';
-import { syncNames } from './names.ts';
 import { Refusal } from './requests.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
@@ -44,7 +43,7 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
       const renamed = await stat(target, { bigint: true });
       return { size: Number(written.size), etag: etagOf(renamed), isNew: replaced === undefined };
     });
-    await syncNames(folderOf(target));
+    await syncFolder(folderOf(target));
     return answer;
   } catch (error) {
     await unlink(temporary).catch(() => undefined);

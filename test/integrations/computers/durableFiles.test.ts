@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { diskCallsOf } from '../../support/diskCalls.ts';
 import { temporaryFolder } from '../../support/folders.ts';
@@ -25,17 +25,6 @@ test('folders that are made for a file are synced where their names are', () => 
   const calls = callsIn(temporaryFolder(), `await ${write('a/b/file', '{ parents: true }')};`);
   expect(calls.filter((call) => call === 'fsync')).toHaveLength(4);
   expect(calls.slice(-3)).toEqual(['fsync', 'rename', 'fsync']);
-});
-
-test('of many files at once each is synced, and their folder a few times', () => {
-  const folder = temporaryFolder();
-  const names = Array.from({ length: 64 }, (_, n) => write(`file-${n}`)).join(', ');
-  const calls = callsIn(folder, `await Promise.all([${names}]);`);
-  expect(readdirSync(folder)).toHaveLength(64);
-  expect(calls.at(-1)).toBe('fsync');
-  const syncs = calls.filter((call) => call === 'fsync').length;
-  expect(syncs).toBeGreaterThan(64);
-  expect(syncs).toBeLessThan(128);
 });
 
 test.each([
