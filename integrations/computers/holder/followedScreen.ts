@@ -2,8 +2,8 @@ import type { Screen } from '../hostClient.ts';
 import type { LiveProcess } from '../processes/liveProcess.ts';
 import { readLog } from '../processes/logReader.ts';
 import { RecordDecoder, type Size } from '../processes/records.ts';
-import { writeCheckpoint } from './screenCheckpoint.ts';
-import { TerminalScreen } from './terminalScreen.ts';
+import { readCheckpoint, writeCheckpoint } from './screenCheckpoint.ts';
+import { type DrawnScreen, ScreenLost, type ScreenThread } from './screenThread.ts';
 
 /** Of what is further behind, only the end is drawn: so much has gone through the screen since. */
 export const maxLagBytes = 2 * 1_048_576;
@@ -15,9 +15,11 @@ const bytesPerMs = 1_310;
 /** The screen of a terminal whose process runs, drawn as its output comes. */
 export class FollowedScreen {
   readonly #process: LiveProcess;
-  readonly #screen: TerminalScreen;
+  readonly #thread: ScreenThread;
+  readonly #size: Size;
+  #screen: DrawnScreen | undefined;
   readonly #isTooMuch: () => boolean;
-  #drawn: { readTo: number; screen: Screen } | undefined;
+  #drawn: { readTo: number; screen: Promise<Screen> } | undefined;
   #checkpointAt = 0;
   #asked = Promise.withResolvers<void>();
   #advanced = Promise.withResolvers<void>();
@@ -29,26 +31,49 @@ export class FollowedScreen {
   #hasSkipped = false;
 
   /** `isTooMuch` says whether all screens together take too much memory. */
-  constructor(process: LiveProcess, size: Size, isTooMuch: () => boolean) {
+  constructor(process: LiveProcess, size: Size, thread: ScreenThread, isTooMuch: () => boolean) {
     this.#process = process;
-    this.#screen = new TerminalScreen(size);
+    this.#size = size;
+    this.#thread = thread;
     this.#isTooMuch = isTooMuch;
   }
 
   get cells(): number {
-    return this.#screen.cells;
+    return this.#screen?.cells ?? 0;
   }
 
   /** Draws up to the end of the process, which it settles with. */
   async run(): Promise<void> {
     try {
-      while (!this.#isOver && !this.#isTooMuch()) await this.#read();
-      await this.#checkpoint();
+      let screen = await this.#thread.open(this.#size);
+      this.#screen = screen;
+      this.#tell();
+      while (!this.#isOver && !this.#isTooMuch()) {
+        await this.#read(screen).catch(async (error: unknown) => {
+          screen = await this.#after(error);
+        });
+      }
+      await this.#checkpoint(screen);
     } finally {
       this.#isOver = true;
       this.#advanced.resolve();
-      this.#screen.dispose();
+      await this.#screen?.dispose();
     }
+  }
+
+  /** A new screen after one that was lost. What that has shown is drawn again only where it was not at fault. */
+  async #after(error: unknown): Promise<DrawnScreen> {
+    if (!(error instanceof ScreenLost)) throw error;
+    const { outputBytes, pty } = this.#process.info();
+    const kept = error.isAtFault ? undefined : await readCheckpoint(this.#process.folder);
+    const screen = await this.#thread.open(kept ?? pty ?? this.#size);
+    if (kept === undefined) await screen.skipTo(outputBytes);
+    this.#drawn = undefined;
+    this.#checkpointAt = screen.readTo;
+    this.#screen = screen;
+    this.#isDrawing = false;
+    this.#tell();
+    return screen;
   }
 
   /** As it is when this is asked; undefined where it is no longer drawn. However many ask, it is drawn once. */
@@ -57,7 +82,7 @@ export class FollowedScreen {
     this.#askers++;
     this.#asked.resolve();
     try {
-      const isBehind = () => this.#isDrawing || this.#screen.readTo < target;
+      const isBehind = () => this.#isDrawing || (this.#screen?.readTo ?? -1) < target;
       while (!this.#isOver && isBehind() && !signal.aborted) await this.#advanced.promise;
       signal.throwIfAborted();
       return this.#isOver ? undefined : this.#now();
@@ -66,40 +91,42 @@ export class FollowedScreen {
     }
   }
 
-  #now(): Screen {
-    const { readTo } = this.#screen;
-    if (this.#drawn?.readTo !== readTo) this.#drawn = { readTo, screen: this.#screen.screen() };
-    return this.#drawn.screen;
+  /** Undefined where it was lost meanwhile. */
+  async #now(): Promise<Screen | undefined> {
+    const screen = this.#screen;
+    if (screen === undefined) return undefined;
+    const { readTo } = screen;
+    if (this.#drawn?.readTo !== readTo) this.#drawn = { readTo, screen: screen.show() };
+    return this.#drawn.screen.catch(() => undefined);
   }
 
   /** Reads on until it is over, or too far behind. */
-  async #read(): Promise<void> {
+  async #read(screen: DrawnScreen): Promise<void> {
     const decoder = new RecordDecoder();
-    for await (const bytes of readLog(this.#process.log, { after: this.#screen.readTo, follow: true })) {
+    for await (const bytes of readLog(this.#process.log, { after: screen.readTo, follow: true })) {
       this.#isDrawing = true;
-      for (const record of decoder.push(bytes)) {
-        if (record.kind === 'exit') this.#isOver = true;
-        if (record.kind === 'resize') this.#drawn = undefined;
-        await this.#screen.take(record);
-      }
-      await this.#skipWhereFar();
+      const records = [...decoder.push(bytes)];
+      if (records.some(({ kind }) => kind === 'exit')) this.#isOver = true;
+      if (records.some(({ kind }) => kind === 'resize')) this.#drawn = undefined;
+      await screen.take(records);
+      await this.#skipWhereFar(screen);
       this.#isDrawing = false;
       this.#tell();
       if (this.#isOver || this.#isTooMuch() || this.#hasSkipped) return;
-      if (this.#screen.readTo - this.#checkpointAt >= checkpointBytes) await this.#checkpoint();
+      if (screen.readTo - this.#checkpointAt >= checkpointBytes) await this.#checkpoint(screen);
       if (this.#askers === 0) await this.#pause(bytes.length / bytesPerMs);
     }
   }
 
-  async #skipWhereFar(): Promise<void> {
+  async #skipWhereFar(screen: DrawnScreen): Promise<void> {
     const { outputBytes, pty } = this.#process.info();
-    this.#hasSkipped = outputBytes - this.#screen.readTo > maxLagBytes;
-    if (this.#hasSkipped) await this.#screen.skipTo(outputBytes - drawnAtLeastBytes, pty ?? undefined);
+    this.#hasSkipped = outputBytes - screen.readTo > maxLagBytes;
+    if (this.#hasSkipped) await screen.skipTo(outputBytes - drawnAtLeastBytes, pty ?? undefined);
   }
 
-  async #checkpoint(): Promise<void> {
-    this.#checkpointAt = this.#screen.readTo;
-    await writeCheckpoint(this.#process.folder, this.#screen.screen());
+  async #checkpoint(screen: DrawnScreen): Promise<void> {
+    this.#checkpointAt = screen.readTo;
+    await writeCheckpoint(this.#process.folder, await screen.show());
   }
 
   #tell(): void {

@@ -12,6 +12,7 @@ import { attachContainer } from './container.ts';
 import { HolderProcesses } from './processes.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
 import { Screens } from './screens.ts';
+import { ScreenThread, screenProgram } from './screenThread.ts';
 import { createHolderServer } from './server.ts';
 
 /** How long the end of a computer may take to be written down. */
@@ -104,10 +105,11 @@ async function hold(
     oomKills: () => (workOom === undefined ? 0 : readOomKills(workOom)),
     onStarted: () => settler?.settle(),
   };
-  const users = { store, screens: new Screens(store) };
+  const thread = new ScreenThread(screenProgram(process.argv[1] ?? ''));
+  const users = { store, screens: new Screens(store, thread) };
   const processes = new HolderProcesses({ ...common, ...users, owner: 'user', maxProcesses: limits.maxProcesses });
   const ownStore = new ProcessStore(ownProcessesDir(spec.processesDir), ownLimits);
-  const owns = { store: ownStore, screens: new Screens(ownStore) };
+  const owns = { store: ownStore, screens: new Screens(ownStore, thread) };
   const { maxProcesses, maxLooks } = ownLimits;
   const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses, maxLooks });
   // What Atrium does by itself keeps no computer awake.

@@ -10,6 +10,7 @@ import { Agent } from './agent.ts';
 import { HolderProcesses } from './processes.ts';
 import { makeSandbox } from './sandbox.ts';
 import { Screens } from './screens.ts';
+import { ScreenThread, screenProgram } from './screenThread.ts';
 import { createHolderServer } from './server.ts';
 
 const limits = { cpuMilli: 0, memoryMiB: 0, diskMiB: 0, maxTasks: 0, maxProcesses: 1, maxLogBytes: 1_048_576 };
@@ -52,7 +53,7 @@ async function play(folder: string): Promise<boolean> {
   });
   other.open({ kind: 'ready' }).end();
   const store = new ProcessStore(`${folder}/processes`, limits);
-  const screens = new Screens(store);
+  const screens = new Screens(store, new ScreenThread(screenProgram(process.argv[1] ?? '')));
   const spec = {
     purpose: 'computer',
     computer,

@@ -5,7 +5,7 @@ import type { ProcessStore } from '../processes/processStore.ts';
 import { noteOf, RecordDecoder, type Size } from '../processes/records.ts';
 import { drawnAtLeastBytes, FollowedScreen, maxLagBytes } from './followedScreen.ts';
 import { readCheckpoint } from './screenCheckpoint.ts';
-import { TerminalScreen } from './terminalScreen.ts';
+import { ScreenLost, type ScreenThread } from './screenThread.ts';
 
 /** Of all screens that are followed; each takes some twelve bytes. Those beyond are drawn when they are asked for. */
 const maxCells = 8_000_000;
@@ -23,16 +23,18 @@ interface Drawing {
  */
 export class Screens {
   readonly #store: ProcessStore;
+  readonly #thread: ScreenThread;
   readonly #followed = new Map<string, FollowedScreen>();
   readonly #drawings = new Map<string, Drawing>();
 
-  constructor(store: ProcessStore) {
+  constructor(store: ProcessStore, thread: ScreenThread) {
     this.#store = store;
+    this.#thread = thread;
   }
 
   follow(process: LiveProcess, size: Size): void {
     const { processId } = process.meta.info;
-    const screen = new FollowedScreen(process, size, () => this.#cells > maxCells);
+    const screen = new FollowedScreen(process, size, this.#thread, () => this.#cells > maxCells);
     this.#followed.set(processId, screen);
     void screen
       .run()
@@ -65,7 +67,7 @@ export class Screens {
 
   #begin(processId: string, size: Size): Drawing {
     const given = new AbortController();
-    const screen = this.#drawFromDisk(processId, size, given.signal).finally(() => {
+    const screen = this.#drawOrBlank(processId, size, given.signal).finally(() => {
       if (this.#drawings.get(processId) === drawing) this.#drawings.delete(processId);
     });
     const drawing: Drawing = { screen, askers: 0, given };
@@ -76,27 +78,36 @@ export class Screens {
     return drawing;
   }
 
+  /** One that cannot be drawn is empty, and goes on where its log ends. */
+  async #drawOrBlank(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
+    for (;;) {
+      try {
+        return await this.#drawFromDisk(processId, size, signal);
+      } catch (error) {
+        if (!(error instanceof ScreenLost)) throw error;
+        const { outputBytes } = await this.#store.info(processId);
+        if (error.isAtFault) return { position: outputBytes, ...size, data: '' };
+      }
+    }
+  }
+
   async #drawFromDisk(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
     const { outputBytes } = await this.#store.info(processId);
     const log = await this.#store.log(processId);
     const checkpoint = await readCheckpoint(this.#store.folderOf(processId));
     const isOfLog = checkpoint !== undefined && checkpoint.position <= outputBytes;
-    const screen = isOfLog
-      ? await TerminalScreen.restore(checkpoint)
-      : new TerminalScreen((await this.#firstSize(processId)) ?? size);
+    const screen = await this.#thread.open(isOfLog ? checkpoint : ((await this.#firstSize(processId)) ?? size));
     try {
       const isFar = outputBytes - screen.readTo > maxLagBytes;
       if (isFar) await screen.skipTo(outputBytes - drawnAtLeastBytes, size);
       const decoder = new RecordDecoder();
       for await (const bytes of readLog(log, { after: screen.readTo, follow: false, signal })) {
-        for (const record of decoder.push(bytes)) {
-          signal.throwIfAborted();
-          await screen.take(record);
-        }
+        signal.throwIfAborted();
+        await screen.take([...decoder.push(bytes)]);
       }
-      return screen.screen();
+      return await screen.show();
     } finally {
-      screen.dispose();
+      await screen.dispose();
     }
   }
 

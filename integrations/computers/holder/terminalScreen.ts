@@ -2,14 +2,12 @@ import { SerializeAddon } from '@xterm/addon-serialize';
 import xterm from '@xterm/headless';
 import type { Screen } from '../hostClient.ts';
 import { noteOf, positionAfter, type Size } from '../processes/records.ts';
-import { incompleteAtEnd } from '../textPieces.ts';
 import type { OutputRecord } from '../types.ts';
+import { SequenceFilter } from './sequences.ts';
 
 const maxScrollback = 1_000;
 /** What a wide terminal keeps is fewer lines. */
 const maxCells = 100_000;
-/** More of a sequence that does not end is not waited for. */
-const maxHeldBytes = 4_096;
 /** Characters that take no room pile up in a cell: of one with more, nobody sees what it is. */
 const maxCellLength = 256;
 /** Titles and links are in no drawing, and would be kept as long as a program likes. */
@@ -20,9 +18,9 @@ const cancel = Buffer.from('\x18');
 export class TerminalScreen {
   readonly #terminal: InstanceType<typeof xterm.Terminal>;
   readonly #serializer = new SerializeAddon();
+  /** Everything that is drawn has gone through it. What it holds is drawn with its end. */
+  readonly #filter = new SequenceFilter(() => Math.max(this.#terminal.cols, this.#terminal.rows));
   #position = 0;
-  /** The beginning of a sequence or a character whose end is still to come. */
-  #held: Buffer = Buffer.alloc(0);
   #isWithinLine = false;
 
   constructor(size: Size) {
@@ -41,7 +39,7 @@ export class TerminalScreen {
 
   /** Up to where it has been given output. What is drawn may end a few bytes earlier. */
   get readTo(): number {
-    return this.#position + this.#held.length;
+    return this.#position + this.#filter.heldBytes;
   }
 
   get cells(): number {
@@ -58,9 +56,9 @@ export class TerminalScreen {
 
   /** Goes on at a later position: what is drawn stays, with its modes and colours, until it is drawn over. */
   async skipTo(position: number, size?: Size): Promise<void> {
+    this.#filter.reset();
     await this.#write(cancel);
     if (size !== undefined) this.#resize(size);
-    this.#held = Buffer.alloc(0);
     this.#position = position;
     this.#isWithinLine = true;
   }
@@ -78,16 +76,13 @@ export class TerminalScreen {
   async #draw({ payload, position }: OutputRecord): Promise<void> {
     const skipped = this.#isWithinLine ? Math.max(0, payload.findIndex(isBeginning)) : 0;
     this.#isWithinLine = false;
-    const bytes = Buffer.concat([this.#held, payload.subarray(skipped)]);
-    const length = bytes.length - unfinishedAtEnd(bytes);
-    await this.#write(bytes.subarray(0, length));
-    this.#held = Buffer.from(bytes.subarray(length));
-    this.#position = position + payload.length - this.#held.length;
+    await this.#write(Buffer.from(payload.buffer, payload.byteOffset + skipped, payload.length - skipped));
+    this.#position = position + payload.length - this.#filter.heldBytes;
     if (this.#lengthAtCursor() > maxCellLength) this.#terminal.reset();
   }
 
-  #write(bytes: Uint8Array): Promise<void> {
-    return new Promise((resolve) => this.#terminal.write(bytes, resolve));
+  #write(bytes: Buffer): Promise<void> {
+    return new Promise((resolve) => this.#terminal.write(this.#filter.push(bytes), resolve));
   }
 
   #resize(size: Size): void {
@@ -109,15 +104,4 @@ function scrollbackOf({ cols, rows }: Size): number {
 /** Where drawing may begin: at an escape sequence, or the end of a line. */
 function isBeginning(byte: number): boolean {
   return byte === 0x1b || byte === 0x0a;
-}
-
-/** An escape sequence without its last character, or a string (a title, say) without its end. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what terminals are told by
-const unfinished = /^\x1b(?:\[[ -?]*|[\]PX^_][^\x07\x1b\x9c]*|[ -/]*)$/;
-
-function unfinishedAtEnd(bytes: Buffer): number {
-  const at = bytes.lastIndexOf(0x1b);
-  const length = bytes.length - at;
-  if (at >= 0 && length <= maxHeldBytes && unfinished.test(bytes.toString('latin1', at))) return length;
-  return incompleteAtEnd(bytes);
 }

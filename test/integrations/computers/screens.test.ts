@@ -1,6 +1,8 @@
 import { rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { Screens } from '../../../integrations/computers/holder/screens.ts';
+import { DrawnScreen, ScreenThread } from '../../../integrations/computers/holder/screenThread.ts';
 import { TerminalScreen } from '../../../integrations/computers/holder/terminalScreen.ts';
 import type { Screen } from '../../../integrations/computers/hostClient.ts';
 import type { LiveProcess } from '../../../integrations/computers/processes/liveProcess.ts';
@@ -13,15 +15,19 @@ const mebibyte = 1_048_576;
 const never = new AbortController().signal;
 
 const root = temporaryFolder();
+const program = fileURLToPath(new URL('../../../integrations/computers/holder/screenMain.ts', import.meta.url));
+const thread = new ScreenThread(program);
 let count = 0;
 
-async function terminal(): Promise<{ store: ProcessStore; screens: Screens; process: LiveProcess; folder: string }> {
+async function terminal(
+  drawnIn = thread,
+): Promise<{ store: ProcessStore; screens: Screens; process: LiveProcess; folder: string }> {
   const folder = `${root}/${count++}`;
   // Not held to a pace, as the many megabytes below would be for seconds.
   const store = new ProcessStore(folder, { maxLogBytes: 8 * mebibyte });
   const { process } = await store.take({ processId: 'p', command: 'sh', pty: size }, '/');
   if (process === undefined) throw new Error('It is known.');
-  return { store, screens: new Screens(store), process, folder };
+  return { store, screens: new Screens(store, drawnIn), process, folder };
 }
 
 const say = (process: LiveProcess, text: string) => process.append([{ kind: 'pty', payload: Buffer.from(text) }]);
@@ -63,10 +69,10 @@ describe('the screen of a terminal', () => {
     await say(process, '\r\nthe end of it');
     await process.end(exit);
     let written = 0;
-    const { take } = TerminalScreen.prototype;
-    TerminalScreen.prototype.take = function (record) {
-      written += record.payload.length;
-      return take.call(this, record);
+    const { take } = DrawnScreen.prototype;
+    DrawnScreen.prototype.take = function (records) {
+      for (const { payload } of records) written += payload.length;
+      return take.call(this, records);
     };
     try {
       const drawn = await Promise.all([1, 2, 3].map(() => screens.draw('p', size, never)));
@@ -74,7 +80,7 @@ describe('the screen of a terminal', () => {
       expect(await shown(drawn[0]?.data ?? '')).toContain('the end of it');
       expect(written).toBeLessThan(2.1 * mebibyte);
     } finally {
-      TerminalScreen.prototype.take = take;
+      DrawnScreen.prototype.take = take;
     }
   });
 
@@ -88,7 +94,7 @@ describe('the screen of a terminal', () => {
     }
     await say(process, 'kept');
     // As after a kill: nothing of this process is told to the next.
-    const next = new Screens(new ProcessStore(folder, { maxLogBytes: 8 * mebibyte }));
+    const next = new Screens(new ProcessStore(folder, { maxLogBytes: 8 * mebibyte }), thread);
     const { data } = await next.draw('p', size, never);
     expect(await shown(data)).toContain('kept');
     expect(data).toContain('\u001b[?2004h');
@@ -102,18 +108,18 @@ describe('the screen of a terminal', () => {
     await say(process, coloured(mebibyte));
     await process.end(exit);
     let taken = 0;
-    const { take } = TerminalScreen.prototype;
+    const { take } = DrawnScreen.prototype;
     const asker = new AbortController();
-    TerminalScreen.prototype.take = function (record) {
+    DrawnScreen.prototype.take = function (records) {
       taken++;
       asker.abort();
-      return take.call(this, record);
+      return take.call(this, records);
     };
     try {
       await expect(screens.draw('p', size, asker.signal)).rejects.toThrow();
       expect(taken).toBeLessThan(6);
     } finally {
-      TerminalScreen.prototype.take = take;
+      DrawnScreen.prototype.take = take;
     }
     expect(await shown((await screens.draw('p', size, never)).data)).toContain('again and again');
   });
@@ -160,5 +166,55 @@ describe('the screen of a terminal', () => {
     }
     expect(screen.screen().data.length).toBeLessThan(100_000);
     screen.dispose();
+  });
+
+  it.each(['L', 'M', 'S', 'T', 'b', '@', 'P', 'X', 'I', 'Z', ' @', ' A', "'}", "'~", 'H', 'J', 'm', '?h'])(
+    'is drawn at once where a program asks for two billion of %s',
+    async (command) => {
+      const { screens, process } = await terminal();
+      screens.follow(process, size);
+      const [prefix, final] = command.startsWith('?') ? ['?', command.slice(1)] : ['', command];
+      for (const number of ['2147483647', '1\n2147483647', '000002147483647', '\xff9\x7f999999999;1;2147483647']) {
+        const sequences = [`\x1b[${prefix}${number}${final}`, `\xc2\x9b${prefix}${number}${final}`];
+        for (const sequence of sequences) {
+          await process.append([{ kind: 'pty', payload: Buffer.from(`\x1b[Hx${sequence}`, 'latin1') }]);
+          expect((await screens.draw('p', size, never)).position).toBe(process.info().outputBytes);
+        }
+      }
+      await say(process, '\x1b[2J\x1b[Hafter it');
+      expect(await shown((await screens.draw('p', size, never)).data)).toContain('after it');
+      await process.end(exit);
+    },
+  );
+
+  it('is drawn anew where a program has found a way to keep its terminal busy all the same', async () => {
+    const { screens, process } = await terminal(new ScreenThread(program, { limitMs: 1_000 }));
+    const other = await terminal(thread);
+    screens.follow(process, size);
+    other.screens.follow(other.process, size);
+    await screens.draw('p', size, never);
+    // Each three bytes fill the whole screen, line by line.
+    await process.resized({ cols: 1_000, rows: 1_000 });
+    await say(process, '\x1b#8'.repeat(60_000));
+    await say(other.process, 'not disturbed');
+    expect(await shown((await other.screens.draw('p', size, never)).data)).toContain('not disturbed');
+    const { data, position } = await screens.draw('p', size, never);
+    expect(data).toBe('');
+    expect(position).toBe(process.info().outputBytes);
+    await say(process, 'drawn again');
+    expect(await shown((await screens.draw('p', size, never)).data)).toContain('drawn again');
+    await process.end(exit);
+    await other.process.end(exit);
+  });
+
+  it('is empty where what is on disk cannot be drawn, and is asked for again without an end', async () => {
+    const { screens, process } = await terminal(new ScreenThread(program, { limitMs: 1_000 }));
+    await process.resized({ cols: 1_000, rows: 1_000 });
+    await say(process, '\x1b#8'.repeat(60_000));
+    await process.end(exit);
+    for (let asked = 0; asked < 2; asked++) {
+      const { data, position } = await screens.draw('p', size, never);
+      expect({ data, position }).toEqual({ data: '', position: process.info().outputBytes });
+    }
   });
 });
