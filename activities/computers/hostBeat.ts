@@ -50,7 +50,8 @@ export class HostBeat {
       const hosted = known.get(computer.id);
       if (hosted !== undefined && !isGone(hosted, computer)) continue;
       await this.#each(computer.id, async () => {
-        await noteGone(this.#deps, host.hostId, computer, at);
+        const code = hosted?.state === 'gone' ? hosted.code : undefined;
+        await noteGone(this.#deps, host.hostId, computer, at, code);
         await this.#deps.workflows.startComputer(computer);
       });
     }

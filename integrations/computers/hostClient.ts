@@ -118,6 +118,11 @@ export class HostClient {
     return this.#requests.json('GET', '/');
   }
 
+  /** Settles when the holder has an answer of its agent. */
+  async ping(): Promise<void> {
+    await this.#requests.json('GET', '/ping');
+  }
+
   /** For the host: the computer stands still, or goes on, and the time of its processes with it. */
   async setPaused(isPaused: boolean): Promise<void> {
     await this.#requests.json('POST', '/paused', { json: { isPaused }, deadlineMs: pausedDeadlineMs });

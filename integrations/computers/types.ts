@@ -39,7 +39,8 @@ export type HostedState =
       lastActiveAt: string;
       runningProcesses: number;
     }
-  | { state: 'gone' | 'absent' };
+  | { state: 'gone'; code?: 'COMPUTER_NOT_ANSWERING' }
+  | { state: 'absent' };
 
 export interface ComputerMetrics {
   /** Since its start. */

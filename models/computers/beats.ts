@@ -76,13 +76,19 @@ export async function noteAlive({ database }: Deps, hostId: string, alive: Alive
 }
 
 /** A computer that should run on a host, and does not: it ended by itself. Unless it was started after `at`. */
-export async function noteGone(deps: Deps, hostId: string, { id, generation }: Computer, at: Date): Promise<void> {
+export async function noteGone(
+  deps: Deps,
+  hostId: string,
+  { id, generation }: Computer,
+  at: Date,
+  code = 'COMPUTER_ENDED',
+): Promise<void> {
   await transaction(deps.database, async (tx) => {
     const computer = await lockAnyComputer(tx, id);
     if (computer?.hostId !== hostId || computer.generation !== generation || computer.wish !== null) return;
     if (computer.status !== 'running' && computer.status !== 'paused') return;
     if (computer.statusAt >= at) return;
-    await setError(deps, tx, computer, 'COMPUTER_ENDED');
+    await setError(deps, tx, computer, code);
   });
 }
 

@@ -8,6 +8,7 @@ const details: Readonly<Record<string, string>> = {
   START_FAILED: 'It did not start; the host’s log says why.',
   DISK_FULL: 'The disk of its host is full.',
   COMPUTER_ENDED: 'It ended by itself, or its host was started anew.',
+  COMPUTER_NOT_ANSWERING: 'It no longer answered, and was ended. Its processes are lost, its home is there.',
   COMPUTER_NOT_RUNNING: 'It does not run.',
   COMPUTER_STOPPED: 'Somebody stopped it meanwhile.',
   COMPUTER_PAUSED: 'Somebody paused it meanwhile.',

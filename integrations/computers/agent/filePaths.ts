@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, lstat, mkdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { access, lstat, mkdir, readFile, realpath, rename, rmdir, unlink } from 'node:fs/promises';
 import { folderOf, makeFolderDurably, syncFolder } from '../../../disk/durable.ts';
 import { inTurn } from './inTurn.ts';
 import { Refusal } from './requests.ts';
@@ -14,10 +14,35 @@ export async function deletePath(path: Buffer, options: { recursive: boolean }):
 async function removePath(path: Buffer, { recursive }: { recursive: boolean }): Promise<void> {
   const stats = await lstat(path);
   if (!stats.isDirectory()) return unlink(path);
+  if (await isKept(path)) throw new Refusal('FILE_ACCESS_DENIED');
   if (!recursive) return rmdir(path);
   // However deep it is, and whatever its names are.
   await run('rm', ['-rf', '--one-file-system', '--'], path);
   if (await exists(path)) throw new Refusal('FILE_ACCESS_DENIED');
+}
+
+/**
+ * Whether a folder, by whatever name, is one that cannot go: the home, or where another file system begins, or one that
+ * has such a folder in it. It would be emptied before that is found out.
+ */
+async function isKept(path: Buffer): Promise<boolean> {
+  const real = await realpath(path, { encoding: 'buffer' });
+  const folder = Buffer.concat([real, Buffer.from('/')]);
+  const kept = [Buffer.from(process.cwd()), ...(await mountPoints())];
+  return kept.some((each) => each.equals(real) || real.equals(root) || each.subarray(0, folder.length).equals(folder));
+}
+
+const root = Buffer.from('/');
+
+async function mountPoints(): Promise<Buffer[]> {
+  const mounts = await readFile('/proc/self/mountinfo', 'latin1');
+  return mounts.split('\n').flatMap((line) => {
+    const point = line.split(' ')[4];
+    const unescaped = point?.replace(/\\(\d{3})/g, (_, octal: string) =>
+      String.fromCharCode(Number.parseInt(octal, 8)),
+    );
+    return unescaped === undefined ? [] : [Buffer.from(unescaped, 'latin1')];
+  });
 }
 
 export async function movePath(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {

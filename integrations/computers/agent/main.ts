@@ -71,6 +71,8 @@ async function take({ channel, processes }: Agent, stream: ChannelStream, reques
       // Its relays listen at once; what is started next finds them.
       void startNetwork({ open: () => channel.open({ kind: 'egress' }) });
       return answer(stream, {});
+    case 'ping':
+      return answer(stream, {});
     case 'port':
       return dialPort(request.port, stream);
     case 'socket':

@@ -7,6 +7,7 @@ export type AgentRequest =
   | { kind: 'signal'; processId: string; signal: string }
   | { kind: 'resize'; processId: string; cols: number; rows: number }
   | { kind: 'network' }
+  | { kind: 'ping' }
   | { kind: 'port'; port: number }
   | { kind: 'socket'; path: string }
   | FileRequest;

@@ -81,12 +81,20 @@ function answer(options: ServerOptions, req: IncomingMessage, res: ServerRespons
   if (first === 'processes') return answerProcesses(users, req, res, route);
   if (first === 'own' && rest[0] === 'processes') return answerProcesses(own, req, res, { ...route, path: rest });
   if (first === 'paused' && req.method === 'POST') return takePaused([users, own], req, res);
+  if (first === 'ping') return ping(agent, res);
   if (first === 'files') return fileRoute(agent, req, res, route);
   return Promise.reject(notFoundHere());
 }
 
 function answerProcesses(served: ServedProcesses, req: IncomingMessage, res: ServerResponse, route: Route) {
   return storeRoute(served.store, req, res, route) ?? processRoute(served, req, res, route);
+}
+
+const pingMs = 25_000;
+
+async function ping(agent: Agent, res: ServerResponse): Promise<void> {
+  await agent.ask({ kind: 'ping' }, { deadlineMs: pingMs });
+  send(res, 200, {});
 }
 
 /** Only its host says so, which has done it. */

@@ -29,6 +29,8 @@ const usualDeadlines: HostDeadlines = {
   freezeMs: 5_000,
   workMs: 10 * 60_000,
   watchMs: 1_000,
+  askMs: 5_000,
+  silentMs: 60_000,
   driverMs: 5_000,
   driverMostMs: 300_000,
 };

@@ -54,6 +54,7 @@ export async function end(
   record: ComputerRecord,
   reason: string,
   graceMs: number,
+  code?: HolderEnd['code'],
 ): Promise<HolderEnd> {
   const { confinement } = driverOf(context, record);
   const { run } = record;
@@ -69,11 +70,10 @@ export async function end(
   }
   await clear(context, record);
   await context.options.egress?.close(record.computerId);
-  const ended: HolderEnd = told(context, record) ?? {
-    generation: run.spec.generation,
-    reason,
-    at: new Date().toISOString(),
-  };
+  const { generation } = run.spec;
+  const own = { generation, reason, at: new Date().toISOString() };
+  // A holder that was silent has nothing to tell of why.
+  const ended: HolderEnd = code === undefined ? (told(context, record) ?? own) : { ...own, code };
   const { uid, limits, computerId } = record;
   writeRecord(context.layout, { computerId, uid, limits, run: { ...run, phase: 'ended', pausedAt: null, end: ended } });
   return ended;

@@ -122,6 +122,8 @@ export interface HolderEnd {
   generation: number;
   /** For a person, in one line. */
   reason: string;
+  /** What the host has ended it for, where people are to be told that and not only its operator. */
+  code?: 'COMPUTER_NOT_ANSWERING';
   at: string;
 }
 

@@ -64,6 +64,9 @@ export interface HostDeadlines {
   workMs: number;
   /** How often it looks whether holders live, and what watched homes use. */
   watchMs: number;
+  /** How often it asks a holder and its agent for an answer, and after how long without one their computer is ended. */
+  askMs: number;
+  silentMs: number;
   /** After which it looks for a driver again that is not there; then after twice as long, and so on up to `driverMostMs`. */
   driverMs: number;
   driverMostMs: number;

@@ -14,11 +14,16 @@ const holderMs = 5_000;
 export async function inspect(context: HostContext, record: ComputerRecord | undefined): Promise<HostedState> {
   if (record === undefined || record.removing === true) return { state: 'absent' };
   const { run } = record;
-  if (!isRunning(run)) return { state: 'gone' };
+  if (!isRunning(run)) return gone(record);
   const client = new HostClient({ socketPath: computerLayout(context.layout, record.computerId).socket });
   const { startedAt, lastActiveAt, runningProcesses } = await within(client.status(), holderMs, 'its holder’s answer');
   const state = (await isPaused(context, record)) ? 'paused' : 'running';
   return { state, generation: run.spec.generation, startedAt, lastActiveAt, runningProcesses };
+}
+
+function gone({ run }: ComputerRecord): HostedState {
+  const code = run?.end?.code;
+  return { state: 'gone', ...(code && { code }) };
 }
 
 /** As `inspect`, for a list: a holder that does not answer keeps nobody else out of it. It is not taken to be idle. */
@@ -27,7 +32,7 @@ export async function inspectForList(context: HostContext, record: ComputerRecor
     return await inspect(context, record);
   } catch {
     const { run } = record;
-    if (!isRunning(run)) return { state: 'gone' };
+    if (!isRunning(run)) return gone(record);
     const now = new Date().toISOString();
     const { generation } = run.spec;
     // Of one that cannot be asked, the order is what is known.

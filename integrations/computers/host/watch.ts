@@ -1,8 +1,10 @@
+import { Answering } from './answering.ts';
 import type { HostContext } from './context.ts';
 import { isOverLimit } from './disks/overLimit.ts';
 import { describeRoom, isScarce } from './disks/room.ts';
 import { end, isRunning } from './end.ts';
 import type { FileSandboxes } from './files.ts';
+import type { HolderEnd } from './holderSpec.ts';
 import type { Lanes } from './lanes.ts';
 import { holdsTooMuchNetlink } from './netlink.ts';
 import { type ComputerRun, listRecords, readRecord } from './records.ts';
@@ -14,6 +16,7 @@ export function watch(
   working: Pick<FileSandboxes, 'openIds' | 'close'>,
 ): { stop(): void } {
   const { deadlines, log } = context;
+  const answering = new Answering(context);
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let wasScarce = false;
@@ -25,10 +28,14 @@ export function watch(
   const look = async () => {
     lookAtDisk();
     for (const { computerId, run } of listRecords(context.layout)) {
+      if (run?.phase !== 'running' || run.pausedAt !== null) answering.forget(computerId);
       if (run?.phase !== 'running') continue;
       await lookAt(computerId, async () => {
         const reason = await reasonToEnd(context, computerId, run);
         if (reason !== undefined) await lanes.in(computerId, () => endUnasked(context, computerId, reason));
+        if (reason !== undefined || run.pausedAt !== null) return;
+        const silent = await answering.look(computerId, run.spec.generation);
+        if (silent !== undefined) await lanes.in(computerId, () => endSilent(context, computerId, silent));
       });
     }
     // Nothing else limits what is written beside a computer that does not run.
@@ -77,10 +84,21 @@ async function reasonToEnd(context: HostContext, computerId: string, run: Comput
   return (await isOverLimit(context, computerId)) ? 'its home is larger than its limit' : undefined;
 }
 
-async function endUnasked(context: HostContext, computerId: string, reason: string): Promise<void> {
+/** Unless it was paused meanwhile, which it has every right to be silent for. */
+async function endSilent(context: HostContext, computerId: string, reason: string): Promise<void> {
+  if (readRecord(context.layout, computerId)?.run?.pausedAt === null)
+    await endUnasked(context, computerId, reason, 'COMPUTER_NOT_ANSWERING');
+}
+
+async function endUnasked(
+  context: HostContext,
+  computerId: string,
+  reason: string,
+  code?: HolderEnd['code'],
+): Promise<void> {
   const record = readRecord(context.layout, computerId);
   if (record?.run?.phase !== 'running') return;
-  const ended = await end(context, record, reason, 0);
+  const ended = await end(context, record, reason, 0, code);
   context.log('warn', { computerId, reason: ended.reason }, 'A computer has ended');
   context.options.onEnd?.(computerId, ended);
 }

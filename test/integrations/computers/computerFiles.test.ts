@@ -178,6 +178,20 @@ describe('a folder', () => {
     await expect(client.statFile('names')).rejects.toEqual(refused('FILE_NOT_FOUND'));
   });
 
+  it('is not deleted with the home, or with what another folder is mounted on, by whatever name', async () => {
+    const { client } = computer;
+    await client.writeFile('stays/a.txt', Buffer.from('kept'), { parents: true });
+    await sh('ln -s /home/user here; ln -s . stays/up; touch /tmp/kept');
+    const names = ['.', 'stays/..', '/home/user', '/home/user/', '/home/user/.', 'here/', 'here/.', 'stays/up/..'];
+    for (const path of [...names, '/home', '/', '/tmp', '/tmp/.', '/proc', '/dev', '/usr', '//tmp//']) {
+      await expect(client.deleteFile(path, { recursive: true })).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+    }
+    expect(await sh('cat stays/a.txt; ls /tmp/kept')).toBe('kept/tmp/kept\n');
+    await client.deleteFile('stays', { recursive: true });
+    await client.deleteFile('here', { recursive: true });
+    expect(await sh('rm /tmp/kept; ls -d stays here 2>&1 || :')).toMatch(/stays.*\n.*here/);
+  });
+
   it('is made, moved, and not overwritten unasked', async () => {
     const { client } = computer;
     await client.makeFolder('one/two', { parents: true });

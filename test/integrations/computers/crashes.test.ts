@@ -76,6 +76,38 @@ describe('crashes', () => {
     await expect(client.process('prc_stays')).resolves.toMatchObject({ state: 'lost' });
   });
 
+  it.each(['holder', 'agent'] as const)('ends a computer whose %s stands still, and says so', async (who) => {
+    const deadlines = { watchMs: 20, askMs: 100, silentMs: 2_000 };
+    await using remote = await startHostProcess({ ...options, deadlines });
+    const { spec, computerId, client } = await startComputer(remote.host);
+    await client.startProcess({ processId: 'prc_stays', command: 'exec sleep 600' });
+    const { run } = recordOf(remote.dir, computerId);
+    if (who === 'holder') process.kill(run?.holder?.pid ?? 0, 'SIGSTOP');
+    // The agent may be stopped before it has told that this was started.
+    else await client.startProcess({ processId: 'prc_stops', command: 'kill -STOP $PPID' }).catch(() => undefined);
+    // Whoever waits for a command hears that its end was not seen.
+    const waiting = runOn(client, 'sleep 600').catch((error: { code: string }) => error.code);
+    while (remote.ended.length === 0) await remote.host.list();
+    const reason = `its ${who} did not answer for 2 s`;
+    expect(remote.ended).toMatchObject([{ computerId, end: { reason, code: 'COMPUTER_NOT_ANSWERING' } }]);
+    await expect(remote.host.inspect(computerId)).resolves.toEqual({ state: 'gone', code: 'COMPUTER_NOT_ANSWERING' });
+    await waiting;
+    await remote.host.start({ ...spec, generation: 2 });
+    expect((await runOn(client, 'echo again')).stdout).toBe('again\n');
+    await expect(client.process('prc_stays')).resolves.toMatchObject({ state: 'lost' });
+  });
+
+  it('does not take a paused computer for one that does not answer', async () => {
+    const deadlines = { watchMs: 20, askMs: 100, silentMs: 1_000 };
+    await using remote = await startHostProcess({ ...options, deadlines });
+    const { computerId, client } = await startComputer(remote.host);
+    await remote.host.pause(computerId);
+    for (let looks = 0; looks < 500; looks++) await remote.host.list();
+    await remote.host.resume(computerId);
+    expect((await runOn(client, 'echo on')).stdout).toBe('on\n');
+    expect(remote.ended).toEqual([]);
+  });
+
   it('ends a computer whose first process is killed', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 20 } });
     const { computerId } = await startComputer(remote.host);
