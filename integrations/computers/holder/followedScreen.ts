@@ -103,7 +103,7 @@ export class FollowedScreen {
   /** Reads on until it is over, or too far behind. */
   async #read(screen: DrawnScreen): Promise<void> {
     const decoder = new RecordDecoder();
-    for await (const bytes of readLog(this.#process.log, { after: screen.readTo, follow: true })) {
+    for await (const bytes of readLog(this.#process.log, { after: screen.readTo, follow: true, mayMiss: true })) {
       this.#isDrawing = true;
       const records = [...decoder.push(bytes)];
       if (records.some(({ kind }) => kind === 'exit')) this.#isOver = true;

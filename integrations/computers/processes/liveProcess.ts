@@ -24,6 +24,7 @@ export class LiveProcess {
       segments: () => this.#writer.segments,
       isOver: () => this.#writer.isClosed,
       changed: () => this.#writer.changed(),
+      followed: (position) => this.#writer.followed(position),
       exit: () => this.#exit ?? { state: 'lost', exitCode: null, signal: null, killedBy: null },
     };
   }

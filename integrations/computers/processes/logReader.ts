@@ -14,14 +14,24 @@ export interface ReadableLog {
   /** Whether nothing will be added. */
   isOver(): boolean;
   changed(): Promise<void>;
+  /** Somebody reads it as it is written: what they have not read yet is not dropped, as long as they keep up. */
+  followed?(position: number): LogFollower;
   /** The end that its process is known to have, where the log itself has none. */
   exit(): Exit;
+}
+
+export interface LogFollower {
+  /** It has read up to here. */
+  reached(position: number): void;
+  left(): void;
 }
 
 export interface LogRequest {
   after: number;
   follow: boolean;
   signal?: AbortSignal;
+  /** Of one that follows: whether it can do without what is dropped before it comes there. */
+  mayMiss?: boolean;
 }
 
 const pieceBytes = 131_072;
@@ -35,9 +45,13 @@ const smallPieceBytes = 16_384;
  * The records of a log from a position on, encoded, in pieces that end with a record. A reader holds one piece in
  * memory, however slow it is; what was dropped before it came there is a `gap`. Throws 416 `POSITION_UNKNOWN`.
  */
-export async function* readLog(log: ReadableLog, { after, follow, signal }: LogRequest): AsyncGenerator<Buffer> {
+export async function* readLog(
+  log: ReadableLog,
+  { after, follow, signal, mayMiss = false }: LogRequest,
+): AsyncGenerator<Buffer> {
   const cursor = new LogCursor(after);
   const pace = new Pace(piecesPace);
+  const follower = follow && !mayMiss ? log.followed?.(after) : undefined;
   try {
     for (;;) {
       // Asked before it is read: what is written in between is heard of.
@@ -47,6 +61,7 @@ export async function* readLog(log: ReadableLog, { after, follow, signal }: LogR
       for await (const piece of cursor.read(await log.segments())) {
         given += piece.length;
         yield piece;
+        follower?.reached(cursor.position);
       }
       signal?.throwIfAborted();
       if (cursor.isStale) continue;
@@ -62,6 +77,7 @@ export async function* readLog(log: ReadableLog, { after, follow, signal }: LogR
       await either(changed, signal);
     }
   } finally {
+    follower?.left();
     await cursor.close();
   }
 }

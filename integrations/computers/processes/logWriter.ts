@@ -1,6 +1,8 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Followers } from './followers.ts';
 import { joinRecords, type LogPiece } from './joinRecords.ts';
+import type { LogFollower } from './logReader.ts';
 import type { GrowingLog, LogRoom } from './logRoom.ts';
 import type { LogPace } from './pace.ts';
 import { encodeRecord, isOutput, recordHeaderBytes } from './records.ts';
@@ -34,6 +36,7 @@ export class LogWriter implements GrowingLog {
   readonly #headSegments: number;
   readonly #pace: LogLimits['pace'];
   readonly #room: LogRoom | undefined;
+  readonly #followers = new Followers(() => this.#position);
   #diskBytes = 0;
   #segments: (Segment & { end: number })[] = [];
   #file: FileHandle | undefined;
@@ -94,8 +97,13 @@ export class LogWriter implements GrowingLog {
     );
     const bytes = await written;
     if (!records.some(({ kind }) => isOutput(kind))) return;
-    const waitMs = this.#pace?.waitMs(bytes) ?? 0;
+    const waitMs = this.#pace?.waitMs(bytes, this.#followers.keepUp) ?? 0;
     if (waitMs > 0) await delay(waitMs);
+  }
+
+  /** A reader that it does not run away from. */
+  followed(position: number): LogFollower {
+    return this.#followers.add(position);
   }
 
   async close(): Promise<void> {
@@ -164,8 +172,13 @@ export class LogWriter implements GrowingLog {
   }
 
   async #drop(at: number): Promise<void> {
-    const [segment] = this.#segments.splice(at, 1);
+    const segment = this.#segments[at];
     if (segment === undefined) return;
+    await this.#followers.past(segment.end);
+    // Meanwhile another process may have needed its room.
+    const now = this.#segments.indexOf(segment);
+    if (now < 0) return;
+    this.#segments.splice(now, 1);
     this.#diskBytes -= segment.size;
     this.#dropped += segment.end - segment.start;
     await unlink(segment.path);

@@ -40,16 +40,20 @@ const smallBytes = 16_384;
 export class LogPace {
   /** What goes to disk: a long log at once, then as much as no disk minds. */
   readonly #bytes: Pace;
+  /** What somebody reads as it comes leaves the disk again before it has got there. */
+  readonly #read: Pace;
   /** Small writes: what comes meanwhile is written together. */
   readonly #writes: Pace;
 
   constructor(now?: () => number) {
     this.#bytes = new Pace({ perSecond: 16 * mebibyte, atOnce: 64 * mebibyte }, now);
+    this.#read = new Pace({ perSecond: 256 * mebibyte, atOnce: 64 * mebibyte }, now);
     this.#writes = new Pace({ perSecond: 250, atOnce: 250 }, now);
   }
 
-  /** How many milliseconds to wait after a write. */
-  waitMs(bytes: number): number {
-    return Math.max(this.#bytes.take(bytes), this.#writes.take(bytes < smallBytes ? 1 : 0));
+  /** How many milliseconds to wait after a write; `isRead`: to a log whose reader keeps up with it. */
+  waitMs(bytes: number, isRead = false): number {
+    const pace = isRead ? this.#read : this.#bytes;
+    return Math.max(pace.take(bytes), this.#writes.take(bytes < smallBytes ? 1 : 0));
   }
 }

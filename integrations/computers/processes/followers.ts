@@ -1,0 +1,62 @@
+import type { LogFollower } from './logReader.ts';
+
+/** How long a part of a log stays for a reader that has not read it yet. Its writer waits meanwhile. */
+const patienceMs = 1_000;
+
+interface Reader {
+  position: number;
+  /** It was too slow, and is waited for again once it has come to the end. */
+  isBehind: boolean;
+}
+
+/** Who reads a log as it is written. */
+export class Followers {
+  readonly #end: () => number;
+  readonly #readers = new Set<Reader>();
+  #moved = Promise.withResolvers<void>();
+
+  /** `end`: up to where it has been written. */
+  constructor(end: () => number) {
+    this.#end = end;
+  }
+
+  /** Whether somebody reads, and nobody is too slow. */
+  get keepUp(): boolean {
+    return this.#readers.size > 0 && ![...this.#readers].some(({ isBehind }) => isBehind);
+  }
+
+  add(position: number): LogFollower {
+    const reader: Reader = { position, isBehind: false };
+    this.#readers.add(reader);
+    return {
+      reached: (at) => {
+        reader.position = at;
+        if (at >= this.#end()) reader.isBehind = false;
+        this.#tell();
+      },
+      left: () => {
+        this.#readers.delete(reader);
+        this.#tell();
+      },
+    };
+  }
+
+  /** Settles when all that keep up have read up to there; those that do not in time get a gap. */
+  async past(position: number): Promise<void> {
+    const slow = () => [...this.#readers].filter((each) => each.position < position && !each.isBehind);
+    if (slow().length === 0) return;
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      this.#tell();
+    }, patienceMs);
+    while (slow().length > 0 && !isLate) await this.#moved.promise;
+    clearTimeout(timer);
+    for (const reader of slow()) reader.isBehind = true;
+  }
+
+  #tell(): void {
+    this.#moved.resolve();
+    this.#moved = Promise.withResolvers();
+  }
+}
