@@ -300,6 +300,8 @@ describe('a home that is only looked at', () => {
     return;
   }
 
+  const watchedNames = ['bubblewrap, as root without cgroups or an image', 'bubblewrap, not as root'];
+
   it('ends its computer when it is larger than its limit, and says why', async () => {
     await using remote = await startHostProcess({ ...watched.options, deadlines: { watchMs: 50 } });
     const { client, computerId } = await startComputer(remote.host, { limits });
@@ -307,6 +309,32 @@ describe('a home that is only looked at', () => {
     while (remote.ended.length === 0) await remote.host.inspect(computerId).catch(() => undefined);
     await expect(remote.host.inspect(computerId)).resolves.toEqual({ state: 'gone' });
     expect(remote.ended).toMatchObject([{ computerId, end: { reason: 'its home is larger than its limit' } }]);
+  });
+
+  it.each([
+    ['a folder that is closed to its owner', 'mkdir f; head -c 200000000 /dev/zero > f/big; chmod 000 f; sleep 600'],
+    ['a deleted file that is open', 'exec 7> big; rm big; head -c 200000000 /dev/zero >&7; sleep 600'],
+    [
+      'a deleted file in memory',
+      `python3 -c 'import ctypes, os, time
+size, map_shared, libc = 200000000, 1, ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+fd = os.open("big", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, size)
+at = libc.mmap(None, ctypes.c_size_t(size), 3, map_shared, fd, ctypes.c_long(0))
+os.unlink("big")
+os.close(fd)
+ctypes.memset(at, 120, size)
+time.sleep(600)'`,
+    ],
+  ])('sees what is in %s', async (_, command) => {
+    for (const { options } of drivers.filter((each) => watchedNames.includes(each.name) && !each.missing)) {
+      await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 50 } });
+      const { client, computerId } = await startComputer(remote.host, { limits });
+      await runOn(client, command).catch(() => undefined);
+      while (remote.ended.length === 0) await remote.host.inspect(computerId).catch(() => undefined);
+      expect(remote.ended).toMatchObject([{ computerId, end: { reason: 'its home is larger than its limit' } }]);
+    }
   });
 
   it('ends what works beside a computer that does not run, and lets nothing work there until there is room', async () => {
