@@ -7,6 +7,8 @@ interface Reader {
   position: number;
   /** It was too slow, and is waited for again once it has come to the end. */
   isBehind: boolean;
+  /** Its connection was cut, perhaps: it may come again where it was. */
+  hasLeft: boolean;
 }
 
 /** Who reads a log as it is written. */
@@ -22,11 +24,13 @@ export class Followers {
 
   /** Whether somebody reads, and nobody is too slow. */
   get keepUp(): boolean {
-    return this.#readers.size > 0 && ![...this.#readers].some(({ isBehind }) => isBehind);
+    const readers = [...this.#readers];
+    return readers.some(({ hasLeft }) => !hasLeft) && readers.every(({ isBehind }) => !isBehind);
   }
 
   add(position: number): LogFollower {
-    const reader: Reader = { position, isBehind: false };
+    for (const each of this.#readers) if (each.hasLeft) this.#readers.delete(each);
+    const reader: Reader = { position, isBehind: false, hasLeft: false };
     this.#readers.add(reader);
     return {
       reached: (at) => {
@@ -35,8 +39,8 @@ export class Followers {
         this.#tell();
       },
       left: () => {
-        this.#readers.delete(reader);
-        this.#tell();
+        reader.hasLeft = true;
+        setTimeout(() => this.#readers.delete(reader), patienceMs).unref();
       },
     };
   }
