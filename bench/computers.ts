@@ -108,15 +108,18 @@ async function measureOne(): Promise<void> {
     out(`exec of true at the host, to its exit: ${beside(times, 'a bare process', bare)}`);
     const megabytes = size('OUTPUT_MB', 256);
     const client = host.client(spec.computerId);
+    const late = monitorEventLoopDelay({ resolution: 5 });
+    late.enable();
     const begin = performance.now();
     await client.startProcess({ processId: 'much', command: `head -c ${megabytes}M /dev/zero` });
     let bytes = 0;
     for await (const { kind, payload } of client.output('much', { follow: true }))
       if (kind === 'stdout') bytes += payload.length;
     const seconds = (performance.now() - begin) / 1_000;
+    late.disable();
     const bareSeconds = await bareOutput(megabytes, folder);
     out(
-      `output: ${(megabytes / seconds).toFixed(0)} MiB/s written down; a pipe into a file ${(megabytes / bareSeconds).toFixed(0)}: × ${(bareSeconds / seconds).toFixed(2)}; its reader got ${(bytes / 1_048_576).toFixed(0)} of ${megabytes} MiB`,
+      `output: ${(megabytes / seconds).toFixed(0)} MiB/s written down; a pipe into a file ${(megabytes / bareSeconds).toFixed(0)}: × ${(bareSeconds / seconds).toFixed(2)}; its reader got ${(bytes / 1_048_576).toFixed(0)} of ${megabytes} MiB, its event loop late by ${(late.max / 1e6).toFixed(0)} ms at most`,
     );
   });
 }

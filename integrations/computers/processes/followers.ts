@@ -2,6 +2,8 @@ import type { LogFollower } from './logReader.ts';
 
 /** How long a part of a log stays for a reader that has not read it yet. Its writer waits meanwhile. */
 const patienceMs = 1_000;
+/** What was given to a reader may be on its way still, and is asked for again where its connection is cut. */
+const onItsWayBytes = 1_048_576;
 
 interface Reader {
   position: number;
@@ -14,7 +16,8 @@ interface Reader {
 /** Who reads a log as it is written. */
 export class Followers {
   readonly #end: () => number;
-  readonly #readers = new Set<Reader>();
+  /** Whoever has started the process is about to read it, if they do at all. */
+  readonly #readers = new Set<Reader>([{ position: 0, isBehind: false, hasLeft: true }]);
   #moved = Promise.withResolvers<void>();
 
   /** `end`: up to where it has been written. */
@@ -47,7 +50,9 @@ export class Followers {
 
   /** Settles when all that keep up have read up to there; those that do not in time get a gap. */
   async past(position: number): Promise<void> {
-    const slow = () => [...this.#readers].filter((each) => each.position < position && !each.isBehind);
+    // Never more than there is: who has read all cannot read on.
+    const enough = position + Math.min(onItsWayBytes, Math.floor((this.#end() - position) / 2));
+    const slow = () => [...this.#readers].filter((each) => each.position < enough && !each.isBehind);
     if (slow().length === 0) return;
     let isLate = false;
     const timer = setTimeout(() => {
@@ -56,7 +61,10 @@ export class Followers {
     }, patienceMs);
     while (slow().length > 0 && !isLate) await this.#moved.promise;
     clearTimeout(timer);
-    for (const reader of slow()) reader.isBehind = true;
+    for (const reader of slow()) {
+      if (reader.hasLeft) this.#readers.delete(reader);
+      else reader.isBehind = true;
+    }
   }
 
   #tell(): void {

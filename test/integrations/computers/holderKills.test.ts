@@ -34,9 +34,9 @@ const lives = (pid: number) =>
 
 it('gives a reader that is cut again and again all of a long output, in bounded memory and disk', async () => {
   const { client, spec, pid } = await newComputer({ limits: { maxLogBytes: 8 * 1_048_576 } });
-  // Numbers of seven digits, and the end of a line.
-  const lines = (sizeOf('OUTPUT_MB', 48, 256) * 1_048_576) / 8;
-  const total = lines * 8;
+  // Numbers of eight digits, and the end of a line.
+  const lines = Math.floor((sizeOf('OUTPUT_MB', 48, 256) * 1_048_576) / 9);
+  const total = lines * 9;
   let connections = 0;
   const cutting = createServer((socket) => {
     const holder = connect(spec.socketPath);
@@ -55,7 +55,7 @@ it('gives a reader that is cut again and again all of a long output, in bounded 
   });
   await once(cutting.listen(`${root}/cutting.sock`), 'listening');
   const reader = new HostClient({ socketPath: `${root}/cutting.sock` });
-  const first = 1_000_000;
+  const first = 10_000_000;
   await client.startProcess({ processId: 'much', command: `seq ${first} ${first + lines - 1}` });
   const expected = createHash('sha256');
   for (let line = first; line < first + lines; line++) expected.update(`${line}\n`);
