@@ -1,7 +1,7 @@
 import type { LogFollower } from './logReader.ts';
 
 /** How long a part of a log stays for a reader that has not read it yet. Its writer waits meanwhile. */
-const patienceMs = 1_000;
+const patienceMs = 2_000;
 /** What was given to a reader may be on its way still, and is asked for again where its connection is cut. */
 const onItsWayBytes = 1_048_576;
 

@@ -56,10 +56,10 @@ it('gives a reader that is cut again and again all of a long output, in bounded 
   await once(cutting.listen(`${root}/cutting.sock`), 'listening');
   const reader = new HostClient({ socketPath: `${root}/cutting.sock` });
   const first = 10_000_000;
-  await client.startProcess({ processId: 'much', command: `seq ${first} ${first + lines - 1}` });
   const expected = createHash('sha256');
   for (let line = first; line < first + lines; line++) expected.update(`${line}\n`);
   const given = createHash('sha256');
+  await client.startProcess({ processId: 'much', command: `seq ${first} ${first + lines - 1}` });
   let position = 0;
   let peakMiB = 0;
   for await (const record of reader.output('much', { follow: true })) {
