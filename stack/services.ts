@@ -153,7 +153,7 @@ function readStamp(pidFile: string): ProcessStamp | undefined {
 }
 
 /** Keeps one older log, so that logs do not grow without end. Called before the log is opened. */
-export function rotate(logFile: string): void {
+function rotate(logFile: string): void {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxLogBytes) renameSync(logFile, `${logFile}.1`);
 }

@@ -3,6 +3,8 @@ import { pino, stdTimeFunctions } from 'pino';
 import type PinoPretty from 'pino-pretty';
 import { withoutKnownSecrets } from './knownSecrets.ts';
 import { loggable } from './loggable.ts';
+import { LogSink } from './logSink.ts';
+import { fileTarget, standardErrorTarget } from './logTargets.ts';
 
 export type { Logger } from 'pino';
 
@@ -19,21 +21,37 @@ const redactedPaths = [
   '*.secretValue',
 ];
 
-/** For a person at a terminal, lines; for a program, JSON. */
-function standardError() {
-  if (!process.stderr.isTTY) return pino.destination({ dest: 2, sync: true });
+/** The log file and the one before it. */
+const maxFileBytes = 20 * 1_048_576;
+const name = 'atrium';
+
+let standardError: LogSink | undefined;
+
+/** For a person at a terminal, lines; for a program, JSON. One sink for the process, whose lines stay in order. */
+function toStandardError(): { write(line: string): void } {
+  standardError ??= new LogSink(standardErrorTarget(), lossLine);
+  const sink = standardError;
+  if (!process.stderr.isTTY) return sink;
   // Loaded for a person only: a start waits for what it imports.
-  const pretty = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
-  const form = { translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,hostname,name', singleLine: true };
-  return pretty({ destination: 2, sync: true, ...form });
+  const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
+  const pretty = prettyFactory({ translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,hostname,name', singleLine: true });
+  return { write: (line) => sink.write(pretty(line)) };
 }
 
-/** The process's logger: JSON lines on standard error, since standard output is for a command's answer. */
+function lossLine(lostLines: number): string {
+  const msg = 'Log lines were dropped here: their target took none.';
+  return `${JSON.stringify({ level: 40, time: new Date().toISOString(), name, lostLines, msg })}\n`;
+}
+
+/**
+ * The process's logger: JSON lines on standard error, since standard output is for a command's answer, or in a file that
+ * is kept small. Nothing waits for it (`logSink.ts`).
+ */
 export function createLogger(options: { level: string; name?: string; destination?: string }) {
   return pino(
     {
       level: options.level,
-      base: { name: options.name ?? 'atrium' },
+      base: { name: options.name ?? name },
       timestamp: stdTimeFunctions.isoTime,
       serializers: { err: loggable },
       redact: { paths: redactedPaths, censor: '[redacted]' },
@@ -41,7 +59,7 @@ export function createLogger(options: { level: string; name?: string; destinatio
       hooks: { streamWrite: withoutKnownSecrets },
     },
     options.destination === undefined
-      ? standardError()
-      : pino.destination({ dest: options.destination, mkdir: true, sync: false }),
+      ? toStandardError()
+      : new LogSink(fileTarget(options.destination, maxFileBytes), lossLine),
   );
 }

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { lostLogLines } from './logSink.ts';
 
 /** A model call that has ended, in tokens as its provider counts them. */
 export interface MeteredUsage {
@@ -42,6 +43,15 @@ export function createMeters() {
   ]);
   const tokens = counter('model_tokens', 'Tokens, as providers count them.', ['model', 'kind']);
   const swept = counter('swept', 'What sweeps have looked at, and what they did about it.', ['sweep', 'outcome']);
+  new Counter({
+    name: 'atrium_log_lines_dropped_total',
+    help: 'Log lines of this process that were dropped, because their target took none.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(lostLogLines());
+    },
+  });
   const streams = new Gauge({
     name: 'atrium_open_streams',
     help: 'Event streams that are being read here.',

@@ -6,6 +6,10 @@ import type { Meters } from '../../telemetry/meters.ts';
 export function createMetrics(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'atrium_' });
+  // Gauges that are named like counters. Each is the sum of a gauge that has the types as a label.
+  for (const kind of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`atrium_nodejs_active_${kind}_total`);
+  }
   return registry;
 }
 

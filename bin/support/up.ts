@@ -5,7 +5,6 @@ import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { startStack } from '../../stack/index.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { formatDuration, type Report, timed } from '../../stack/report.ts';
-import { rotate } from '../../stack/services.ts';
 import { CommandFailure } from './failure.ts';
 import { announceOurselves, takeDataDir } from './running.ts';
 import type { ScreenFacts } from './screen.ts';
@@ -74,7 +73,6 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   signal.throwIfAborted();
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');
-  rotate(logFile);
   const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, 'both', logFile));
   started.defer(() => product.stop());
   signal.throwIfAborted();

@@ -71,6 +71,14 @@ test('/metrics is for loopback, or for the operator’s key', async () => {
   expect((await forwarded().set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
 });
 
+test('no gauge of /metrics is named like a counter, and each counter is', async () => {
+  const types = [...(await api.as().get('/metrics')).text.matchAll(/^# TYPE (\S+) (counter|gauge)$/gm)];
+  const misnamed = types.filter(([, name = '', type]) => name.endsWith('_total') !== (type === 'counter'));
+  expect(types.length).toBeGreaterThan(10);
+  expect(misnamed.map(([line]) => line)).toEqual([]);
+  expect(types.map(([, name]) => name)).toContain('atrium_log_lines_dropped_total');
+});
+
 test('where a proxy is trusted, loopback may be anybody: /metrics wants its key', async () => {
   const behind = await buildApi({ ATRIUM_METRICS_KEY: metricsKey, ATRIUM_TRUST_PROXY: '1' });
   const ask = () => behind.as().get('/metrics');
