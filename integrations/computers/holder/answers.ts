@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { problemFrom } from '../client/problems.ts';
+import { isDiskFull } from '../host/disks/room.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: Route) => Promise<void>;
 
@@ -42,6 +43,11 @@ export function refuseUpgrade(socket: Duplex, error: unknown): void {
 
 export function domainErrorOf(error: unknown): DomainError {
   if (error instanceof DomainError) return error;
+  if (isDiskFull(error)) {
+    return new DomainError('unavailable', 'DISK_FULL', 'The disk of the computer’s host is full.', {
+      retryAfterSeconds: 10,
+    });
+  }
   process.stderr.write(`${new Date().toISOString()} ${error instanceof Error ? error.stack : String(error)}\n`);
   return new DomainError('unavailable', 'HOST_FAILED', 'The computer’s host has failed.', { retryAfterSeconds: 1 });
 }

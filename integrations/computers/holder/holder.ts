@@ -1,9 +1,16 @@
 import { once } from 'node:events';
-import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { ChannelViolation } from '../channel/frames.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
-import type { HolderOrder, HolderReport, HolderSpec, ReleaseOrder, SandboxCommand } from '../host/holderSpec.ts';
+import type {
+  HolderEnd,
+  HolderOrder,
+  HolderReport,
+  HolderSpec,
+  ReleaseOrder,
+  SandboxCommand,
+} from '../host/holderSpec.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
 import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
 import { ProcessStore } from '../processes/processStore.ts';
@@ -27,14 +34,11 @@ interface Starter {
 
 /** Makes a sandbox and holds it until it ends. Answers with the code to exit with. */
 export async function holdComputer(spec: HolderSpec, { report, ordered }: Starter): Promise<number> {
-  const { become, computer, endFile } = spec;
+  const { become, computer } = spec;
+  const endFile = new EndFile(spec.endFile);
   const writeEnd = (reason: string) => {
     try {
-      writeFileSync(
-        `${endFile}.new`,
-        JSON.stringify({ generation: computer.generation, reason, at: new Date().toISOString() }),
-      );
-      renameSync(`${endFile}.new`, endFile);
+      endFile.write({ generation: computer.generation, reason, at: new Date().toISOString() });
     } catch (error) {
       process.stderr.write(`${computer.computerId}: ${reason} ${String(error)}\n`);
     }
@@ -44,6 +48,7 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
     const container = 'kind' in spec.sandbox ? await attachContainer(spec.sandbox) : undefined;
     if (become !== null) becomeUser(become);
     process.umask(0o077);
+    endFile.reserve();
     sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand));
   } catch (error) {
     const reason = messageOf(error);
@@ -160,6 +165,35 @@ async function hold(
   // Where the sandbox is one whole, there is no single process that could be ended for it.
   const ranOut = settle === null && workOom !== undefined && readOomKills(workOom) > 0;
   return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
+}
+
+/** Longer than any end that is written. */
+const endBytes = 1_024;
+
+/** The file that says why a holder has ended. Its room is taken at the beginning: by the end its disk may be full. */
+class EndFile {
+  readonly #file: string;
+  readonly #reserve: string;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#reserve = `${file}.new`;
+  }
+
+  reserve(): void {
+    try {
+      writeFileSync(this.#reserve, ' '.repeat(endBytes));
+    } catch {
+      // The disk is full now. There may be room by the end.
+    }
+  }
+
+  write(end: HolderEnd): void {
+    const text = JSON.stringify({ ...end, reason: end.reason.slice(0, 500) });
+    // White space around JSON is JSON, so that it is written over in its place.
+    writeFileSync(this.#reserve, text.padEnd(endBytes), { flag: existsSync(this.#reserve) ? 'r+' : 'w' });
+    renameSync(this.#reserve, this.#file);
+  }
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -14,6 +14,8 @@ import { rehearse } from './rehearse.ts';
 const orders = new Socket({ fd: 0, readable: true, writable: false });
 const reports = new Socket({ fd: 3, readable: false, writable: true });
 for (const pipe of [orders, reports]) pipe.on('error', () => undefined);
+// They go to a log, whose disk may be full: a complaint that cannot be written must not end a computer.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 /** One that is to be a spare has had no computer by then. */
 const waitsMs = 100;
 const lines = createInterface({ input: orders })[Symbol.asyncIterator]();

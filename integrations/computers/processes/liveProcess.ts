@@ -5,7 +5,10 @@ import { type LogLimits, LogWriter } from './logWriter.ts';
 import { type ProcessMeta, writeMeta } from './processMeta.ts';
 import { type Exit, noteRecord, type Size } from './records.ts';
 
-/** A process that runs: what it says and how it ends is on disk before anybody is told. */
+/**
+ * A process that runs: what it says and how it ends is on disk before anybody is told. Where its disk is full, what it
+ * said is missing there, and its end is told all the same.
+ */
 export class LiveProcess {
   readonly folder: string;
   readonly meta: ProcessMeta;
@@ -15,6 +18,9 @@ export class LiveProcess {
   #exit: Exit | undefined;
   #endedAt: string | null = null;
   #isEnding = false;
+  #isOver = false;
+  /** Its end, until that is on disk. */
+  #unwritten: ProcessMeta | undefined;
 
   constructor(folder: string, meta: ProcessMeta, limits: LogLimits) {
     this.folder = folder;
@@ -25,6 +31,7 @@ export class LiveProcess {
       isOver: () => this.#writer.isClosed,
       changed: () => this.#writer.changed(),
       followed: (position) => this.#writer.followed(position),
+      end: () => this.#writer.end,
       exit: () => this.#exit ?? { state: 'lost', exitCode: null, signal: null, killedBy: null },
     };
   }
@@ -38,13 +45,19 @@ export class LiveProcess {
     return this.#isEnding;
   }
 
-  info(): ProcessInfo {
-    const { position, droppedBytes } = this.#writer;
-    const end = this.#exit ?? { state: 'running' };
-    return { ...this.meta.info, ...end, endedAt: this.#endedAt, outputBytes: position, droppedBytes };
+  /** Whether its end has been told. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
-  /** Settles when it is on disk, and more may come. */
+  info(): ProcessInfo {
+    const { position, end, droppedBytes } = this.#writer;
+    const exit = this.#exit ?? { state: 'running' };
+    const outputBytes = this.#isOver ? end : position;
+    return { ...this.meta.info, ...exit, endedAt: this.#endedAt, outputBytes, droppedBytes };
+  }
+
+  /** Settles when it is on disk, or is missing there for good, and more may come. */
   append(records: readonly LogPiece[]): Promise<void> {
     return this.#writer.append(records);
   }
@@ -58,18 +71,25 @@ export class LiveProcess {
   async end(exit: Exit): Promise<void> {
     if (this.#isEnding) return this.ended;
     this.#isEnding = true;
+    // After all that it has said, and before the record that tells its readers.
+    await this.#writer.append([]);
+    this.#endedAt = new Date().toISOString();
+    this.#unwritten = { ...this.meta, info: { ...this.info(), ...exit, outputBytes: this.#writer.end } };
+    await this.writeEnd();
+    this.#exit = exit;
+    await this.#writer.append([noteRecord('exit', 0, exit)]);
+    await this.#finish();
+  }
+
+  /** Whether its end is on disk, for which this tries once more. */
+  async writeEnd(): Promise<boolean> {
+    if (this.#unwritten === undefined) return true;
     try {
-      // After all that it has said, and before the record that tells its readers.
-      await this.#writer.append([]);
-      this.#endedAt = new Date().toISOString();
-      const info = { ...this.info(), ...exit };
-      await writeMeta(this.folder, { ...this.meta, info });
-      this.#exit = exit;
-      await this.#writer.append([noteRecord('exit', 0, exit)]);
-    } finally {
-      // It is told even where it could not be written, for want of room.
-      this.#exit ??= exit;
-      await this.#finish();
+      await writeMeta(this.folder, this.#unwritten);
+      this.#unwritten = undefined;
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -81,6 +101,7 @@ export class LiveProcess {
 
   async #finish(): Promise<void> {
     await this.#writer.close();
+    this.#isOver = true;
     this.#ended.resolve();
   }
 }

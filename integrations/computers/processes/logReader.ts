@@ -2,10 +2,19 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../models/errors.ts';
+import type { OutputRecord } from '../types.ts';
 import { joinEncoded } from './joinRecords.ts';
 import { Pace } from './pace.ts';
 import { openPlainFile } from './plainFiles.ts';
-import { type Exit, encodeRecord, headerAt, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
+import {
+  type Exit,
+  encodeRecord,
+  headerAt,
+  isOutput,
+  noteRecord,
+  positionAfter,
+  recordHeaderBytes,
+} from './records.ts';
 import type { Segment } from './segments.ts';
 
 /** A log as its readers see it, while it is written or after that. */
@@ -18,6 +27,8 @@ export interface ReadableLog {
   followed?(position: number): LogFollower;
   /** The end that its process is known to have, where the log itself has none. */
   exit(): Exit;
+  /** Of a log that is over: all the output that there was. What is missing at its end could not be written. */
+  end(): number;
 }
 
 export interface LogFollower {
@@ -65,9 +76,10 @@ export async function* readLog(
       }
       signal?.throwIfAborted();
       if (cursor.isStale) continue;
-      cursor.requireReached();
+      cursor.requireReached(isOver ? log.end() : 0);
       if (cursor.hasExited) return;
       if (isOver) {
+        yield* cursor.gapUpTo(log.end());
         yield encodeRecord(noteRecord('exit', cursor.position, log.exit()));
         return;
       }
@@ -104,10 +116,7 @@ class LogCursor {
       const segment = this.#current(segments);
       if (segment === undefined) return;
       if (this.#segment?.index !== segment.index && !(await this.#open(segment))) return;
-      if (segment.start > this.position) {
-        yield encodeRecord(noteRecord('gap', this.position, { droppedBytes: segment.start - this.position }));
-        this.position = segment.start;
-      }
+      yield* this.gapUpTo(segment.start);
       yield* this.#readSegment(segment);
       const next = segments.find(({ index }) => index > segment.index);
       if (this.hasExited || next === undefined) return;
@@ -115,9 +124,16 @@ class LogCursor {
     }
   }
 
-  /** Throws where the log ends before the position that was asked for. */
-  requireReached(): void {
-    if (this.#seen < this.position) {
+  /** Where there is nothing to be read before a position. */
+  *gapUpTo(end: number): Generator<Buffer> {
+    if (end <= this.position) return;
+    yield encodeRecord(noteRecord('gap', this.position, { droppedBytes: end - this.position }));
+    this.position = end;
+  }
+
+  /** Throws where the log, or all that there was, ends before the position that was asked for. */
+  requireReached(end: number): void {
+    if (Math.max(this.#seen, end) < this.position) {
       throw new DomainError('rangeNotSatisfiable', 'POSITION_UNKNOWN', 'The process has not put out so much.');
     }
   }
@@ -175,11 +191,11 @@ class LogCursor {
       const { kind, position, length } = header;
       const start = at + recordHeaderBytes;
       if (piece.length < start + length) break;
-      const end = position + (isOutput(kind) ? length : 0);
+      const record = { kind, position, payload: piece.subarray(start, start + length) };
+      const end = positionAfter(record);
       if (end > this.position || position === this.position) {
         if (position < this.position) {
-          const payload = piece.subarray(start + this.position - position, start + length);
-          head = encodeRecord({ kind, position: this.position, payload });
+          head = encodeRecord(restOf(record, this.position));
           from = start + length;
         }
         from ??= at;
@@ -197,6 +213,13 @@ class LogCursor {
     const wanted = head === undefined ? rest : Buffer.concat([head, rest]);
     return { length: at, wanted: count > 1 && at / count < smallRecordBytes ? joinEncoded(wanted) : wanted };
   }
+}
+
+/** A record from a position within it on. */
+function restOf(record: OutputRecord, position: number): OutputRecord {
+  const passed = position - record.position;
+  if (isOutput(record.kind)) return { kind: record.kind, position, payload: record.payload.subarray(passed) };
+  return noteRecord('gap', position, { droppedBytes: positionAfter(record) - position });
 }
 
 function either(changed: Promise<void>, signal: AbortSignal | undefined): Promise<void> {

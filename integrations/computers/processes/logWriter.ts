@@ -5,7 +5,7 @@ import { joinRecords, type LogPiece } from './joinRecords.ts';
 import type { LogFollower } from './logReader.ts';
 import type { GrowingLog, LogRoom } from './logRoom.ts';
 import type { LogPace } from './pace.ts';
-import { encodeRecord, isOutput, recordHeaderBytes } from './records.ts';
+import { encodeRecord, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
 import { type Segment, segmentPath } from './segments.ts';
 
 /** A log is kept in so many segments, or more where what all may take has to do for many processes. */
@@ -23,9 +23,16 @@ export interface LogLimits {
   room?: LogRoom;
 }
 
+interface WrittenSegment extends Segment {
+  end: number;
+  /** Output between its start and its end that could not be written: its gaps. */
+  missingBytes: number;
+}
+
 /**
  * Writes a process’s log. What it has written is on disk before anybody is told, and takes no more room than it may: a
- * log that is longer keeps its beginning and its end.
+ * log that is longer keeps its beginning and its end. Output that cannot be written, because the disk is full, is a gap
+ * in the log: the process is not to end for that.
  */
 export class LogWriter implements GrowingLog {
   readonly #folder: string;
@@ -36,11 +43,13 @@ export class LogWriter implements GrowingLog {
   readonly #headSegments: number;
   readonly #pace: LogLimits['pace'];
   readonly #room: LogRoom | undefined;
-  readonly #followers = new Followers(() => this.#position);
+  readonly #followers = new Followers(() => this.position);
   #diskBytes = 0;
-  #segments: (Segment & { end: number })[] = [];
+  #segments: WrittenSegment[] = [];
   #file: FileHandle | undefined;
-  #position = 0;
+  /** What could not be written since the last record, and is told by a gap before the next. */
+  #missingBytes = 0;
+  #missingNotes: LogPiece[] = [];
   #dropped = 0;
   #last: Promise<void> = Promise.resolve();
   #changed = Promise.withResolvers<void>();
@@ -67,8 +76,13 @@ export class LogWriter implements GrowingLog {
     return this.#segments.at(-1)?.end ?? 0;
   }
 
+  /** The output bytes that there were, whether they are on disk or not. */
+  get end(): number {
+    return this.position + this.#missingBytes;
+  }
+
   get droppedBytes(): number {
-    return this.#dropped;
+    return this.#segments.reduce((sum, { missingBytes }) => sum + missingBytes, this.#dropped + this.#missingBytes);
   }
 
   /** What readers may read. */
@@ -86,8 +100,8 @@ export class LogWriter implements GrowingLog {
   }
 
   /**
-   * Settles when it is on disk, and more output may be written: to wait for that keeps a process to the pace of its
-   * computer. Throws where it cannot be written.
+   * Settles when it is on disk, or is a gap, and more output may be written: to wait for that keeps a process to the pace
+   * of its computer.
    */
   async append(records: readonly LogPiece[]): Promise<void> {
     const written = this.#last.then(() => this.#write(records));
@@ -109,8 +123,7 @@ export class LogWriter implements GrowingLog {
   async close(): Promise<void> {
     await this.#last;
     this.#isClosed = true;
-    await this.#file?.close();
-    this.#file = undefined;
+    await this.#closeFile();
     this.#room?.delete(this);
     this.#tell();
   }
@@ -121,52 +134,81 @@ export class LogWriter implements GrowingLog {
     return this.#drop(Math.min(this.#headSegments, this.#segments.length - leastSegments));
   }
 
-  /** Says how many bytes it has written. */
+  /** Says how many bytes there were to write. */
   async #write(records: readonly LogPiece[]): Promise<number> {
     if (this.#isClosed) throw new Error('The log is closed.');
-    let batch: Buffer[] = [];
+    let batch: LogPiece[] = [];
     let length = 0;
-    let written = 0;
+    let total = 0;
     const flush = async () => {
-      if (length > 0) await this.#flush(batch, length);
-      written += length;
+      if (length > 0) await this.#flush(batch);
+      total += length;
       batch = [];
       length = 0;
     };
     for (const record of joinRecords(records)) {
-      if (length + recordHeaderBytes + record.payload.length > this.#batchBytes) await flush();
-      const bytes = encodeRecord({ ...record, position: this.#position });
-      if (isOutput(record.kind)) this.#position += record.payload.length;
-      batch.push(bytes);
-      length += bytes.length;
+      const size = recordHeaderBytes + record.payload.length;
+      if (length + size > this.#batchBytes) await flush();
+      batch.push(record);
+      length += size;
     }
     await flush();
-    return written;
+    return total;
   }
 
-  async #flush(batch: Buffer[], length: number): Promise<void> {
-    await this.#room?.make(length);
-    const segment = await this.#segmentFor(length);
-    // At its place, so that what a failed write has left is written over.
-    await writeAll(this.#file as FileHandle, batch, segment.size);
-    segment.size += length;
-    this.#diskBytes += length;
-    segment.end = this.#position;
+  /** Writes records, and before them what is missing since the last ones. */
+  async #flush(records: LogPiece[]): Promise<void> {
+    const batch: Buffer[] = [];
+    let position = this.position;
+    if (this.#missingBytes > 0) {
+      batch.push(encodeRecord(noteRecord('gap', position, { droppedBytes: this.#missingBytes })));
+      position += this.#missingBytes;
+    }
+    for (const record of [...this.#missingNotes, ...records]) {
+      batch.push(encodeRecord({ ...record, position }));
+      if (isOutput(record.kind)) position += record.payload.length;
+    }
+    try {
+      await this.#put(Buffer.concat(batch), position);
+    } catch {
+      this.#missingBytes = position - this.position;
+      // Of several sizes of a terminal, the last one counts.
+      this.#missingNotes = [...this.#missingNotes, ...records].filter(({ kind }) => !isOutput(kind)).slice(-1);
+      return;
+    }
+    this.#missingBytes = 0;
+    this.#missingNotes = [];
+  }
+
+  async #put(bytes: Buffer, end: number): Promise<void> {
+    await this.#room?.make(bytes.length);
+    const segment = await this.#segmentFor(bytes.length);
+    const file = this.#file as FileHandle;
+    try {
+      await writeAll(file, bytes, segment.size);
+    } catch (error) {
+      // A part of it may be there, which is not to be read. What is written next is written over it.
+      await file.truncate(segment.size).catch(() => undefined);
+      throw error;
+    }
+    segment.size += bytes.length;
+    segment.end = end;
+    segment.missingBytes += this.#missingBytes;
+    this.#diskBytes += bytes.length;
     this.#tell();
   }
 
-  async #segmentFor(length: number): Promise<Segment & { end: number }> {
+  async #segmentFor(length: number): Promise<WrittenSegment> {
     const current = this.#segments.at(-1);
     if (current !== undefined && this.#file !== undefined && current.size + length <= this.#segmentBytes)
       return current;
-    await this.#file?.close();
-    this.#file = undefined;
+    await this.#closeFile();
     if (this.#segments.length >= this.#maxSegments) await this.#drop(this.#headSegments);
     const start = current?.end ?? 0;
     const index = (current?.index ?? -1) + 1;
     const path = segmentPath(this.#folder, index, start);
     this.#file = await open(path, 'w', 0o600);
-    const segment = { path, index, start, end: start, size: 0 };
+    const segment = { path, index, start, end: start, size: 0, missingBytes: 0 };
     this.#segments.push(segment);
     return segment;
   }
@@ -184,6 +226,12 @@ export class LogWriter implements GrowingLog {
     await unlink(segment.path);
   }
 
+  async #closeFile(): Promise<void> {
+    // Some file systems say only now that there is no room. What is missing then is not known.
+    await this.#file?.close().catch(() => undefined);
+    this.#file = undefined;
+  }
+
   #tell(): void {
     const { resolve } = this.#changed;
     this.#changed = Promise.withResolvers();
@@ -191,8 +239,7 @@ export class LogWriter implements GrowingLog {
   }
 }
 
-async function writeAll(file: FileHandle, batch: Buffer[], at: number): Promise<void> {
-  const bytes = batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch);
+async function writeAll(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
     done += bytesWritten;

@@ -1,4 +1,5 @@
 import { mkdir, rm } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../models/errors.ts';
 import type { ProcessInfo, StartProcess } from '../types.ts';
 import { idsIn, KeptProcesses } from './keptProcesses.ts';
@@ -26,6 +27,9 @@ export const storeDefaults = {
   maxKept: 200,
   maxKeptMs: 7 * 86_400_000,
 };
+
+/** How often the end of a process is written again that found no room. */
+const endRetryMs = 1_000;
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 
@@ -144,7 +148,7 @@ export class ProcessStore {
     await writeMeta(folder, meta);
     const process = new LiveProcess(folder, meta, { ...this.#limits, pace: this.#pace, room: this.#room });
     this.#live.set(request.processId, process);
-    void process.ended.then(() => this.#keep(process));
+    void process.ended.then(() => this.#keepWritten(process));
     return { process, meta };
   }
 
@@ -160,11 +164,19 @@ export class ProcessStore {
     const folder = this.folderOf(processId);
     // Its log is written to the end first.
     await Promise.all(this.#ending);
-    if (this.#live.has(processId) || this.#creating.has(processId)) {
+    if (this.#live.get(processId)?.isOver === false || this.#creating.has(processId)) {
       throw new DomainError('conflict', 'PROCESS_RUNS', 'The process has not ended.');
     }
+    this.#live.delete(processId);
     await this.#kept.remove(processId);
     await rm(folder, { recursive: true, force: true });
+  }
+
+  /** Until its end is on disk, we alone know of it. */
+  async #keepWritten(process: LiveProcess): Promise<void> {
+    const isOurs = () => this.#live.get(process.meta.info.processId) === process;
+    while (isOurs() && !(await process.writeEnd())) await delay(endRetryMs, undefined, { ref: false });
+    this.#keep(process);
   }
 
   #keep(process: LiveProcess): void {
@@ -180,6 +192,7 @@ export class ProcessStore {
 
   async #prune(): Promise<void> {
     if (!this.#isLoaded) await this.#load();
+    for (const process of this.#live.values()) if (process.isOver) await process.writeEnd();
     await Promise.all(this.#ending);
     await this.#kept.prune();
     await this.#room.make(0);

@@ -10,7 +10,7 @@ export const recordHeaderBytes = 13;
 const codeOf: Record<OutputKind, number> = { stdout: 1, stderr: 2, pty: 3, resize: 4, gap: 5, exit: 6 };
 const kindOf = new Map(Object.entries(codeOf).map(([kind, code]) => [code, kind as OutputKind]));
 
-/** What a `gap` says: this much output, from its position on, is no longer kept. */
+/** What a `gap` says: this much output, from its position on, is not kept: the log is full, or its disk was. */
 export interface Gap {
   droppedBytes: number;
 }

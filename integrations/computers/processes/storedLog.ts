@@ -6,11 +6,12 @@ import { segmentsIn } from './segments.ts';
 
 /** The log of a process that no holder has any more. */
 export function storedLog(folder: string, info: ProcessInfo): ReadableLog {
-  const { state, exitCode, signal, killedBy } = info;
+  const { state, exitCode, signal, killedBy, outputBytes } = info;
   return {
     segments: () => segmentsIn(folder),
     isOver: () => true,
     changed: () => Promise.resolve(),
+    end: () => (state === 'running' ? 0 : outputBytes),
     exit: () => ({ state: state === 'running' ? 'lost' : state, exitCode, signal, killedBy }),
   };
 }

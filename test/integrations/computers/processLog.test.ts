@@ -37,6 +37,7 @@ function logOf(writer: LogWriter): ReadableLog {
     segments: () => writer.segments,
     isOver: () => writer.isClosed,
     changed: () => writer.changed(),
+    end: () => writer.end,
     exit: () => ({ ...exit, state: 'lost' }),
   };
 }
