@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { webAddress } from './kinds.ts';
 
 export const backupSettings = z.object({
   ATRIUM_BACKUP_TO: z.string().min(1).optional(),
   ATRIUM_BACKUP_KEY_FILE: z.string().min(1).optional(),
-  ATRIUM_BACKUP_S3_ENDPOINT: z.url().optional(),
+  ATRIUM_BACKUP_S3_ENDPOINT: webAddress.optional(),
   ATRIUM_BACKUP_S3_REGION: z.string().min(1).default('us-east-1'),
   ATRIUM_BACKUP_S3_ACCESS_KEY_ID: z.string().min(1).optional(),
   ATRIUM_BACKUP_S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ConfigError, requireBeside } from './errors.ts';
-import { amount, bool, integer, list } from './kinds.ts';
+import { amount, bool, integer, list, webAddress } from './kinds.ts';
 
 const currencies = new Set(Intl.supportedValuesOf('currency').map((code) => code.toLowerCase()));
 
@@ -8,7 +8,7 @@ export const billingSettings = z.object({
   ATRIUM_PAYMENTS: z.enum(['stripe', 'development', 'none']).optional(),
   ATRIUM_STRIPE_SECRET_KEY: z.string().min(1).optional(),
   ATRIUM_STRIPE_WEBHOOK_SECRETS: list.default([]),
-  ATRIUM_STRIPE_ADDRESS: z.url().optional(),
+  ATRIUM_STRIPE_ADDRESS: webAddress.optional(),
   ATRIUM_BILLING_ENFORCED: bool.optional(),
   ATRIUM_BILLING_CURRENCY: z
     .string()

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { requireSetting } from './errors.ts';
-import { integer } from './kinds.ts';
+import { databaseAddress, integer } from './kinds.ts';
 
 export const databaseSettings = z.object({
-  ATRIUM_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
-  ATRIUM_DATABASE_MIGRATION_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_DATABASE_URL: databaseAddress.optional(),
+  ATRIUM_DATABASE_MIGRATION_URL: databaseAddress.optional(),
   ATRIUM_DATABASE_POOL_SIZE: integer(2, 500).default(20),
   ATRIUM_DATABASE_TIMEOUT_SECONDS: integer(5, 600).default(15),
 });

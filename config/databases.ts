@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { integer } from './kinds.ts';
+import { integer, serverOfDatabases } from './kinds.ts';
 
 export const databasesSettings = z.object({
-  ATRIUM_TENANT_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_TENANT_DATABASE_URL: serverOfDatabases.optional(),
   ATRIUM_TENANT_DATABASE_ADMIN_PORT: integer(1, 65_535).optional(),
   ATRIUM_TENANT_DATABASE_FOLDER: z.string().optional(),
   ATRIUM_DATABASES_PER_SPACE: integer(1, 1_000).default(10),

@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
-import { list } from './kinds.ts';
+import { list, webAddress } from './kinds.ts';
 
 export const gitHostingSettings = z.object({
   ATRIUM_GITHUB_APP_ID: z
@@ -12,7 +12,7 @@ export const gitHostingSettings = z.object({
   ATRIUM_GITHUB_CLIENT_ID: z.string().min(1).optional(),
   ATRIUM_GITHUB_CLIENT_SECRET: z.string().min(1).optional(),
   ATRIUM_GITHUB_WEBHOOK_SECRETS: list.default([]),
-  ATRIUM_GITHUB_ADDRESS: z.url({ protocol: /^https?$/ }).default('https://api.github.com'),
+  ATRIUM_GITHUB_ADDRESS: webAddress.default('https://api.github.com'),
   ATRIUM_GITHUB_GIT_HOST: z
     .string()
     .regex(/^[a-z0-9.-]+(:\d{1,5})?$/, 'a host in lower-case letters, with :port where it is not 443')

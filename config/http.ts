@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { integer, list } from './kinds.ts';
+import { integer, list, webAddress } from './kinds.ts';
 
 const originWords =
   'origins as browsers send them, such as https://app.example.com or http://localhost:5173: with scheme and port, without a path or slash';
@@ -11,7 +11,7 @@ function isOrigin(text: string): boolean {
 export const httpSettings = z.object({
   ATRIUM_HOST: z.string().min(1).default('127.0.0.1'),
   ATRIUM_PORT: integer(0, 65_535).default(8080),
-  ATRIUM_PUBLIC_URL: z.url().optional(),
+  ATRIUM_PUBLIC_URL: webAddress.optional(),
   ATRIUM_CORS_ORIGINS: list.refine((origins) => origins.every(isOrigin), originWords).default([]),
   ATRIUM_TRUST_PROXY: integer(0, 16).default(0),
   ATRIUM_METRICS_KEY: z.string().min(16).optional(),

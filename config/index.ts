@@ -17,6 +17,7 @@ import { gitHostingConfig, gitHostingSettings } from './gitHosting.ts';
 import { httpConfig, httpSettings } from './http.ts';
 import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
+import { nearestOf } from './nearest.ts';
 import { portsConfig, portsSettings } from './ports.ts';
 import { pushConfig, pushSettings } from './push.ts';
 import { readerSettings, readersConfig } from './readers.ts';
@@ -72,13 +73,26 @@ const environmentSchema = z.object({
   ...backupSettings.shape,
 });
 
-/** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
+/** Every variable there is; a name that is not among them is ignored, which `unknownSettings` finds. */
 export const settingNames: readonly string[] = Object.keys(environmentSchema.shape);
 
 /** What clients are given, as the docs name it: it may be set where Atrium runs, and means nothing to it. */
 export const clientNames: readonly string[] = ['ATRIUM_API_KEY'];
 
 export type Environment = Record<string, string | undefined>;
+
+/**
+ * The variables that are named like settings and are none, each in words with the setting that it may have been meant
+ * for. A start warns of them, and does not refuse: programs that share an environment may have such names of their own.
+ */
+export function unknownSettings(environment: Environment = process.env): string[] {
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('ATRIUM_') && !settingNames.includes(name) && !clientNames.includes(name))
+    .map((name) => {
+      const nearest = nearestOf(name, settingNames);
+      return nearest === undefined ? name : `${name} (${nearest} is meant?)`;
+    });
+}
 
 /**
  * The environment as typed settings, with the defaults; what a process needs beyond them is `loadConfig`'s to ask for.

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { list } from './kinds.ts';
+import { list, webAddress } from './kinds.ts';
 
 const masterKeyPattern = /^[A-Za-z0-9+/]{43}=$/;
 
@@ -16,7 +16,7 @@ export const keysSettings = z.object({
     .default([]),
   ATRIUM_KMS_KEY_ID: z.string().min(1).max(240).optional(),
   ATRIUM_KMS_REGION: z.string().min(1).optional(),
-  ATRIUM_KMS_ENDPOINT: z.url().optional(),
+  ATRIUM_KMS_ENDPOINT: webAddress.optional(),
 });
 
 /** What the installation’s secrets are sealed with. */

@@ -11,5 +11,40 @@ export const integer = (min: number, max: number) => {
   const said = `a whole number from ${min} to ${max}`;
   return z.coerce.number(said).int(said).min(min, said).max(max, said);
 };
+/**
+ * An address by its form, which is what is said of a wrong one: the value itself may hold a password. What `URL` lets
+ * pass and nothing can use is wrong here, too.
+ */
+const address = (schemes: RegExp, form: string, isWhole: (url: URL) => boolean = () => true) =>
+  z.string().refine((text) => {
+    if (!URL.canParse(text)) return false;
+    const url = new URL(text);
+    return schemes.test(url.protocol) && url.hostname !== '' && areDecodable(url) && isWhole(url);
+  }, `an address like ${form}`);
+const encoded = 'in which special characters of the password are percent-encoded';
+
+function areDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const webAddress = address(/^https?:$/, 'https://host:port');
+export const serverOfDatabases = address(/^mysql:$/, `mysql://user:password@host:3306/, ${encoded}`);
+export const databaseAddress = address(
+  /^mysql:$/,
+  `mysql://user:password@host:3306/database, ${encoded}`,
+  ({ pathname }) => /^\/[^/]+$/.test(pathname),
+);
+export const redisAddress = address(
+  /^rediss?:$/,
+  `redis://user:password@host:6379 or rediss://…, ${encoded}`,
+  ({ pathname }) => /^(\/\d*)?$/.test(pathname),
+);
+export const mailAddress = address(/^smtps?:$/, `smtp://user:password@host:587 or smtps://…, ${encoded}`);
+
 const amounts = 'a number from 0 to 1000000000';
 export const amount = z.coerce.number(amounts).min(0, amounts).max(1_000_000_000, amounts);

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { bool, integer, list } from './kinds.ts';
+import { bool, integer, list, webAddress } from './kinds.ts';
 
 export const llmSettings = z.object({
   ATRIUM_OPENAI_API_KEY: z.string().min(1).optional(),
-  ATRIUM_OPENAI_BASE_URL: z.url().optional(),
+  ATRIUM_OPENAI_BASE_URL: webAddress.optional(),
   ATRIUM_ANTHROPIC_API_KEY: z.string().min(1).optional(),
-  ATRIUM_ANTHROPIC_BASE_URL: z.url().optional(),
-  ATRIUM_COMPATIBLE_BASE_URL: z.url().optional(),
+  ATRIUM_ANTHROPIC_BASE_URL: webAddress.optional(),
+  ATRIUM_COMPATIBLE_BASE_URL: webAddress.optional(),
   ATRIUM_COMPATIBLE_API_KEY: z.string().min(1).optional(),
   ATRIUM_COMPATIBLE_NAME: z.string().min(1).max(60).default('compatible'),
   ATRIUM_COMPATIBLE_MODELS: list.default([]),

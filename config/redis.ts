@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { redisAddress } from './kinds.ts';
 
 export const redisSettings = z.object({
-  ATRIUM_REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(),
+  ATRIUM_REDIS_URL: redisAddress.optional(),
 });
 
 /** Redis, by which processes tell each other of what they have committed. */

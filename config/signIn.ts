@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { requireBeside } from './errors.ts';
-import { bool, list } from './kinds.ts';
+import { bool, list, mailAddress, webAddress } from './kinds.ts';
 
 export const signInSettings = z.object({
   ATRIUM_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
@@ -8,13 +8,13 @@ export const signInSettings = z.object({
   ATRIUM_SIGN_IN_REDIRECTS: list
     .refine((urls) => urls.every((url) => URL.canParse(url) && !url.includes('#')), 'whole URLs, separated by commas')
     .default([]),
-  ATRIUM_OIDC_ISSUER: z.url().optional(),
+  ATRIUM_OIDC_ISSUER: webAddress.optional(),
   ATRIUM_OIDC_CLIENT_ID: z.string().min(1).optional(),
   ATRIUM_OIDC_CLIENT_SECRET: z.string().min(1).optional(),
   ATRIUM_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
   ATRIUM_OIDC_SCOPES: z.string().min(1).default('openid email profile'),
   ATRIUM_OIDC_TRUST_EMAIL: bool.default(false),
-  ATRIUM_SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
+  ATRIUM_SMTP_URL: mailAddress.optional(),
   ATRIUM_SMTP_FROM: z.string().min(3).max(320).optional(),
 });
 

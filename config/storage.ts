@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { integer } from './kinds.ts';
+import { integer, webAddress } from './kinds.ts';
 
 export const storageSettings = z.object({
-  ATRIUM_S3_ENDPOINT: z.url().optional(),
+  ATRIUM_S3_ENDPOINT: webAddress.optional(),
   ATRIUM_S3_REGION: z.string().min(1).default('us-east-1'),
   ATRIUM_S3_BUCKET: z.string().min(3).max(63).default('atrium'),
   ATRIUM_S3_ACCESS_KEY_ID: z.string().min(1).optional(),
   ATRIUM_S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),
-  ATRIUM_S3_PUBLIC_ENDPOINT: z.url().optional(),
+  ATRIUM_S3_PUBLIC_ENDPOINT: webAddress.optional(),
   ATRIUM_S3_TIMEOUT_SECONDS: integer(1, 600).default(10),
 });
 

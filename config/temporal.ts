@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { requireSetting } from './errors.ts';
-import { bool, integer } from './kinds.ts';
+import { bool, integer, webAddress } from './kinds.ts';
 
 export const temporalSettings = z.object({
   ATRIUM_TEMPORAL_ADDRESS: z.string().min(1).optional(),
   ATRIUM_TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   ATRIUM_TEMPORAL_API_KEY: z.string().min(1).optional(),
   ATRIUM_TEMPORAL_TLS: bool.default(false),
-  ATRIUM_TEMPORAL_UI_URL: z.url().optional(),
+  ATRIUM_TEMPORAL_UI_URL: webAddress.optional(),
   ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: integer(2, 300).default(10),
   ATRIUM_MAX_HISTORY_EVENTS: integer(10, 40_000).default(4_000),
 });

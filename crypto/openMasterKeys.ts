@@ -1,8 +1,8 @@
-import type { Config } from '../config/index.ts';
+import { type Config, ConfigError } from '../config/index.ts';
 import { fileMasterKeys } from './fileMasterKeys.ts';
 import { localMasterKey } from './localMasterKey.ts';
 import { keyRing, type MasterKey, type MasterKeyRing } from './masterKey.ts';
-import { readMasterKeys } from './masterKeyFile.ts';
+import { masterKeyFileName, readMasterKeys } from './masterKeyFile.ts';
 
 export type MasterKeyConfig = Pick<Config, 'masterKey' | 'otherMasterKeys' | 'kms' | 'dataDir'>;
 
@@ -24,6 +24,18 @@ export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKey
   const [current] = given;
   if (config.masterKey !== undefined && current !== undefined) return withFile(config.dataDir, current, given);
   return withOthers(await fileMasterKeys(config.dataDir), given);
+}
+
+/**
+ * Throws a {@link ConfigError} where a process in production would make a master key of its own. Beside other processes
+ * it would be the only one that can open what it seals, and with its container the key would be gone.
+ */
+export async function requireMasterKey({ env, masterKey, kms, dataDir }: MasterKeyConfig & Pick<Config, 'env'>) {
+  if (env !== 'production' || masterKey !== undefined || kms.keyId !== undefined) return;
+  if ((await readMasterKeys(dataDir)).length > 0) return;
+  throw new ConfigError(
+    `ATRIUM_MASTER_KEY is not set, and there is no ${masterKeyFileName} in ${dataDir}. All processes of an installation need the same key: give them the one that it has, or for a new installation make one with "openssl rand -base64 32".`,
+  );
 }
 
 /** The file is only read for an otherwise unknown key, and never created. */

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { columns, print } from '../support/answer.ts';
 import type { Check } from '../support/check.ts';
 
-const marks = { ok: '✓', off: '–', wrong: '✗' } as const;
+const marks = { ok: '✓', slow: '~', off: '–', wrong: '✗' } as const;
 
 /**
  * `atrium doctor`: checks everything that Atrium needs, and says what is wrong and what to do. Exits with 1 when
@@ -13,7 +13,12 @@ export function addDoctor(program: Command): void {
     .command('doctor')
     .description('check what Atrium needs, and say what to do about what is wrong')
     .option('--json', 'answer in JSON')
-    .option('--timeout <seconds>', 'how long what is asked over a network may take', readSeconds, 3)
+    .option(
+      '--timeout <seconds>',
+      'after how long an answer over a network is slow; five times later there is none',
+      readSeconds,
+      3,
+    )
     .action(async ({ timeout }: { timeout: number }, command: Command) => {
       const { runChecks } = await import('../support/checks.ts');
       const checks = await runChecks(timeout * 1_000);

@@ -7,6 +7,7 @@ import { addDoctor } from './doctor.ts';
 import { addGit } from './git.ts';
 import { addHost } from './host.ts';
 import { addKey } from './key.ts';
+import { addLogs } from './logs.ts';
 import { addMember } from './member.ts';
 import { addMigrate } from './migrate.ts';
 import { addReplaceAuthority } from './replaceAuthority.ts';
@@ -21,6 +22,7 @@ import { addUser } from './user.ts';
 const areas = [
   addDoctor,
   addStatus,
+  addLogs,
   addMigrate,
   addToken,
   addCode,

@@ -1,12 +1,13 @@
-/** One line of `atrium doctor`. `off` is neither good nor bad: a part that is not wanted, or is not running now. */
+/** One line of `atrium doctor`. `off` is neither good nor bad: a part that is not wanted, or is not running now. `slow` is healthy, but took long. */
 export interface Check {
   name: string;
-  state: 'ok' | 'off' | 'wrong';
+  state: 'ok' | 'slow' | 'off' | 'wrong';
   detail: string;
 }
 
 export type CheckResult = Omit<Check, 'name'>;
 
 export const ok = (detail: string): CheckResult => ({ state: 'ok', detail });
+export const slow = (detail: string): CheckResult => ({ state: 'slow', detail });
 export const off = (detail: string): CheckResult => ({ state: 'off', detail });
 export const wrong = (detail: string): CheckResult => ({ state: 'wrong', detail });

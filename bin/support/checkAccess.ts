@@ -5,7 +5,8 @@ import { findPrivateNetwork } from '../../stack/gate/privateNetwork.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 import type { RunningAtrium } from './running.ts';
 
-const timeoutMs = 3_000;
+/** `runChecks` is less patient. */
+const timeoutMs = 60_000;
 
 /** Whether other users of this machine can control the embedded Temporal server; before a start, whether they could. */
 export function checkTemporalAccess(launch: LaunchConfig, running: RunningAtrium | undefined): CheckResult {

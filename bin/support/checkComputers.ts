@@ -11,7 +11,8 @@ import { cachedGvisor } from '../../stack/gvisor.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 import { commandLine } from './commandLine.ts';
 
-const answerMs = 3_000;
+/** `runChecks` is less patient. */
+const answerMs = 60_000;
 
 /**
  * Whether computers can run on this machine, and which limits would not hold. Nothing else needs them, so nothing here

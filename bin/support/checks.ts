@@ -1,11 +1,12 @@
+import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { findUnfinished } from '../../backup/restore/journal.ts';
-import { type Config, clientNames, loadConfig, settingNames } from '../../config/index.ts';
+import { type Config, loadConfig, settingNames, unknownSettings } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { describeGit } from '../../stack/git.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
-import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
+import { type Check, type CheckResult, off, ok, slow, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkBackups } from './checkBackups.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
@@ -21,6 +22,8 @@ import { describeFailure } from './failure.ts';
 import { findInstallation } from './findInstallation.ts';
 import { findRunning, type RunningAtrium } from './running.ts';
 
+/** What has not answered in its time is waited for, so many times longer: on a busy machine it is slow, and not broken. */
+const patience = 5;
 /** What is tried on this machine: a first sandbox has to be made. */
 const trialMs = 60_000;
 
@@ -42,13 +45,13 @@ interface Look {
 
 /**
  * All checks, side by side; none of them changes anything. A database or a store that is frozen never answers, so each
- * has `answerMs`. Parts that are configured elsewhere are checked whether Atrium runs or not, for a start would use
+ * has `answerMs`, and some patience beyond that. Parts that are configured elsewhere are checked whether Atrium runs or not, for a start would use
  * them.
  */
 export async function runChecks(answerMs: number): Promise<Check[]> {
-  const run = async ({ name, look, answerMs: ownMs = answerMs }: Look): Promise<Check> => ({
+  const run = async ({ name, look, answerMs: ownMs }: Look): Promise<Check> => ({
     name,
-    ...(await within(ownMs, look)),
+    ...(await within(ownMs ?? answerMs * patience, look, ownMs ?? answerMs)),
   });
   const first = await Promise.all(
     [
@@ -148,8 +151,9 @@ function placesOf(absent: readonly Part[]): Record<string, string> {
   return Object.assign({}, ...absent.map((part) => settings[part]));
 }
 
-/** What it finds, or that it found nothing in time. */
-async function within(answerMs: number, look: Look['look']): Promise<CheckResult> {
+/** What it finds, or that it found nothing in time; and that it was slow, where it took longer than `usualMs`. */
+export async function within(answerMs: number, look: Look['look'], usualMs = answerMs): Promise<CheckResult> {
+  const begin = performance.now();
   const over = new AbortController();
   // After what has arrived meanwhile, while this process was busy, has been heard.
   const late = delay(answerMs, undefined, { signal: over.signal })
@@ -160,7 +164,11 @@ async function within(answerMs: number, look: Look['look']): Promise<CheckResult
     .then(look)
     .catch((error: unknown) => wrong(describeFailure(error).split('\n')[0] ?? 'unknown'));
   try {
-    return await Promise.race([looked, late]);
+    const result = await Promise.race([looked, late]);
+    const tookMs = performance.now() - begin;
+    if (result.state !== 'ok' || tookMs <= usualMs) return result;
+    const load = `the load of this machine is ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} cores`;
+    return slow(`${result.detail}; it answers, but only after ${(tookMs / 1_000).toFixed(1)} s: ${load}`);
   } finally {
     over.abort();
   }
@@ -168,11 +176,10 @@ async function within(answerMs: number, look: Look['look']): Promise<CheckResult
 
 /** A misspelled name would be silently ignored. */
 function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
-  const names = Object.keys(environment).filter((name) => name.startsWith('ATRIUM_'));
-  const unknown = names.filter((name) => !settingNames.includes(name) && !clientNames.includes(name));
+  const unknown = unknownSettings(environment);
   // Provider keys and the like are not in a file: only the running Atrium's own environment has them.
   const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
-  const set = names.filter((name) => settingNames.includes(name)).length;
+  const set = Object.keys(environment).filter((name) => settingNames.includes(name)).length;
   if (unknown.length === 0) return ok(`${set} are set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../../config/index.ts';
+import { type Config, unknownSettings } from '../../config/index.ts';
 import { loadAhead } from '../../integrations/onFirstUse.ts';
 import type { Database } from '../../models/database.ts';
 import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
@@ -37,6 +37,8 @@ const sweeperStopMs = 1_000;
  */
 export async function startProduct(config: Config, role: Role, logFile?: string): Promise<Product> {
   const logger = createLogger({ level: config.logLevel, destination: logFile });
+  const unknown = unknownSettings();
+  if (unknown.length > 0) logger.warn({ unknown }, 'There are no such settings: they are ignored.');
   const runtime = await createRuntime(config, logger, role);
   const { drainMs = defaultDrainMs[role], graceMs = defaultGraceMs[role] } = config.stopping;
   const callGraceMs = config.stopping.graceMs ?? defaultGraceMs.worker;

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { columns } from './answer.ts';
 
 export interface ScreenFacts {
@@ -7,11 +8,14 @@ export interface ScreenFacts {
   email: string;
   /** The checkout, so that the lines can be pasted in any folder. */
   root: string;
+  dataDir: string;
 }
 
 /** What a person needs once everything runs. */
 export function readyScreen(facts: ScreenFacts): string {
-  const token = `$(npm --prefix ${shellQuote(facts.root)} run -s atrium -- token)`;
+  // Elsewhere than a command looks by itself: else it would find another installation, whose token is of no use here.
+  const where = facts.dataDir === join(facts.root, '.atrium') ? '' : `ATRIUM_DATA_DIR=${shellQuote(facts.dataDir)} `;
+  const command = `${where}npm --prefix ${shellQuote(facts.root)} run -s atrium -- token`;
   const places: [string, string][] = [
     ['API', facts.apiUrl],
     ['Reference', `${facts.apiUrl}/docs`],
@@ -22,10 +26,10 @@ export function readyScreen(facts: ScreenFacts): string {
 ${columns(places)}
 
   A session token for ${facts.email}, good for 12 hours:
-  npm --prefix ${shellQuote(facts.root)} run -s atrium -- token
+  ${command}
 
   A first answer, from another terminal:
-  curl -N ${facts.apiUrl}/chat/stream -H "Authorization: Bearer ${token}" -H 'Content-Type: application/json' -d '{"content":"Hello"}'
+  curl -N ${facts.apiUrl}/chat/stream -H "Authorization: Bearer $(${command})" -H 'Content-Type: application/json' -d '{"content":"Hello"}'
 
   Ctrl-C stops everything.
 `;

@@ -1,4 +1,5 @@
 import { loadConfig } from '../../config/index.ts';
+import { requireMasterKey } from '../../crypto/openMasterKeys.ts';
 import { startProduct } from './product.ts';
 import { stopOnSignals, stopRequested } from './signals.ts';
 
@@ -7,7 +8,9 @@ export async function serve(role: 'api' | 'worker', json: boolean): Promise<numb
   const signal = stopOnSignals();
   const stopped = stopRequested(signal).then(() => undefined);
   // A part that it needs may be frozen; until it is ready there is nothing to stop in order.
-  const product = await Promise.race([startProduct(loadConfig(), role), stopped]);
+  const config = loadConfig();
+  await requireMasterKey(config);
+  const product = await Promise.race([startProduct(config, role), stopped]);
   if (product === undefined) return 0;
   const { apiUrl, probesUrl } = product;
   if (json) console.log(JSON.stringify({ role, apiUrl, probesUrl }));

@@ -11,7 +11,7 @@ export async function withTemporal<T>(config: Config, work: (connection: Connect
     address,
     apiKey,
     tls: tls || apiKey !== undefined,
-    connectTimeout: 5_000,
+    connectTimeout: 15_000,
   });
   try {
     return await work(connection);

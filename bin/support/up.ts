@@ -1,11 +1,13 @@
 import { join } from 'node:path';
 import { assertNoRestore } from '../../backup/restore/journal.ts';
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig, unknownSettings } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { startStack } from '../../stack/index.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { formatDuration, type Report, timed } from '../../stack/report.ts';
+import { requireDisk } from './checkDisk.ts';
 import { CommandFailure } from './failure.ts';
+import { findInstallation } from './findInstallation.ts';
 import { announceOurselves, takeDataDir } from './running.ts';
 import type { ScreenFacts } from './screen.ts';
 import { stopOnSignals, stopRequested } from './signals.ts';
@@ -49,6 +51,8 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   started.defer(() => lock.release());
   assertNoRestore(launch.dataDir);
   await assertPortFree(launch);
+  for (const unknown of unknownSettings()) report(`Warning: there is no setting ${unknown}; it is ignored`);
+  await requireDisk(launch, { isNew: findInstallation(launch) === undefined, report });
   const presence = announceOurselves(launch.dataDir);
   started.defer(() => presence.withdraw());
   signal.addEventListener('abort', () => presence.update({ state: 'stopping' }), { once: true });
@@ -84,6 +88,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
     logFile,
     email: user.email,
     root,
+    dataDir: launch.dataDir,
   };
   return { facts, failed: Promise.race([stack.failed, product.failed]) };
 }

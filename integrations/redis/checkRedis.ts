@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Line } from './line.ts';
 import { turnsChannel } from './redisNotices.ts';
 
-const hearTimeoutMs = 5_000;
+const hearTimeoutMs = 15_000;
 
 /** Whether what is told on the installation's channel is heard on it: rejects with the reason. */
 export async function checkRedis({ url, installation }: { url: string; installation: string }): Promise<void> {

@@ -101,5 +101,5 @@ test('doctor says what is wrong with a part', async () => {
 test('doctor points out a setting that does not exist', async () => {
   const { code, output } = await runAtrium(['doctor'], { ...atrium.environment, ATRIUM_PROT: '8081' });
   expect(code).toBe(1);
-  expect(output).toMatch(/✗ names of settings +there is no ATRIUM_PROT/);
+  expect(output).toMatch(/✗ names of settings +there is no ATRIUM_PROT \(ATRIUM_PORT is meant\?\)/);
 });

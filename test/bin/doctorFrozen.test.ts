@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { checkDisk } from '../../bin/support/checkDisk.ts';
+import { within } from '../../bin/support/checks.ts';
 import { announceOurselves } from '../../bin/support/running.ts';
 import { runAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -46,7 +47,7 @@ test('parts that are frozen are said not to answer, and what else there is to sa
   running.withdraw();
   frozen.close();
   expect(code).toBe(1);
-  const silent = { state: 'wrong', detail: 'no answer within 0.5 s' };
+  const silent = { state: 'wrong', detail: 'no answer within 2.5 s' };
   expect(checks).toMatchObject({
     port: silent,
     database: silent,
@@ -54,6 +55,18 @@ test('parts that are frozen are said not to answer, and what else there is to sa
     storage: silent,
     Node: { state: 'ok' },
   });
+});
+
+test('a part that answers late, as on a busy machine, is slow and not broken', async () => {
+  const answer = { state: 'ok', detail: 'there' } as const;
+  expect(await within(60_000, () => answer, 60_000)).toEqual(answer);
+  expect(await within(60_000, () => answer, 0)).toEqual({
+    state: 'slow',
+    detail: expect.stringMatching(/^there; it answers, but only after .* s: the load of this machine is /),
+  });
+  const broken = { state: 'wrong', detail: 'broken' } as const;
+  expect(await within(60_000, () => broken, 0)).toEqual(broken);
+  expect(await within(1, () => new Promise(() => undefined), 0)).toMatchObject({ state: 'wrong' });
 });
 
 test('a part that is configured elsewhere is checked where nothing runs; the others are said not to run', async () => {

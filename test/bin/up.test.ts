@@ -1,12 +1,15 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { requireDisk } from '../../bin/support/checkDisk.ts';
+import { readyScreen } from '../../bin/support/screen.ts';
 import { registerWhenServed } from '../../bin/support/temporal.ts';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
 import { createTestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { processesWith } from '../support/processes.ts';
+import { mountSmallDisk, noSmallDisk } from '../support/smallDisk.ts';
 import { startTcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -89,6 +92,70 @@ test('a taken port is said in one line, before anything is started', async () =>
     `Port ${port} on 127.0.0.1 is taken. Stop the program that uses it, or choose another port: ATRIUM_PORT=${port + 1} npm start\n`,
   );
   expect(existsSync(join(dataDir, 'services', 'database'))).toBe(false);
+});
+
+describe('a start on a disk that is too small', () => {
+  if (noSmallDisk !== undefined) {
+    process.stderr.write(`\nNOT RUN: a start on a small disk: ${noSmallDisk}\n`);
+    it(`is not tried here: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
+    return;
+  }
+
+  it('is refused in the words of doctor, before anything is started', async () => {
+    using disk = mountSmallDisk(100);
+    const dataDir = join(disk.folder, 'data');
+    const { code, output } = await runAtrium(['up'], settings(dataDir));
+    expect(code).toBe(1);
+    expect(output).toMatch(/^There is too little room: (100|99) MiB free for .*, which needs 512: make room, or .*\n$/);
+    expect(existsSync(join(dataDir, 'services'))).toBe(false);
+  });
+
+  it('of an installation that is there is only warned of, until there is next to no room', async () => {
+    using disk = mountSmallDisk(100);
+    mkdirSync(join(disk.folder, 'services', 'database'), { recursive: true });
+    const lines: string[] = [];
+    const need = { database: true, temporal: true, storage: true, tenantDatabase: true };
+    const require = () =>
+      requireDisk({ dataDir: disk.folder, need }, { isNew: false, report: (line) => lines.push(line) });
+    await require();
+    expect(lines).toEqual([expect.stringMatching(/^Warning: there is little room: \d+ MiB free for .* needs 512/)]);
+    disk.fill();
+    await expect(require()).rejects.toThrow(/^There is too little room: 0 MiB free for .*, which needs 32/);
+  });
+});
+
+test('a setting that is misspelled is warned of at the start, with the right name', async () => {
+  const misspelled = { ATRIUM_LOG_LEVL: 'debug', ATRIUM_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none' };
+  const atrium = startAtrium(['up'], { ...settings(temporaryFolder()), ...misspelled });
+  await atrium.printed(
+    /^Warning: there is no setting ATRIUM_LOG_LEVL \(ATRIUM_LOG_LEVEL is meant\?\); it is ignored$/m,
+  );
+  atrium.child.kill('SIGKILL');
+  await atrium.exited;
+});
+
+test.each(['api', 'worker'])('%s in production makes no master key of its own', async (role) => {
+  const dataDir = temporaryFolder();
+  const { code, output } = await runAtrium([role], {
+    ATRIUM_DATA_DIR: dataDir,
+    ATRIUM_ENV: 'production',
+    ATRIUM_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none',
+    ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:1',
+  });
+  expect(code).toBe(1);
+  expect(output).toMatch(/^ATRIUM_MASTER_KEY is not set, and there is no master\.key in .*\n$/);
+  expect(existsSync(join(dataDir, 'master.key'))).toBe(false);
+});
+
+test('what is printed at the end of a start finds this installation, wherever its data are', () => {
+  const facts = { apiUrl: 'http://127.0.0.1:8080', temporalUiUrl: undefined, logFile: '', email: 'a@b', root: '/src' };
+  const command = 'npm --prefix /src run -s atrium -- token';
+  const usual = readyScreen({ ...facts, dataDir: '/src/.atrium' });
+  expect(usual).toContain(`\n  ${command}\n`);
+  expect(usual).not.toContain('ATRIUM_DATA_DIR');
+  const elsewhere = readyScreen({ ...facts, dataDir: '/srv/my data' });
+  expect(elsewhere).toContain(`\n  ATRIUM_DATA_DIR='/srv/my data' ${command}\n`);
+  expect(elsewhere).toContain(`Bearer $(ATRIUM_DATA_DIR='/srv/my data' ${command})`);
 });
 
 test.each([

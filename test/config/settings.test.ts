@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ConfigError, loadConfig } from '../../config/index.ts';
+import { ConfigError, loadConfig, unknownSettings } from '../../config/index.ts';
 
 // A wrong setting stops the start with one line that names it and says what would be right.
 
@@ -7,6 +7,10 @@ const addresses = {
   ATRIUM_DATABASE_URL: 'mysql://user:password@127.0.0.1:3306/atrium',
   ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:7233',
 };
+
+const encoded = 'in which special characters of the password are percent-encoded';
+const databaseLine = `ATRIUM_DATABASE_URL is not right: an address like mysql://user:password@host:3306/database, ${encoded}.`;
+const redisLine = `ATRIUM_REDIS_URL is not right: an address like redis://user:password@host:6379 or rediss://…, ${encoded}.`;
 
 function lineFor(settings: Record<string, string>): string {
   try {
@@ -38,8 +42,26 @@ test.each([
   ],
   [{ ATRIUM_SMTP_URL: 'smtp://localhost' }, 'ATRIUM_SMTP_FROM is not set, and ATRIUM_SMTP_URL needs it.'],
   [{ ATRIUM_BILLING_CURRENCY: 'jpy', ATRIUM_PORT: '0' }, 'none'],
+  [{ ATRIUM_DATABASE_URL: 'nonsense' }, databaseLine],
+  [{ ATRIUM_DATABASE_URL: 'mysql:/host/atrium' }, databaseLine],
+  [{ ATRIUM_DATABASE_URL: 'mysql:///atrium' }, databaseLine],
+  [{ ATRIUM_DATABASE_URL: 'mysql://u:100%@host/atrium' }, databaseLine],
+  [{ ATRIUM_DATABASE_URL: 'mysql://u:p@host:3306' }, databaseLine],
+  [{ ATRIUM_DATABASE_URL: 'mysql://u:p%25w@host/atrium?socketPath=%2Frun%2Fa.sock' }, 'none'],
+  [{ ATRIUM_REDIS_URL: 'localhost:6379' }, redisLine],
+  [{ ATRIUM_REDIS_URL: 'redis://:top/secret@host' }, redisLine],
+  [{ ATRIUM_REDIS_URL: 'rediss://user:word@host:6380/2' }, 'none'],
+  [{ ATRIUM_S3_ENDPOINT: 'localhost:9000' }, 'ATRIUM_S3_ENDPOINT is not right: an address like https://host:port.'],
 ])('%j', (settings, line) => {
   expect(lineFor(settings)).toEqual(typeof line === 'string' ? line : expect.stringMatching(line));
+});
+
+test.each([
+  ['ATRIUM_LOG_LEVL', 'ATRIUM_LOG_LEVL (ATRIUM_LOG_LEVEL is meant?)'],
+  ['ATRIUM_PROT', 'ATRIUM_PROT (ATRIUM_PORT is meant?)'],
+  ['ATRIUM_SOMEBODY_ELSES', 'ATRIUM_SOMEBODY_ELSES'],
+])('%s is no setting, and the nearest one is named', (name, words) => {
+  expect(unknownSettings({ [name]: 'x', ATRIUM_PORT: '1', ATRIUM_API_KEY: 'x', HOME: '/' })).toEqual([words]);
 });
 
 test('git gets absolute folders, for it works in others than ours', () => {

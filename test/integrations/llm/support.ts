@@ -13,7 +13,7 @@ export const providers = [
 
 /** The `llm` part of a configuration; without settings no provider is configured. */
 export function llmConfig(settings: Record<string, string> = {}) {
-  const required = { ATRIUM_DATABASE_URL: 'mysql://unused', ATRIUM_TEMPORAL_ADDRESS: 'unused' };
+  const required = { ATRIUM_DATABASE_URL: 'mysql://unused/unused', ATRIUM_TEMPORAL_ADDRESS: 'unused' };
   return loadConfig({ ...required, ...settings }).llm;
 }
 
