@@ -76,8 +76,10 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
  * it, else the last.
  */
 export function reasonIn(file: string, fromByte: number): string {
-  const lines = readFileSync(file)
-    .subarray(fromByte)
+  const whole = readFileSync(file);
+  const lines = whole
+    // A log that has grown too large meanwhile was begun anew.
+    .subarray(fromByte > whole.length ? 0 : fromByte)
     .subarray(-maxReasonBytes)
     .toString('utf8')
     .split('\n')

@@ -1,6 +1,7 @@
 import { type Serializable, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFile, rm, stat, truncate } from 'node:fs/promises';
 import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -47,6 +48,7 @@ export interface Service {
 const stopTimeoutMs = 20_000;
 const abortTimeoutMs = 5_000;
 const maxLogBytes = 20 * 1024 * 1024;
+const boundEveryMs = 30_000;
 
 /**
  * Starts a service in a process group of its own, so that Ctrl-C in the terminal reaches only Atrium, which then stops
@@ -89,6 +91,8 @@ export async function startService(context: StackContext, options: ServiceOption
     await exited;
     throw new StackError(`${options.title} ${outcome}.`);
   }
+  const bounding = setInterval(() => void boundLog(logFile), boundEveryMs).unref();
+  void exited.then(() => clearInterval(bounding));
   writeFileSync(pidFile, JSON.stringify(processStamp(child.pid) ?? { pid: child.pid, startTime: '' }));
   context.onLaunch?.();
 
@@ -149,6 +153,22 @@ function readStamp(pidFile: string): ProcessStamp | undefined {
     return JSON.parse(readFileSync(pidFile, 'utf8')) as ProcessStamp;
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * The same while its service runs, which goes on writing to this file: it is copied and emptied. Lines that come in
+ * between may be lost. On a full disk there is no older log, but room again.
+ */
+export async function boundLog(logFile: string, maxBytes = maxLogBytes): Promise<void> {
+  try {
+    if ((await stat(logFile)).size <= maxBytes) return;
+    const older = `${logFile}.1`;
+    await rm(older, { force: true });
+    await copyFile(logFile, older).catch(() => rm(older, { force: true }));
+    await truncate(logFile);
+  } catch {
+    // The log is gone, or cannot be changed: the next time may do better.
   }
 }
 

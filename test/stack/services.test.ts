@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Service, startService } from '../../stack/services.ts';
+import { boundLog, type Service, startService } from '../../stack/services.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { processesWith, start, until } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
@@ -82,4 +82,18 @@ test('kill -9 of the process that started a service ends the service', async () 
   parent.child.kill('SIGKILL');
   await parent.exited;
   await until(() => processesWith(`done ${name}`).length === 0);
+});
+
+test('a log is bounded while its service runs, which goes on in the same file', async () => {
+  const script = 'echo much; trap "echo more" USR1; trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done';
+  const service = await startShell('talkative', script);
+  await until(() => logOf('talkative').includes('ready'));
+  const file = join(context.dataDir, 'logs', 'talkative.log');
+  await boundLog(file, 1_000);
+  expect(existsSync(`${file}.1`)).toBe(false);
+  await boundLog(file, 5);
+  expect(readFileSync(`${file}.1`, 'utf8')).toBe('much\nready\n');
+  process.kill(service.pid, 'SIGUSR1');
+  await until(() => logOf('talkative').includes('more'));
+  expect(logOf('talkative')).toBe('more\n');
 });
