@@ -91,7 +91,7 @@ export interface ProcessInfo {
   killedBy: 'timeout' | 'memory' | 'stop' | null;
   startedAt: string;
   endedAt: string | null;
-  /** The bytes that it has put out, and those of them that are no longer kept. */
+  /** The bytes that it has put out, and those of them that are not kept. */
   outputBytes: number;
   droppedBytes: number;
 }
