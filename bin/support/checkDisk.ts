@@ -7,7 +7,7 @@ import { type CheckResult, ok, wrong } from './check.ts';
 import { CommandFailure } from './failure.ts';
 
 const mebibyte = 1_048_576;
-/** An empty database and its logs take 200 MiB, and a server that finds no room does not say so in these words. */
+/** Two empty databases and their logs take 470 MiB, and a server that finds no room does not say so in these words. */
 const forPartsMiB = 512;
 const forCachesMiB = 64;
 
