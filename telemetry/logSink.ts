@@ -54,7 +54,9 @@ export class LogSink {
     // What is being written is its target's, also beyond our end.
     if (this.#isWriting) this.#batch = Buffer.alloc(0);
     try {
-      while (this.#fill()) this.#batch = this.#batch.subarray(this.#target.writeNow(this.#batch));
+      for (let written = 1; written > 0 && this.#fill(); this.#batch = this.#batch.subarray(written)) {
+        written = this.#target.writeNow(this.#batch);
+      }
     } catch {
       // It ends without its last lines.
     }
