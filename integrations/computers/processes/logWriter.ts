@@ -169,7 +169,7 @@ export class LogWriter implements GrowingLog {
       if (isOutput(record.kind)) position += record.payload.length;
     }
     try {
-      await this.#put(Buffer.concat(batch), position);
+      await this.#put(batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch), position);
     } catch {
       this.#missingBytes = position - this.position;
       // Of several sizes of a terminal, the last one counts.
