@@ -1,5 +1,12 @@
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import { type Agent, request } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { idleTimeoutMs, ProxyError, passedOn, passedRequest, passedUpgrade } from './connect.ts';
@@ -17,6 +24,12 @@ export interface OpenedHost {
   secrets: Set<string>;
 }
 
+/** Of a server, before it has answered. */
+export class KeptConnectionClosed extends Error {}
+
+/** How long a tunnel holds back what may become a secret: its other side waits for all that the server has said. */
+const quietMs = 100;
+
 /** Sends the request on, and what the server answers back, without the secrets that it repeats. */
 export async function forwardFilled(
   req: IncomingMessage,
@@ -29,14 +42,44 @@ export async function forwardFilled(
   const answered = answerTo(outgoing);
   // What the server says counts, also when it does not read the request to its end.
   pipeline(req, outgoing).catch(() => undefined);
-  let incoming: IncomingMessage;
-  try {
-    incoming = await answered;
-  } catch (error) {
-    // The server had closed a connection that was kept: clients try again after that, but not after an answer.
-    if (outgoing.reusedSocket && !(error instanceof ProxyError)) return void req.socket.destroy();
-    throw error;
-  }
+  const { incoming } = await answered;
+  await passAnswer(incoming, res, opened);
+}
+
+/**
+ * For WebSockets and what else leaves HTTP. Once the server has agreed, bytes pass, still without the secrets that it
+ * repeats. A server that does not agree answers as it answers any other request.
+ */
+export async function forwardUpgrade(
+  req: IncomingMessage,
+  res: ServerResponse,
+  client: Duplex,
+  head: Buffer,
+  filled: FilledRequest,
+  opened: OpenedHost,
+): Promise<void> {
+  const outgoing = send(req, filled, passedUpgrade(filled.headers), opened);
+  client.once('close', () => outgoing.destroy());
+  const answered = answerTo(outgoing);
+  outgoing.end();
+  const { incoming, upstream } = await answered;
+  if (upstream === undefined) return passAnswer(incoming, res, opened);
+  upstream.on('error', () => upstream.destroy());
+  res.detachSocket(client as Socket);
+  writeHead(client, incoming, opened);
+  if (head.length > 0) upstream.write(head);
+  const signal = opened.ended;
+  const masked = new MaskStream(opened.secrets, { quietMs });
+  await Promise.all([pipeline(client, upstream, { signal }), pipeline(upstream, masked, client, { signal })]).catch(
+    () => {
+      client.destroy();
+      upstream.destroy();
+    },
+  );
+}
+
+/** The one way of an answer that is HTTP, whatever its status and whatever was asked for. */
+async function passAnswer(incoming: IncomingMessage, res: ServerResponse, opened: OpenedHost): Promise<void> {
   res.writeHead(incoming.statusCode ?? 502, maskedHeaders(passedOn(incoming.headers), opened));
   // At once, and as they came: `flushHeaders` would write them as UTF-8.
   res.write('', 'latin1');
@@ -45,43 +88,10 @@ export async function forwardFilled(
   else await pipeline(incoming, res);
 }
 
-/** For WebSockets and what else leaves HTTP: after the server has agreed, bytes pass as they are. */
-export async function answerUpgrade(
-  req: IncomingMessage,
-  client: Duplex,
-  head: Buffer,
-  filled: FilledRequest,
-  opened: OpenedHost,
-): Promise<void> {
-  client.on('error', () => client.destroy());
-  const outgoing = send(req, filled, passedUpgrade(filled.headers), opened);
-  client.once('close', () => outgoing.destroy());
-  const agreed = Promise.withResolvers<[IncomingMessage, Duplex, Buffer]>();
-  outgoing.once('upgrade', (...args) => agreed.resolve(args));
-  outgoing.once('response', (incoming) => {
-    writeHead(client, incoming, { ...passedOn(incoming.headers), connection: 'close' }, opened);
-    pipeline(incoming, client).catch(() => client.destroy());
-  });
-  outgoing.once('error', (error) => {
-    agreed.reject(error);
-    client.destroy();
-  });
-  outgoing.end();
-  const [incoming, upstream, upstreamHead] = await agreed.promise;
-  upstream.on('error', () => upstream.destroy());
-  writeHead(client, incoming, incoming.headers, opened);
-  if (upstreamHead.length > 0) client.write(upstreamHead);
-  if (head.length > 0) upstream.write(head);
-  const signal = opened.ended;
-  await Promise.all([pipeline(client, upstream, { signal }), pipeline(upstream, client, { signal })]).catch(() => {
-    client.destroy();
-    upstream.destroy();
-  });
-}
-
 function send(req: IncomingMessage, filled: FilledRequest, headers: IncomingHttpHeaders, opened: OpenedHost) {
   const { to, agent, ended, upstreamAuthorities } = opened;
-  const { expect: _, ...others } = headers;
+  const { expect: _, 'sec-websocket-extensions': extensions, ...others } = headers;
+  const hasSecrets = opened.secrets.size > 0;
   const outgoing = request({
     host: to.address,
     port: to.port,
@@ -94,7 +104,8 @@ function send(req: IncomingMessage, filled: FilledRequest, headers: IncomingHttp
       ...others,
       host: authorityOf(to.host, to.port, 443),
       // What is compressed could not be looked through for the secret.
-      ...(opened.secrets.size > 0 && { 'accept-encoding': 'identity' }),
+      ...(hasSecrets && { 'accept-encoding': 'identity' }),
+      ...(!hasSecrets && extensions !== undefined && { 'sec-websocket-extensions': extensions }),
     },
     setHost: false,
     agent,
@@ -105,17 +116,29 @@ function send(req: IncomingMessage, filled: FilledRequest, headers: IncomingHttp
   return outgoing;
 }
 
-async function answerTo(outgoing: ClientRequest): Promise<IncomingMessage> {
-  const answered = Promise.withResolvers<IncomingMessage>();
-  outgoing.once('response', answered.resolve).once('error', answered.reject);
+/** What a server answers, and the connection to it where it has left HTTP by that. */
+interface Answer {
+  incoming: IncomingMessage;
+  upstream?: Duplex;
+}
+
+async function answerTo(outgoing: ClientRequest): Promise<Answer> {
+  const answered = Promise.withResolvers<Answer>();
+  outgoing.once('response', (incoming) => answered.resolve({ incoming })).once('error', answered.reject);
+  outgoing.once('upgrade', (incoming, upstream, head) => {
+    if (head.length > 0) upstream.unshift(head);
+    answered.resolve({ incoming, upstream });
+  });
   // After the answer too.
   outgoing.on('error', () => undefined);
   try {
     return await answered.promise;
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    if (!/CERT|SIGNATURE|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code)) throw error;
-    throw new ProxyError(502, `The server does not prove who it is (${code}).`);
+    if (/CERT|SIGNATURE|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code))
+      throw new ProxyError(502, `The server does not prove who it is (${code}).`);
+    // The server had closed a connection that was kept: clients try again after that, but not after an answer.
+    throw outgoing.reusedSocket ? new KeptConnectionClosed() : error;
   }
 }
 
@@ -129,9 +152,10 @@ function maskedHeaders(headers: IncomingHttpHeaders, { secrets }: OpenedHost): I
   );
 }
 
-function writeHead(client: Duplex, incoming: IncomingMessage, headers: IncomingHttpHeaders, opened: OpenedHost): void {
+function writeHead(client: Duplex, incoming: IncomingMessage, opened: OpenedHost): void {
+  const { statusCode = 101, headers } = incoming;
   const lines = Object.entries(maskedHeaders(headers, opened)).flatMap(([name, value]) =>
     [value ?? ''].flat().map((each) => `${name}: ${each}\r\n`),
   );
-  client.write(`HTTP/1.1 ${incoming.statusCode} ${incoming.statusMessage}\r\n${lines.join('')}\r\n`, 'latin1');
+  client.write(`HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${lines.join('')}\r\n`, 'latin1');
 }

@@ -4,33 +4,60 @@ import { Transform, type TransformCallback } from 'node:stream';
 const [minBytes, maxBytes] = [8, 8_192];
 const mask = '*';
 
+/** Of what may be the beginning of a text, so many bytes are given as they are: nearly everything ends so. */
+const commonBytes = 2;
+
 /**
  * Writes asterisks over some texts in a stream of bytes, wherever it is cut, and leaves its length as it is. It holds
- * back only what may be the beginning of one.
+ * back only what may be the beginning of one: until more comes, or until nothing has come for `quietMs`. Then it gives
+ * that, masked where it is longer than two bytes, and still knows it when the rest comes.
  */
 export class MaskStream extends Transform {
   readonly #texts: readonly Buffer[];
-  #held: Buffer = Buffer.alloc(0);
+  readonly #quietMs: number | undefined;
+  /** What may be the beginning of a text, and how much of it has been given. */
+  #begun: Buffer = Buffer.alloc(0);
+  #given = 0;
+  #quiet: NodeJS.Timeout | undefined;
 
-  constructor(texts: Iterable<string>) {
+  constructor(texts: Iterable<string>, { quietMs }: { quietMs?: number } = {}) {
     super();
     this.#texts = maskable(texts).map((text) => Buffer.from(text, 'utf8'));
+    this.#quietMs = quietMs;
   }
 
   override _transform(piece: Buffer, _encoding: string, done: TransformCallback): void {
-    const bytes = Buffer.concat([this.#held, piece]);
+    clearTimeout(this.#quiet);
+    const bytes = Buffer.concat([this.#begun, piece]);
     for (const text of this.#texts) {
       for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) {
         bytes.fill(mask, at, at + text.length);
       }
     }
-    const held = Math.max(0, ...this.#texts.map((text) => begunAtEnd(bytes, text)));
-    this.#held = bytes.subarray(bytes.length - held);
-    done(null, bytes.subarray(0, bytes.length - held));
+    const begun = Math.max(0, ...this.#texts.map((text) => begunAtEnd(bytes, text)));
+    const end = bytes.length - begun;
+    const given = bytes.subarray(this.#given, Math.max(this.#given, end));
+    this.#begun = bytes.subarray(end);
+    this.#given = Math.max(0, this.#given - end);
+    if (this.#quietMs !== undefined && begun > this.#given)
+      this.#quiet = setTimeout(() => this.#giveBegun(), this.#quietMs);
+    done(null, given);
   }
 
   override _flush(done: TransformCallback): void {
-    done(null, this.#held);
+    clearTimeout(this.#quiet);
+    done(null, this.#begun.subarray(this.#given));
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    clearTimeout(this.#quiet);
+    done(error);
+  }
+
+  #giveBegun(): void {
+    const held = this.#begun.subarray(this.#given);
+    this.#given = this.#begun.length;
+    this.push(this.#begun.length > commonBytes ? Buffer.alloc(held.length, mask) : Buffer.from(held));
   }
 }
 

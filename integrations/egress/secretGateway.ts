@@ -1,10 +1,10 @@
-import { Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Server as HttpServer, type IncomingMessage, ServerResponse } from 'node:http';
 import { Agent } from 'node:https';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { HostCertificates } from './certificates.ts';
 import { describeFailure, idleTimeoutMs, ProxyError } from './connect.ts';
-import { answerUpgrade, forwardFilled, type OpenedHost } from './filledRequest.ts';
+import { forwardFilled, forwardUpgrade, KeptConnectionClosed, type OpenedHost } from './filledRequest.ts';
 import type { EgressOwner } from './guard.ts';
 import { normaliseHost } from './hostName.ts';
 import { fillRequest, isFor, type SecretPlaceholder, textsToMask } from './placeholders.ts';
@@ -90,17 +90,20 @@ export class SecretGateway {
       res.once('close', answered);
       answer(req, res).catch((error: unknown) => fail(res, error));
     });
-    server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
       clearTimeout(timer);
-      upgrade(req, socket, head).catch(() => socket.destroy());
+      socket.on('error', () => socket.destroy());
+      const res = responseOn(socket, req);
+      if (res === undefined) return void socket.destroy();
+      upgrade(req, res, socket, head).catch((error: unknown) => fail(res, error));
     });
     const answer = async (req: IncomingMessage, res: ServerResponse) => {
       requireHost(req, opened);
       await forwardFilled(req, res, await fill(req), opened);
     };
-    const upgrade = async (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const upgrade = async (req: IncomingMessage, res: ServerResponse, socket: Socket, head: Buffer) => {
       requireHost(req, opened);
-      await answerUpgrade(req, socket, head, await fill(req), opened);
+      await forwardUpgrade(req, res, socket, head, await fill(req), opened);
     };
 
     // HTTP, an upgrade and two pipelines each wait for its end.
@@ -131,8 +134,24 @@ function requireHost({ headers, url = '' }: IncomingMessage, { to }: OpenedHost)
   if (!url.startsWith('/') && url !== '*') throw new ProxyError(400, 'A request has a path.');
 }
 
+/**
+ * The last response on a connection that Node has handed over for an upgrade. Undefined while an earlier one is not at
+ * its end, as for a client that does not wait for it.
+ */
+function responseOn(socket: Socket, req: IncomingMessage): ServerResponse | undefined {
+  const res = new ServerResponse(req);
+  try {
+    res.assignSocket(socket);
+  } catch {
+    return undefined;
+  }
+  res.shouldKeepAlive = false;
+  socket.on('drain', () => res.emit('drain'));
+  return res.once('finish', () => socket.end());
+}
+
 function fail(res: ServerResponse, error: unknown): void {
-  if (res.headersSent) return void res.destroy();
+  if (res.headersSent || error instanceof KeptConnectionClosed) return void res.destroy();
   const { status, text } = describeFailure(error);
   res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' }).end(`${text}\n`);
 }

@@ -4,8 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import path from 'node:path';
+import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { WebSocketServer } from 'ws';
 import { createAuthority, HostCertificates } from '../../../integrations/egress/certificates.ts';
 import { ComputerEgress } from '../../../integrations/egress/computerEgress.ts';
@@ -68,6 +69,7 @@ beforeAll(async () => {
   site = createTlsServer(
     {
       ALPNProtocols: ['http/1.1'],
+      shouldUpgradeCallback: ({ url: asked }) => asked !== '/no-upgrade',
       SNICallback: (name, done) => {
         const by = name === 'forged.wild.example' ? forged : certificates;
         by.contextFor(name === 'other-name.wild.example' ? 'x.example' : name).then(
@@ -87,9 +89,14 @@ beforeAll(async () => {
       );
     },
   );
-  new WebSocketServer({ server: site }).on('connection', (socket, req) => {
+  const webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: true });
+  webSockets.on('connection', (socket, req) => {
     seen.push({ host: req.headers.host, url: req.url, method: req.method, headers: req.headers, body: '' });
     socket.on('message', (data) => socket.send(`you said ${String(data)}`));
+  });
+  site.on('upgrade', (req, socket: Duplex, head) => {
+    if (req.url === '/raw') site.emit('raw', socket);
+    else webSockets.handleUpgrade(req, socket, head, (opened) => webSockets.emit('connection', opened, req));
   });
   await once(site.listen(0, '127.0.0.1'), 'listening');
   port = (site.address() as AddressInfo).port;
@@ -327,6 +334,74 @@ test('a WebSocket', async () => {
   expect(seen[0]?.url).toBe(`/live?token=${encodeURIComponent(secret)}`);
   const refused = await curl(`-i --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: other' ${url()}`);
   expect(refused.stdout).toMatch(/\r\nHTTP\/1.1 400 Bad Request\r\n.*Invalid Upgrade header/s);
+});
+
+describe('the value comes back masked whatever the request asks for', () => {
+  const upgrade = `-H 'Connection: Upgrade' -H 'Upgrade: websocket'`;
+
+  test.each([200, 302, 401, 404, 426, 500])('a request to upgrade that is answered %i', async (status) => {
+    answer = (req, res, all) => {
+      res.statusCode = status;
+      // Without this, Node's server would hand the request to nobody.
+      res.setHeader('connection', 'close');
+      res.statusMessage = `Hello ${req.headers.authorization ?? ''}`;
+      echo(req, res, all);
+    };
+    const { stdout } = await curl(`-i --http1.1 ${upgrade} ${bearer} ${url('plain.wild.example', '/no-upgrade')}`);
+    expect(seen[0]?.headers.authorization).toBe(`Bearer ${heard()}`);
+    expect(stdout).toContain(`HTTP/1.1 ${status} `);
+    expect(stdout).toContain(`Bearer ${'*'.repeat(Buffer.from(secret).length)} |`);
+    expect(stdout).not.toContain('sk-live');
+  });
+
+  test('what a server says after it has agreed to an upgrade, in any pieces', async () => {
+    const [tls, upstream] = await upgraded();
+    const got = text(tls);
+    upstream.write(`one ${secret} two`);
+    const bytes = Buffer.from(secret);
+    for (const byte of bytes) {
+      await new Promise((resolve) => upstream.write(Buffer.of(byte), resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    upstream.end(' three');
+    const mask = '*'.repeat(bytes.length);
+    expect(await got).toBe(`one ${mask} two${mask} three`);
+  });
+
+  test('what could become the value is not held back for long, and no more than two letters of it are given', async () => {
+    const [tls, upstream] = await upgraded();
+    const said = async () => String((await once(tls, 'data'))[0]);
+    upstream.write('a s');
+    expect([await said(), await said()]).toEqual(['a ', 's']);
+    upstream.write('k-l');
+    expect(await said()).toBe('***');
+    upstream.end(secret.slice(4));
+    expect(await text(tls)).toBe('*'.repeat(Buffer.from(secret).length - 4));
+  });
+
+  test('a WebSocket agrees on no compression, under which nothing could be found', async () => {
+    const program = `const s = new WebSocket("wss://api.example:${port}/live");
+      s.onopen = () => { process.stdout.write("[" + s.extensions + "]"); s.close(); };`;
+    const { stdout } = await computer.run(`${process.execPath} -e '${program}'`, { ...env, NODE_USE_ENV_PROXY: '' });
+    expect(stdout).toBe('[]');
+    expect(seen[0]?.headers).not.toHaveProperty('sec-websocket-extensions');
+  });
+
+  /** A connection that has left HTTP: the computer's side of it, and the server's. */
+  async function upgraded(): Promise<[TLSSocket, Duplex]> {
+    const socket = connect(socketPath);
+    socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    await once(socket, 'data');
+    const tls = connectTls({ socket, servername: 'api.example', ca: [ownCa] });
+    await once(tls, 'secureConnect');
+    const head = `GET /raw HTTP/1.1\r\nhost: api.example:${port}\r\nauthorization: Bearer ${placeholder}\r\n`;
+    const taken = once(site, 'raw');
+    tls.write(`${head}connection: Upgrade\r\nupgrade: raw\r\n\r\n`);
+    const [upstream] = (await taken) as [Duplex];
+    upstream.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: raw\r\n\r\n');
+    expect(String((await once(tls, 'data'))[0])).toMatch(/^HTTP\/1.1 101 Switching Protocols\r\n/);
+    return [tls, upstream];
+  }
 });
 
 test('a client that speaks nothing but HTTP/2 is told at once', async () => {
