@@ -131,7 +131,8 @@ export function createRunAttempt(deps: AppDeps) {
       signal.throwIfAborted();
       const timeoutMs = spec.timeoutSeconds * 1_000;
       const usualEnv = signatureOf((await identity.users.byId(userId)) ?? undefined);
-      const start = { processId, command: spec.command, cwd, env, usualEnv, timeoutMs };
+      const isPrivate = spec.secrets.length > 0 || connected !== undefined;
+      const start = { processId, command: spec.command, cwd, env, usualEnv, timeoutMs, isPrivate };
       await client.startProcess({ ...start, ...(delivered && { stdin: delivered.stdin }) });
     }
     await noteStarted(database, run);

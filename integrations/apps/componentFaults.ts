@@ -1,3 +1,4 @@
+import { isLoadingVariable, whyRefused } from '../../models/loadingVariables.ts';
 import type { Fault } from './readManifest.ts';
 
 type Kind = keyof typeof fieldsOf;
@@ -80,7 +81,10 @@ function faultsOfFields(component: Record<string, unknown>, pointer: string): Fa
   if (typeof cwd === 'string' && !isBelow(cwd)) add('cwd', 'must be a folder of the app: relative, without ".."');
   if (hasNul(command)) add('command', 'must not have a NUL');
   if (hasNul(cwd)) add('cwd', 'must not have a NUL');
-  for (const [key, text] of Object.entries(env)) if (hasNul(text)) add(`env/${key}`, 'must not have a NUL');
+  for (const [key, text] of Object.entries(env)) {
+    if (hasNul(text)) add(`env/${key}`, 'must not have a NUL');
+    if (isLoadingVariable(key)) add(`env/${key}`, whyRefused(key));
+  }
   for (const [place, secret] of (Array.isArray(secrets) ? secrets : []).entries()) {
     if (typeof secret === 'string' && Object.hasOwn(env, secret)) {
       add(`secrets/${place}`, `${secret} is in \`env\` too`);

@@ -74,6 +74,11 @@ export interface StartProcess {
   timeoutMs?: number;
   /** Whether it only looks, of what Atrium itself runs: those leave places to what changes something. */
   isLook?: boolean;
+  /**
+   * Whether it has been given what other processes of the computer must not read: it and what it starts are seen by
+   * each other alone, where the driver can do so, and all of them end with it.
+   */
+  isPrivate?: boolean;
 }
 
 /** `lost`: its computer or host ended without a word about it. */

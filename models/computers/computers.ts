@@ -5,6 +5,7 @@ import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
+import { requireNoLoading } from '../loadingVariables.ts';
 import { execute, insert, select } from '../sql.ts';
 import {
   type Computer,
@@ -209,6 +210,7 @@ function assertWithinLimits(
 }
 
 function assertEnv(env: Record<string, string>): void {
+  requireNoLoading(env);
   let bytes = 0;
   for (const [name, value] of Object.entries(env)) {
     bytes += Buffer.byteLength(name) + Buffer.byteLength(value);

@@ -22,8 +22,9 @@ export const rules: Record<string, Rule> = {
     why: 'the truth in MySQL knows nothing of who uses it',
   },
   integrations: {
-    // The domain's errors, with which it refuses; and how text is cut, which is the same everywhere.
-    may: ['models/errors.ts', 'models/text.ts', 'config', 'disk'],
+    // The domain's errors, with which it refuses; and what is the same everywhere: how text is cut, and which variables
+    // are refused.
+    may: ['models/errors.ts', 'models/loadingVariables.ts', 'models/text.ts', 'config', 'disk'],
     typesOf: ['telemetry'],
     why: 'what talks to the outside knows nothing of the product',
   },

@@ -9,6 +9,7 @@ import { getComputer } from '../../../models/computers/computer.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
 import { newId } from '../../../models/ids.ts';
+import { requireNoLoading } from '../../../models/loadingVariables.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
 import { spaceOf } from '../../frame/auth/authorizeSpace.ts';
@@ -37,6 +38,7 @@ export function processRoutes(deps: RouteDeps) {
   router.post(`${base}/exec`, async (req, res) => {
     const { stdin, timeoutMs = execTimeoutMs, ...start } = bodyOf<'execComputer'>(req);
     requireFreeId(start.processId);
+    requireNoLoading(start.env);
     const processId = start.processId ?? newId('process');
     const client = await liveComputers.awake(pathOf<'execComputer'>(req), actorOf(req));
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin).toString('base64') };
@@ -64,6 +66,7 @@ export function processRoutes(deps: RouteDeps) {
   router.post(`${base}/processes`, async (req, res) => {
     const { processId = newId('process'), ...start } = bodyOf<'startProcess'>(req);
     requireFreeId(processId);
+    requireNoLoading(start.env);
     const ref = pathOf<'startProcess'>(req);
     const client = await liveComputers.awake(ref, actorOf(req));
     const { process } = await client.startProcess({ ...start, processId, usualEnv: await signature(req) });

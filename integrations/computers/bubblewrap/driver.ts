@@ -2,7 +2,7 @@ import type { Driver, DriverSetting, OpenedDriver } from '../host/driver.ts';
 import { prepareNetwork } from '../host/network.ts';
 import { findSystemProgram } from '../host/programs.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
-import { sandboxCommand } from './sandbox.ts';
+import { cellCommand, sandboxCommand } from './sandbox.ts';
 import { trySandbox } from './trySandbox.ts';
 
 export interface BubblewrapPrograms {
@@ -32,23 +32,17 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
   if ('refused' in found) return { name: 'bubblewrap', ...found };
   const { agentDir, etcDir, agent, confinement } = setting;
   const { machine, ...programs } = found;
-  const nsenter = setting.firstUid === undefined ? undefined : findSystemProgram('nsenter');
+  const nsenter = findSystemProgram('nsenter');
   return {
     name: 'bubblewrap',
     confinement,
-    sandbox: ({ record, homeDir, limits, readOnly }) =>
-      sandboxCommand({
-        programs,
-        machine,
-        homeDir,
-        agentDir,
-        etcDir,
-        limits,
-        readOnly,
-        command: agent.fromSnapshot,
-        network: record.uid === null ? 'outer' : 'own',
-        terminals: setting.ownView === undefined ? 'shared' : 'holders',
-      }),
-    ...(nsenter !== undefined && { beforeOpen: (record) => prepareNetwork(nsenter, record) }),
+    sandbox({ homeDir, limits, readOnly }) {
+      const { ownView } = setting;
+      const given = { programs, machine, agentDir, etcDir, ownView, command: agent.fromSnapshot };
+      const options = { ...given, homeDir, limits, readOnly };
+      return { ...sandboxCommand(options), ...(nsenter !== undefined && { cell: cellCommand(options, nsenter) }) };
+    },
+    ...(nsenter !== undefined &&
+      setting.firstUid !== undefined && { beforeOpen: (record) => prepareNetwork(nsenter, record) }),
   } satisfies Driver;
 }

@@ -1,4 +1,5 @@
-import { agentFolder, type SandboxCommand } from '../host/holderSpec.ts';
+import { agentFolder, type CellCommand, type SandboxCommand } from '../host/holderSpec.ts';
+import type { OwnView } from '../host/ownView.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import type { ComputerLimits } from '../types.ts';
@@ -19,28 +20,43 @@ export interface SandboxOptions {
   readOnly: { from: string; to: string }[];
   /** What runs in it, as it sees it. */
   command: string[];
-  /**
-   * Without root, nobody can open its low ports from outside: then an outer sandbox makes the network, with the right to
-   * do so, and this one is started in it.
-   */
-  network: 'own' | 'outer';
-  /** Whether its holder has terminals of its own to give it, of which there are so many (`host/ownView.ts`). */
-  terminals: 'holders' | 'shared';
+  /** Set where its holder has terminals of its own to give it, of which there are so many. */
+  ownView: OwnView | undefined;
 }
 
 /** The command line of a sandbox: every namespace of its own, nothing of the host but `/usr`, and a filtered kernel. */
 export function sandboxCommand(options: SandboxOptions): SandboxCommand {
-  const { programs, limits, command, network } = options;
+  const { bwrap } = options.programs;
+  return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(bwrap, inner)]);
+}
+
+/**
+ * The command line of a cell: a sandbox like the computer's own, with its home, and in its network. Its processes and
+ * terminals are its own, and so is what is temporary.
+ */
+export function cellCommand(options: SandboxOptions, nsenter: string): CellCommand {
+  const { file, args, ...others } = commandOf(options, (inner) => [
+    ...(options.ownView ?? []),
+    ...limited(options),
+    ...inner,
+  ]);
+  return { ...others, nsenter, command: [file, ...args] };
+}
+
+/** The tasks of its uid are limited too, should the cgroup not hold: with what the sandbox itself needs. */
+function limited({ programs, limits }: SandboxOptions): string[] {
+  return [programs.prlimit, '--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
+}
+
+function commandOf(options: SandboxOptions, wrap: (inner: string[]) => string[]): SandboxCommand {
   const filter = seccompFilter(options.machine);
-  const args = bwrapArguments(options).map((argument) => `${argument}\0`);
-  // The tasks of its uid, should the cgroup not hold: with what the sandbox itself needs.
-  const outer = ['--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
-  const inner = [programs.bwrap, '--args', '3', '--', ...command];
+  const inside = bwrapArguments(options).map((argument) => `${argument}\0`);
+  const [file = '', ...args] = wrap([options.programs.bwrap, '--args', '3', '--', ...options.command]);
   return {
-    file: programs.prlimit,
-    args: [...outer, ...(network === 'outer' ? inOuterNetwork(programs.bwrap, inner) : inner)],
+    file,
+    args,
     descriptors: [
-      { kind: 'write', data: Buffer.from(args.join('')).toString('base64') },
+      { kind: 'write', data: Buffer.from(inside.join('')).toString('base64') },
       { kind: 'info' },
       { kind: 'block' },
       { kind: 'write', data: filter.toString('base64') },
@@ -51,15 +67,14 @@ export function sandboxCommand(options: SandboxOptions): SandboxCommand {
 }
 
 function bwrapArguments(options: SandboxOptions): string[] {
-  const { homeDir, agentDir, etcDir, limits, readOnly, network, terminals } = options;
+  const { homeDir, agentDir, etcDir, limits, readOnly, ownView } = options;
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
-    ...(network === 'own' ? ['--unshare-net'] : []),
     // Should its holder be killed, the kernel ends it.
     ...['--die-with-parent', '--disable-userns', '--new-session', '--hostname', 'computer'],
     ...hostFiles(etcDir),
     ...['--proc', '/proc', '--dev', '/dev'],
-    ...(terminals === 'holders' ? ['--dev-bind', '/dev/pts', '/dev/pts'] : []),
+    ...(ownView !== undefined ? ['--dev-bind', '/dev/pts', '/dev/pts'] : []),
     ...temporaryFolders(limits).flatMap(({ path, mode, bytes }) => [
       ...['--size', String(bytes), '--perms', mode, '--tmpfs', path],
     ]),
@@ -74,7 +89,10 @@ function bwrapArguments(options: SandboxOptions): string[] {
   ];
 }
 
-/** Opens the low ports of a network namespace, in which it is root, and runs the command there without that right. */
+/**
+ * Makes the network in a sandbox around the computer's own: there it is root, which opens the low ports, and cells can
+ * join it.
+ */
 function inOuterNetwork(bwrap: string, inner: string[]): string[] {
   const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"';
   return [

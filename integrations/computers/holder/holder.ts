@@ -15,6 +15,7 @@ import { roomForLogs } from '../processes/logRoom.ts';
 import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
 import { ProcessStore } from '../processes/processStore.ts';
 import { Agent } from './agent.ts';
+import { Cells } from './cells.ts';
 import { attachContainer } from './container.ts';
 import { HolderProcesses } from './processes.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
@@ -112,7 +113,9 @@ async function hold(
   };
   const thread = new ScreenThread(screenProgram(process.argv[1] ?? ''));
   const users = { store, screens: new Screens(store, thread) };
-  const processes = new HolderProcesses({ ...common, ...users, owner: 'user', maxProcesses: limits.maxProcesses });
+  const cells = cellsOf(spec, sandbox);
+  const { maxProcesses: most } = limits;
+  const processes = new HolderProcesses({ ...common, ...users, cells, owner: 'user', maxProcesses: most });
   const ownStore = new ProcessStore(ownProcessesDir(spec.processesDir), ownLimits);
   const owns = { store: ownStore, screens: new Screens(ownStore, thread) };
   const { maxProcesses, maxLooks } = ownLimits;
@@ -151,6 +154,7 @@ async function hold(
   // What an earlier holder did not live to clear away.
   if (spec.purpose === 'computer') for (const each of [store, ownStore]) void each.prune().catch(() => undefined);
   const how = await sandbox.ended;
+  cells?.end();
   clearTimeout(slow);
   clearInterval(idle);
   agent.end(new Error(how));
@@ -194,6 +198,12 @@ class EndFile {
     writeFileSync(this.#reserve, text.padEnd(endBytes), { flag: existsSync(this.#reserve) ? 'r+' : 'w' });
     renameSync(this.#reserve, this.#file);
   }
+}
+
+function cellsOf({ sandbox: made, cgroups, settings }: HolderSpec, { pids }: Sandbox): Cells | undefined {
+  if (pids === null || 'kind' in made || made.cell === undefined) return undefined;
+  const workProcs = cgroups?.settle?.workProcs ?? [];
+  return new Cells({ command: made.cell, init: pids.init, workProcs, startTimeoutMs: settings.agentStartTimeoutMs });
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

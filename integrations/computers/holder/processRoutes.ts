@@ -70,7 +70,7 @@ function inputNumberOf(route: Route): InputNumber | undefined {
 
 /** The parts that are no one’s to check further on. */
 function startOf(body: Record<string, unknown>): StartProcess {
-  const { processId, command, cwd, env, usualEnv, pty, input, stdin, timeoutMs } = body;
+  const { processId, command, cwd, env, usualEnv, pty, input, stdin, timeoutMs, isPrivate } = body;
   const isCommand =
     typeof command === 'string' || (Array.isArray(command) && command.every((part) => typeof part === 'string'));
   const isValid =
@@ -81,7 +81,7 @@ function startOf(body: Record<string, unknown>): StartProcess {
       (variables) => variables === undefined || (typeof variables === 'object' && variables !== null),
     ) &&
     (pty === undefined || (typeof pty === 'object' && pty !== null)) &&
-    (input === undefined || typeof input === 'boolean') &&
+    [input, isPrivate].every((flag) => flag === undefined || typeof flag === 'boolean') &&
     (stdin === undefined || typeof stdin === 'string') &&
     (timeoutMs === undefined || typeof timeoutMs === 'number');
   if (!isValid) throw new DomainError('invalid', 'BODY_INVALID', 'The body is not a process to start.');

@@ -1,4 +1,5 @@
 import { DomainError } from '../../../models/errors.ts';
+import { withoutLoading } from '../../../models/loadingVariables.ts';
 import { processMarker } from '../agent/tree.ts';
 import type { HolderSpec } from '../host/holderSpec.ts';
 import type { InputNumber } from '../hostClient.ts';
@@ -7,6 +8,7 @@ import type { ProcessStore } from '../processes/processStore.ts';
 import type { Size } from '../processes/records.ts';
 import type { ProcessInfo, StartProcess } from '../types.ts';
 import type { Agent } from './agent.ts';
+import type { Cell, Cells } from './cells.ts';
 import { InputOrder } from './inputOrder.ts';
 import { Runner } from './runner.ts';
 import type { Screens } from './screens.ts';
@@ -32,6 +34,8 @@ interface ProcessesOptions {
   /** Of those, how many may be ones that only look; all, if undefined. */
   maxLooks?: number;
   agent: Agent;
+  /** For those that are private; undefined where they cannot be. */
+  cells?: Cells | undefined;
   store: ProcessStore;
   screens: Screens;
   oomKills: () => number;
@@ -124,9 +128,9 @@ export class HolderProcesses {
   }
 
   async resize(processId: string, size: Size): Promise<void> {
-    const { process } = (await this.#entry(processId)).runner;
+    const { process, agent } = (await this.#entry(processId)).runner;
     if (process.meta.info.pty === null) throw noTerminal();
-    await this.#options.agent.ask({ kind: 'resize', processId, ...size }, { deadlineMs: askDeadlineMs });
+    await agent.ask({ kind: 'resize', processId, ...size }, { deadlineMs: askDeadlineMs });
     await process.resized(size);
   }
 
@@ -161,8 +165,8 @@ export class HolderProcesses {
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { agent, store, screens, oomKills, onStarted, spec } = this.#options;
-    const { processId, command, pty, stdin, input = false, isLook = false } = request;
+    const { store, screens, oomKills, onStarted, spec, cells } = this.#options;
+    const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false } = request;
     const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
     const cwd = process.meta.info.cwd;
@@ -176,7 +180,10 @@ export class HolderProcesses {
       input: hasInput,
     } as const;
     const isInputOpen = input || pty !== undefined;
+    let cell: Cell | undefined;
     try {
+      if (isPrivate) cell = await cells?.open();
+      const agent = cell?.agent ?? this.#options.agent;
       const { stream } = await agent.open(asked, {
         deadlineMs: startDeadlineMs,
         send: (opened) => {
@@ -188,8 +195,12 @@ export class HolderProcesses {
       const runner = new Runner(process, stream, agent, oomKills, timeoutMs);
       this.#entries.set(processId, { runner, order: new InputOrder(), isInputOpen, isLook });
       if (pty !== undefined) screens.follow(process, pty);
-      void process.ended.finally(() => this.#entries.delete(processId));
+      void process.ended.finally(() => {
+        this.#entries.delete(processId);
+        cell?.end();
+      });
     } catch (error) {
+      cell?.end();
       // Refused, it has not been started, and its id is free. Without an answer it may have been.
       const isRefused =
         error instanceof DomainError && error.kind !== 'upstreamTimeout' && error.kind !== 'unavailable';
@@ -207,9 +218,11 @@ export class HolderProcesses {
     return cwd === '.' || cwd === '' ? home : `${home}/${cwd}`;
   }
 
-  #envOf({ processId, env, usualEnv }: StartProcess): Record<string, string> {
+  #envOf({ processId, env, usualEnv, isPrivate = false }: StartProcess): Record<string, string> {
     const { sandbox, computer } = this.#options.spec;
-    return { ...sandbox.env, ...usualEnv, ...computer.env, ...env, [processMarker]: processId };
+    // One that was set before such names were refused.
+    const computers = isPrivate ? withoutLoading(computer.env) : computer.env;
+    return { ...sandbox.env, ...usualEnv, ...computers, ...env, [processMarker]: processId };
   }
 
   async #entry(processId: string): Promise<Entry> {

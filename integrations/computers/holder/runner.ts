@@ -23,7 +23,7 @@ const killDeadlineMs = 10_000;
 export class Runner {
   readonly process: LiveProcess;
   readonly input: ChannelStream;
-  readonly #agent: Agent;
+  readonly agent: Agent;
   readonly #oomKills: () => number;
   readonly #oomKillsBefore: number;
   #killedBy: Exit['killedBy'] = null;
@@ -34,7 +34,7 @@ export class Runner {
   constructor(process: LiveProcess, stream: ChannelStream, agent: Agent, oomKills: () => number, timeoutMs?: number) {
     this.process = process;
     this.input = stream;
-    this.#agent = agent;
+    this.agent = agent;
     this.#oomKills = oomKills;
     this.#oomKillsBefore = oomKills();
     if (timeoutMs !== undefined) {
@@ -52,7 +52,7 @@ export class Runner {
 
   async signal(signal: string): Promise<number> {
     if (signal === 'SIGKILL') this.#wasKilled = true;
-    const { signalled } = await this.#agent.ask<{ signalled: unknown }>(
+    const { signalled } = await this.agent.ask<{ signalled: unknown }>(
       { kind: 'signal', processId: this.process.meta.info.processId, signal },
       { deadlineMs: killDeadlineMs },
     );
@@ -88,7 +88,7 @@ export class Runner {
     try {
       end = await this.#read();
     } catch (error) {
-      if (error instanceof ChannelViolation) this.#agent.end(error);
+      if (error instanceof ChannelViolation) this.agent.end(error);
     }
     this.#timeLimit?.pause();
     this.input.destroy();

@@ -62,6 +62,17 @@ export interface SandboxCommand {
   /** Where the sandbox sees the home, and the variables that every process gets beside the computer's own. */
   home: string;
   env: Record<string, string>;
+  /** How to make a cell beside it; undefined where processes cannot be kept apart from each other. */
+  cell?: CellCommand;
+}
+
+/**
+ * How to make a cell: a sandbox for a process whose variables and memory the computer's other processes must not see. It
+ * is spawned like the computer's own, `command` in the user and network namespace that is around that, by `nsenter`.
+ */
+export interface CellCommand extends Pick<SandboxCommand, 'descriptors' | 'home' | 'env'> {
+  nsenter: string;
+  command: string[];
 }
 
 /**
@@ -79,7 +90,7 @@ export interface HolderCgroups {
 export interface SettleFiles {
   /** Lists the pids in `agent`. */
   agentProcs: string;
-  /** Each is written a pid to move it; several in cgroups v1. */
+  /** Each is written a pid to move it; several in cgroups v1. Cells are moved here too, from the holder's. */
   workProcs: string[];
 }
 

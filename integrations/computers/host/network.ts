@@ -1,14 +1,8 @@
 import type { ComputerRecord } from './records.ts';
 import { run } from './run.ts';
 
-/** Of the network of one computer, as root sets them from outside: those that it cannot do without. */
-const required = {
-  // It may listen on 53, 80 and 443.
-  'ipv4/ip_unprivileged_port_start': '0',
-};
-
 /**
- * What its sockets may keep of the kernel’s memory, where nothing asks for more, and how much is kept of connections
+ * Of the network of one computer, as root sets them from outside: what its sockets may keep of the kernel’s memory, where nothing asks for more, and how much is kept of connections
  * that are over. The cgroup bounds all of them together, where it can. Not every kernel lets a network have its own.
  */
 const bounds = {
@@ -23,13 +17,9 @@ const bounds = {
   'core/wmem_max': '212992',
 };
 
-const lines = (settings: Record<string, string>) =>
-  Object.entries(settings).map(([file, value]) => `echo ${value} > ${file}`);
-
 const script = [
   'set -e; cd /proc/sys/net',
-  ...lines(required),
-  ...lines(bounds).map((line) => `{ ${line}; } 2>/dev/null || :`),
+  ...Object.entries(bounds).map(([file, value]) => `{ echo ${value} > ${file}; } 2>/dev/null || :`),
 ].join('\n');
 
 /** Sets up the network of a sandbox in which nothing of its tenant’s runs yet, as root. */

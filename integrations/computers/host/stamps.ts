@@ -33,6 +33,12 @@ export function stampByPs(pid: number): Stamp | undefined {
   return startTime === undefined || state?.startsWith('Z') ? undefined : { pid, startTime };
 }
 
+/** Of a process that is alive. */
+export function parentOf(pid: number): number | undefined {
+  const parent = Number(statFields(pid)?.[1]);
+  return parent > 0 ? parent : undefined;
+}
+
 export function isAlive(stamp: Stamp): boolean {
   return stampOf(stamp.pid)?.startTime === stamp.startTime;
 }

@@ -2,7 +2,17 @@ import { readFileSync } from 'node:fs';
 import type { Confinement } from './confinement.ts';
 import { ifThere } from './ifThere.ts';
 import type { ComputerRecord } from './records.ts';
-import { isAlive, isStopped, killIfAlive, processesOf, type Stamp, stampOf, treeOf, treesOf } from './stamps.ts';
+import {
+  isAlive,
+  isStopped,
+  killIfAlive,
+  parentOf,
+  processesOf,
+  type Stamp,
+  stampOf,
+  treeOf,
+  treesOf,
+} from './stamps.ts';
 
 const ticksPerSecond = 100;
 const pageBytes = 4096;
@@ -23,7 +33,15 @@ export function treeConfinement(): Confinement {
     const stamps = others.flatMap(([, each]) => each);
     return new Set(stamps.length === 0 ? [] : treesOf(stamps).map(({ pid }) => pid));
   };
-  const inside = ({ run }: ComputerRecord): Stamp[] => (run?.sandbox == null ? [] : treeOf(run.sandbox.init));
+  const inside = ({ run }: ComputerRecord): Stamp[] => {
+    if (run?.sandbox == null) return [];
+    const { init, monitor } = run.sandbox;
+    const sandbox = treeOf(init);
+    // Cells are the holder's too, beside the sandbox and the two processes around it.
+    const known = new Set([run.holder?.pid, monitor.pid, parentOf(init.pid), ...sandbox.map(({ pid }) => pid)]);
+    const cells = run.holder === null ? [] : treeOf(run.holder).filter(({ pid }) => !known.has(pid));
+    return [...sandbox, ...cells];
+  };
   const left = (record: ComputerRecord): Stamp[] => {
     if (record.uid !== null) {
       const others = beside(record.computerId);

@@ -148,6 +148,15 @@ test('wrong input is refused', async () => {
     422,
     'BAD_ENV',
   ]);
+  const loading = await as.post(path, {
+    env: { LANG: 'C', LD_PRELOAD: '/x.so', BASH_ENV: '/x', GIT_SSH_COMMAND: 'x' },
+  });
+  expect([codeOf(loading), loading.body.detail]).toEqual([
+    [422, 'VARIABLE_REFUSED'],
+    'Variables that are refused: LD_PRELOAD, BASH_ENV, GIT_SSH_COMMAND.',
+  ]);
+  const usual = ['GIT_AUTHOR_NAME', 'GIT_COMMITTER_EMAIL', 'GIT_TOKEN', 'PYTHONUNBUFFERED', 'NODE_ENV', 'JAVA_HOME'];
+  expect((await as.post(path, { env: Object.fromEntries(usual.map((name) => [name, 'x'])) })).status).toBe(201);
   const tooMuch = await as.post(path, { memoryMiB: 5_000, cpu: 60 });
   expect([tooMuch.status, tooMuch.body]).toMatchObject([
     422,

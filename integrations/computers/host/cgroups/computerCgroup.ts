@@ -109,13 +109,17 @@ function setSocketMemory({ version, memory }: CgroupRoots, path: string, mebibyt
   ifThere(() => writeFileSync(join(memory, path, socketLimit), inMiB(mebibytes), { flag: 'r+' }));
 }
 
-/** Lets the holder, which runs as the computer’s own user, move processes between its own two cgroups; no more. */
+/**
+ * Lets the holder, which runs as the computer’s own user, move processes between its own two cgroups, and into them from
+ * its own; no more.
+ */
 export function holderCgroups(roots: CgroupRoots, id: string, uid: number, kind: BoxKind): HolderCgroups {
   const procs = (path: string) => folders(roots).map((root) => join(root, id, path, 'cgroup.procs'));
   const oom = roots.version === 2 ? 'memory.events' : 'memory.oom_control';
   const workOom = join(roots.memory, id, 'box', 'work', oom);
   if (kind === 'whole') return { settle: null, workOom };
-  const shared = roots.version === 2 ? procs('box') : []; // v2 asks for the right to the nearest common folder
+  // v2 asks for the right to the nearest common folder
+  const shared = roots.version === 2 ? [...procs('box'), ...procs('')] : [];
   for (const file of [...shared, ...procs('box/agent'), ...procs('box/work')]) chownSync(file, uid, uid);
   return {
     settle: { agentProcs: join(roots.memory, id, 'box', 'agent', 'cgroup.procs'), workProcs: procs('box/work') },
