@@ -109,7 +109,7 @@ async function makeHost(
   try {
     const authorities = await egressAuthorities.trusted();
     const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), authorities);
-    const policies = await writeBrowserPolicies(path.join(config.computers.dir, '.browsers'), authorities);
+    const policies = await writeBrowserPolicies(path.join(config.computers.dir, '.browsers'), trust.besidePublic);
     const host = await createHost({
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
@@ -10,26 +11,58 @@ const folderInside = '/run/trust';
 export interface TrustFiles {
   /** As computers see them. */
   paths: TrustPaths;
+  /** As PEM: the installation's, and those that the operator has added to the host's, as a company does for its own. */
+  besidePublic: readonly string[];
   /** What they are shown of the host: in place of the system's own bundle too, for programs that read no variable. */
   readOnly: { from: string; to: string }[];
 }
 
-/** Writes the authorities that computers trust: the system's, and the installation's own. */
-export async function writeTrustFiles(folder: string, own: readonly string[]): Promise<TrustFiles> {
+/**
+ * Writes the authorities that computers trust: the system’s, and the installation’s own. `bundles` are where a system
+ * keeps its own; the first that is there counts.
+ */
+export async function writeTrustFiles(
+  folder: string,
+  own: readonly string[],
+  bundles: readonly string[] = systemBundles,
+): Promise<TrustFiles> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);
-  const system = await readSystemBundle();
-  const ownPem = `${own.map((certificate) => certificate.trim()).join('\n')}\n`;
-  await write(path.join(folder, 'own.pem'), ownPem);
-  await write(path.join(folder, 'bundle.pem'), `${system?.pem.trim() ?? rootCertificates.join('\n')}\n${ownPem}`);
+  const system = await readSystemBundle(bundles);
+  const besidePublic = [...own, ...addedTo(system?.pem ?? '')];
+  await write(path.join(folder, 'own.pem'), pemOf(besidePublic));
+  await write(path.join(folder, 'bundle.pem'), `${system?.pem.trim() ?? rootCertificates.join('\n')}\n${pemOf(own)}`);
   const paths = { bundle: `${folderInside}/bundle.pem`, own: `${folderInside}/own.pem` };
   const readOnly = [{ from: folder, to: folderInside }];
   if (system?.file.startsWith('/etc/ssl/')) readOnly.push({ from: path.join(folder, 'bundle.pem'), to: system.file });
-  return { paths, readOnly };
+  return { paths, besidePublic, readOnly };
 }
 
-async function readSystemBundle(): Promise<{ file: string; pem: string } | undefined> {
-  for (const file of systemBundles) {
+function pemOf(certificates: readonly string[]): string {
+  return `${certificates.map((certificate) => certificate.trim()).join('\n')}\n`;
+}
+
+/** Those of a bundle that are not among the public ones, which Node and Chromium bring along. */
+function addedTo(bundle: string): string[] {
+  const known = new Set(rootCertificates.map(fingerprintOf));
+  const all = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return all.filter((pem) => {
+    const fingerprint = fingerprintOf(pem);
+    return fingerprint !== undefined && !known.has(fingerprint);
+  });
+}
+
+/** Undefined for what is no certificate that OpenSSL reads. */
+function fingerprintOf(pem: string): string | undefined {
+  try {
+    return new X509Certificate(pem).fingerprint256;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readSystemBundle(bundles: readonly string[]): Promise<{ file: string; pem: string } | undefined> {
+  for (const file of bundles) {
     const pem = await readFile(file, 'utf8').catch(() => undefined);
     if (pem?.includes('BEGIN CERTIFICATE')) return { file, pem };
   }

@@ -48,7 +48,10 @@ export async function describeMachine(
   if (!asRoot) {
     return {
       drivers,
-      off: ['not root: computers share one user, and CPU, memory, tasks and disks have no limit of the kernel’s'],
+      off: [
+        'not root: computers share one user, and CPU, memory, tasks and disks have no limit of the kernel’s',
+        ...cellAdvice(drivers),
+      ],
     };
   }
   const closed = closedFolderAdvice(dir);
@@ -58,6 +61,7 @@ export async function describeMachine(
     'missing' in cgroups ? cgroups.missing : socketAdvice(cgroups.roots),
     (await findOwnView()) === undefined ? terminalAdvice : undefined,
     diskAdvice(dir),
+    ...cellAdvice(drivers),
   ];
   const room = roomFor(dir);
   if (room !== undefined && isScarce(room)) lines.push(`their disk is nearly full: ${describeRoom(room)}`);
@@ -66,6 +70,17 @@ export async function describeMachine(
 }
 
 const refusalOf = (found: { refused: string } | object) => ('refused' in found ? (found.refused as string) : undefined);
+
+/** Where a run that is given secrets is a process like any other. */
+function cellAdvice(drivers: MachineDescription['drivers']): string[] {
+  const isThere = findSystemProgram('nsenter') !== undefined;
+  return drivers
+    .filter(({ name, refused }) => refused === undefined && !(name === 'bubblewrap' && isThere))
+    .map(({ name }) => {
+      const what = `with ${name}, other processes of a computer see the secrets that runs of apps are given`;
+      return name === 'bubblewrap' ? `${what}: install util-linux, for nsenter` : what;
+    });
+}
 
 /** Where neither version of cgroups counts what sockets keep. */
 export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {

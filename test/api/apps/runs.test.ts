@@ -34,6 +34,27 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     return { user, apps: appsOf(product, user), computer: await buildComputer(product, user) };
   }
 
+  test('what a run is given is not seen by another process of its computer', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const command = 'echo "$API_TOKEN" | md5sum > ~/begun; while [ -e ~/hold ]; do sleep 0.1; done';
+    // As whoever may run commands: all processes that name the app's component, and the values they were given.
+    const look =
+      "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -E '^(ATRIUM_COMPONENT|API_TOKEN)=' | rev";
+    const seen: string[] = [];
+    for (const secrets of [['API_TOKEN'], []]) {
+      await computer.exec('rm -f begun; touch hold');
+      const running = apps.run(await apps.app(manifestOf(command, { secrets })));
+      await waitFor('it to begin', async () => (await computer.exec('cat begun')).stdout.includes('-'));
+      seen.push((await computer.exec(look)).stdout);
+      await computer.exec('rm hold');
+      expect((await running).body).toMatchObject({ ok: true });
+    }
+    expect(seen[0]).toBe('');
+    // One without secrets is a process like any other.
+    expect(seen[1]).toContain('nur=TNENOPMOC_MUIRTA');
+  }, 120_000);
+
   test('a component runs in its folder with its variables, secrets and files, as they are now', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });

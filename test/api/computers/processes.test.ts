@@ -55,6 +55,17 @@ describe('exec', () => {
     expect(result.processId).toMatch(/^prc_/);
   });
 
+  test.each(['/exec', '/processes'])('%s refuses variables that make programs load other code', async (path) => {
+    const env = { A: 'x', NODE_OPTIONS: '--require ./x', PYTHONSTARTUP: 'x', LD_AUDIT: 'x' };
+    expect(await computer.expect(422, 'POST', path, { command: 'true', env })).toMatchObject({
+      code: 'VARIABLE_REFUSED',
+      detail: 'Variables that are refused: NODE_OPTIONS, PYTHONSTARTUP, LD_AUDIT.',
+    });
+    // In the command they are its own matter.
+    const said = await computer.exec('NODE_OPTIONS=--require=x sh -c "echo $NODE_OPTIONS"');
+    expect(said.exitCode).toBe(0);
+  });
+
   test('takes arguments as they are, a folder, variables and input', async () => {
     const list = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', {
       command: ['printf', '%s|', 'a b', '$HOME', '*'],

@@ -70,6 +70,13 @@ test.each([
     'must be a folder of the app: relative, without ".."',
   ],
   ['a variable twice', `${minimal}    env: { A: x }\n    secrets: [A]\n`, 7, 15, 'A is in `env` too'],
+  [
+    'a variable that makes programs load other code',
+    `${minimal}    env: { A: x, LD_PRELOAD: ./evil.so }\n`,
+    6,
+    30,
+    'LD_PRELOAD can make programs load other code, so it is not set from outside; set it in the command',
+  ],
   ['a NUL', `${minimal}    env: { A: "x\\0" }\n`, 6, 15, 'must not have a NUL'],
   [
     'two of a name',

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import path from 'node:path';
+import { rootCertificates } from 'node:tls';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { createAuthority, HostCertificates } from '../../../integrations/egress/certificates.ts';
 import { ComputerEgress } from '../../../integrations/egress/computerEgress.ts';
@@ -13,6 +15,7 @@ import { writeTrustFiles } from '../../../integrations/egress/trustFiles.ts';
 import { buildHost, hostDir, runOn, startComputer } from '../../builders/host.ts';
 
 const placeholder = 'atrium_secret_0123456789';
+const tlsHosts = ['api.example', 'elsewhere.example', 'added.example', 'foreign.example'];
 const secret = 'the value that stays outside';
 let built: Awaited<ReturnType<typeof buildHost>>;
 let egress: ComputerEgress;
@@ -36,14 +39,22 @@ class TestGuard extends EgressGuard {
 }
 
 beforeAll(async () => {
-  const [own, upstream] = [await createAuthority(new Date()), await createAuthority(new Date())];
+  const [own, upstream, added, foreign] = await Promise.all([1, 2, 3, 4].map(() => createAuthority(new Date())));
+  if (!own || !upstream || !added || !foreign) throw new Error('There are four.');
   const [ownCertificates, siteCertificates] = [new HostCertificates(own), new HostCertificates(upstream)];
+  const sites = new Map([
+    ['added.example', new HostCertificates(added)],
+    ['foreign.example', new HostCertificates(foreign)],
+  ]);
   const web = createServer((req, res) => {
     heard.push(`${req.headers.host}${req.url}`);
     res.end('web');
   });
   const tls = createTlsServer(
-    { SNICallback: (name, done) => void siteCertificates.contextFor(name).then((c) => done(null, c), done) },
+    {
+      SNICallback: (name, done) =>
+        void (sites.get(name) ?? siteCertificates).contextFor(name).then((c) => done(null, c), done),
+    },
     (req, res) => {
       heard.push(`${req.headers.host} ${req.headers.authorization}`);
       res.end('tls');
@@ -58,7 +69,7 @@ beforeAll(async () => {
   const [webPort = 0, tls_ = 0, sshPort = 0] = servers.map((server) => (server.address() as AddressInfo).port);
   tlsPort = tls_;
   const guard = new TestGuard({
-    allowInternal: ['web.example', 'ssh.example', `api.example:${tlsPort}`, `elsewhere.example:${tlsPort}`],
+    allowInternal: ['web.example', 'ssh.example', ...tlsHosts.map((host) => `${host}:${tlsPort}`)],
     async resolve(host) {
       resolved.push(host);
       return ['127.0.0.1'];
@@ -93,7 +104,13 @@ beforeAll(async () => {
     takeOver: (computerId, tunnel, owner) => gateway.takeOver(computerId, tunnel, owner),
   });
   const dir = hostDir();
-  const trust = await writeTrustFiles(path.join(dir, '.trust'), [own.certificate, upstream.certificate]);
+  const system = path.join(dir, 'ca-certificates.crt');
+  await writeFile(system, [rootCertificates[0], added.certificate, rootCertificates[1]].join('\n'));
+  const authorities = [own.certificate, upstream.certificate];
+  const trust = await writeTrustFiles(path.join(dir, '.trust'), authorities, ['/nonexistent', system]);
+  expect(trust.besidePublic.map((each) => each.trim())).toEqual(
+    [...authorities, added.certificate].map((c) => c.trim()),
+  );
   built = await buildHost({ dir, egress, readOnly: () => trust.readOnly });
   const env = { ...computerEnvironment(trust.paths), TOKEN: placeholder };
   const started = [await startComputer(built.host, { env }), await startComputer(built.host, { env })];
@@ -144,6 +161,19 @@ test('the authority is trusted by programs that read no variable too', async () 
   const url = `https://api.example:${tlsPort}/`;
   const ran = await runOn(client, `${withoutVariables} export https_proxy=http://127.0.0.1:3128; curl -sS ${url}`);
   expect([ran.stdout, ran.stderr]).toEqual(['tls', '']);
+});
+
+test.each([
+  ['curl', (url: string) => `curl -sS ${url}`],
+  ['git', (url: string) => `git ls-remote ${url} 2>&1 | grep -o 'not valid: is this a git repository' && echo tls`],
+  ['Python', (url: string) => `python3 -c 'import urllib.request as r; print(r.urlopen("${url}").read().decode())'`],
+  ['Node', (url: string) => `/opt/atrium/node -e 'fetch("${url}").then((r) => r.text()).then(console.log)'`],
+])('%s trusts an authority that was added to the host, and no other', async (_name, command) => {
+  const said = async (host: string) => (await runOn(client, command(`https://${host}:${tlsPort}/`))).stdout;
+  expect(await said('added.example')).toMatch(/tls\n?$/);
+  expect(heard).toEqual([expect.stringContaining('added.example')]);
+  expect(await said('foreign.example')).not.toContain('tls');
+  expect(heard).toHaveLength(1);
 });
 
 test('one space’s lists do not hold for another, and a refused name is not looked up', async () => {
