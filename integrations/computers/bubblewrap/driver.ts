@@ -36,11 +36,15 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
   return {
     name: 'bubblewrap',
     confinement,
-    sandbox({ homeDir, limits, readOnly }) {
+    sandbox({ homeDir, viewDir, limits, readOnly }) {
       const { ownView } = setting;
       const given = { programs, machine, agentDir, etcDir, ownView, command: agent.fromSnapshot };
-      const options = { ...given, homeDir, limits, readOnly };
-      return { ...sandboxCommand(options), ...(nsenter !== undefined && { cell: cellCommand(options, nsenter) }) };
+      const options = { ...given, homeDir, viewDir, limits, readOnly };
+      return {
+        ...sandboxCommand(options),
+        view: viewDir,
+        ...(nsenter !== undefined && { cell: cellCommand(options, nsenter) }),
+      };
     },
     ...(nsenter !== undefined &&
       setting.firstUid !== undefined && { beforeOpen: (record) => prepareNetwork(nsenter, record) }),

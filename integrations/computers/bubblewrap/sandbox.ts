@@ -3,6 +3,7 @@ import type { OwnView } from '../host/ownView.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import type { ComputerLimits } from '../types.ts';
+import { viewFiles } from './machineFiles.ts';
 import { environment, home, hostFiles, temporaryFolders, uid } from './view.ts';
 
 export interface SandboxOptions {
@@ -11,6 +12,8 @@ export interface SandboxOptions {
   machine: Machine;
   /** Its home as it is on this host. */
   homeDir: string;
+  /** The folder of what it is shown as its machine, on this host. */
+  viewDir: string;
   /** What it sees at `agentFolder`. */
   agentDir: string;
   /** The folder with what `writeEtc` has written. */
@@ -67,13 +70,14 @@ function commandOf(options: SandboxOptions, wrap: (inner: string[]) => string[])
 }
 
 function bwrapArguments(options: SandboxOptions): string[] {
-  const { homeDir, agentDir, etcDir, limits, readOnly, ownView } = options;
+  const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView } = options;
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
     // Should its holder be killed, the kernel ends it.
     ...['--die-with-parent', '--disable-userns', '--new-session', '--hostname', 'computer'],
     ...hostFiles(etcDir),
     ...['--proc', '/proc', '--dev', '/dev'],
+    ...viewFiles.flatMap((name) => ['--ro-bind', `${viewDir}/${name}`, `/proc/${name}`]),
     ...(ownView !== undefined ? ['--dev-bind', '/dev/pts', '/dev/pts'] : []),
     ...temporaryFolders(limits).flatMap(({ path, mode, bytes }) => [
       ...['--size', String(bytes), '--perms', mode, '--tmpfs', path],

@@ -17,6 +17,7 @@ import { ProcessStore } from '../processes/processStore.ts';
 import { Agent } from './agent.ts';
 import { Cells } from './cells.ts';
 import { attachContainer } from './container.ts';
+import { MachineView } from './machineView.ts';
 import { HolderProcesses } from './processes.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
 import { Screens } from './screens.ts';
@@ -50,6 +51,8 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
     if (become !== null) becomeUser(become);
     process.umask(0o077);
     endFile.reserve();
+    if (!('kind' in spec.sandbox) && spec.sandbox.view !== undefined)
+      MachineView.begin({ folder: spec.sandbox.view, limits: computer.limits });
     sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand));
   } catch (error) {
     const reason = messageOf(error);
@@ -122,6 +125,7 @@ async function hold(
   const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses, maxLooks });
   // What Atrium does by itself keeps no computer awake.
   const usage = new Usage(() => processes.running > 0 || (spec.purpose === 'work' && work.running > 0));
+  const view = viewOf(spec, workOom, () => processes.running + work.running > 0);
   const server = createHolderServer({
     agent,
     users: { ...users, processes },
@@ -155,6 +159,7 @@ async function hold(
   if (spec.purpose === 'computer') for (const each of [store, ownStore]) void each.prune().catch(() => undefined);
   const how = await sandbox.ended;
   cells?.end();
+  view?.end();
   clearTimeout(slow);
   clearInterval(idle);
   agent.end(new Error(how));
@@ -198,6 +203,11 @@ class EndFile {
     writeFileSync(this.#reserve, text.padEnd(endBytes), { flag: existsSync(this.#reserve) ? 'r+' : 'w' });
     renameSync(this.#reserve, this.#file);
   }
+}
+
+function viewOf({ sandbox, computer }: HolderSpec, workOom: string | undefined, isBusy: () => boolean) {
+  if ('kind' in sandbox || sandbox.view === undefined) return undefined;
+  return new MachineView({ folder: sandbox.view, limits: computer.limits, workOom, isBusy });
 }
 
 function cellsOf({ sandbox: made, cgroups, settings }: HolderSpec, { pids }: Sandbox): Cells | undefined {

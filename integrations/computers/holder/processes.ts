@@ -1,6 +1,7 @@
 import { DomainError } from '../../../models/errors.ts';
 import { withoutLoading } from '../../../models/loadingVariables.ts';
 import { processMarker } from '../agent/tree.ts';
+import { limitVariables } from '../bubblewrap/machineFiles.ts';
 import type { HolderSpec } from '../host/holderSpec.ts';
 import type { InputNumber } from '../hostClient.ts';
 import type { LiveProcess } from '../processes/liveProcess.ts';
@@ -222,7 +223,14 @@ export class HolderProcesses {
     const { sandbox, computer } = this.#options.spec;
     // One that was set before such names were refused.
     const computers = isPrivate ? withoutLoading(computer.env) : computer.env;
-    return { ...sandbox.env, ...usualEnv, ...computers, ...env, [processMarker]: processId };
+    return {
+      ...sandbox.env,
+      ...limitVariables(computer.limits),
+      ...usualEnv,
+      ...computers,
+      ...env,
+      [processMarker]: processId,
+    };
   }
 
   async #entry(processId: string): Promise<Entry> {

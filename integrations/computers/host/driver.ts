@@ -12,6 +12,8 @@ export interface SandboxOrder {
   /** Of the computer, on this host: a folder for what is only its host’s, and its home. */
   computerDir: string;
   homeDir: string;
+  /** What its holder shows it as its machine is written here. */
+  viewDir: string;
   limits: ComputerLimits;
   /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
   readOnly: { from: string; to: string }[];

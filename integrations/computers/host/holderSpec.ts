@@ -64,6 +64,8 @@ export interface SandboxCommand {
   env: Record<string, string>;
   /** How to make a cell beside it; undefined where processes cannot be kept apart from each other. */
   cell?: CellCommand;
+  /** The folder in which the holder writes, before it spawns this, what it shows as the machine's; none, if undefined. */
+  view?: string;
 }
 
 /**

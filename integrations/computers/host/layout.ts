@@ -55,6 +55,7 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     filesEnd: join(run, 'files-end.json'),
     workSocket: join(run, 'work.sock'),
     workEnd: join(run, 'work-end.json'),
+    view: join(run, 'view'),
   };
 }
 

@@ -193,6 +193,7 @@ export async function holderSpec(
     record,
     computerDir: paths.dir,
     homeDir: paths.home,
+    viewDir: paths.view,
     limits: spec.limits,
     readOnly: options.readOnly?.(spec) ?? [],
   });
