@@ -2,7 +2,7 @@
 export interface TrustPaths {
   /** All authorities that are trusted: the system’s and the installation’s own. */
   bundle: string;
-  /** The installation's own, and those that were added to the system's, for programs that bring the public ones along. */
+  /** The installation's own, and those added to the system's: for programs that bring the public ones along. */
   own: string;
 }
 

@@ -23,9 +23,9 @@ interface CellsOptions {
 }
 
 /**
- * Sandboxes beside the computer's own, each for one process that has been given secrets. They have its home and network,
- * and processes of their own: nothing else on the computer sees theirs, so that it can neither read their variables and
- * memory nor trace them, though all of them are one user's.
+ * Sandboxes beside the computer's own, each for one process that has been given secrets. They have its home and its
+ * network, and processes of their own. Nothing else on the computer sees those, so it can neither read their variables
+ * and memory nor trace them, though all of them are one user's.
  */
 export class Cells {
   readonly #options: CellsOptions;

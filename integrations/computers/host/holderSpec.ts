@@ -64,13 +64,13 @@ export interface SandboxCommand {
   env: Record<string, string>;
   /** How to make a cell beside it; undefined where processes cannot be kept apart from each other. */
   cell?: CellCommand;
-  /** The folder in which the holder writes, before it spawns this, what it shows as the machine's; none, if undefined. */
+  /** The folder into which the holder writes, before it spawns this, what it shows of the machine. */
   view?: string;
 }
 
 /**
- * How to make a cell: a sandbox for a process whose variables and memory the computer's other processes must not see. It
- * is spawned like the computer's own, `command` in the user and network namespace that is around that, by `nsenter`.
+ * How to make a cell: a sandbox for a process whose variables and memory the computer's other processes must not see.
+ * It is spawned like the computer's own, `command` in the user and network namespace around that one, by `nsenter`.
  */
 export interface CellCommand extends Pick<SandboxCommand, 'descriptors' | 'home' | 'env'> {
   nsenter: string;

@@ -2,8 +2,9 @@ import type { ComputerRecord } from './records.ts';
 import { run } from './run.ts';
 
 /**
- * Of the network of one computer, as root sets them from outside: what its sockets may keep of the kernel’s memory, where nothing asks for more, and how much is kept of connections
- * that are over. The cgroup bounds all of them together, where it can. Not every kernel lets a network have its own.
+ * Of the network of one computer, as root sets them from outside: what its sockets may keep of the kernel’s memory,
+ * where nothing asks for more, and how much is kept of connections that are over. The cgroup bounds all of them
+ * together, where it can. Not every kernel lets a network have its own.
  */
 const bounds = {
   'ipv4/tcp_rmem': '4096 131072 1048576',

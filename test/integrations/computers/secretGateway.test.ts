@@ -368,7 +368,7 @@ describe('the value comes back masked whatever the request asks for', () => {
     expect(await got).toBe(`one ${mask} two${mask} three`);
   });
 
-  test('what could become the value is not held back for long, and no more than two letters of it are given', async () => {
+  test('what could become the value is not held back for long, and two letters of it at most are given', async () => {
     const [tls, upstream] = await upgraded();
     const said = async () => String((await once(tls, 'data'))[0]);
     upstream.write('a s');

@@ -110,8 +110,8 @@ function setSocketMemory({ version, memory }: CgroupRoots, path: string, mebibyt
 }
 
 /**
- * Lets the holder, which runs as the computer’s own user, move processes between its own two cgroups, and into them from
- * its own; no more.
+ * Lets the holder, which runs as the computer’s own user, move processes between the two cgroups in the box, and from
+ * its own into them; no more.
  */
 export function holderCgroups(roots: CgroupRoots, id: string, uid: number, kind: BoxKind): HolderCgroups {
   const procs = (path: string) => folders(roots).map((root) => join(root, id, path, 'cgroup.procs'));
