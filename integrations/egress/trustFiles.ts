@@ -17,18 +17,21 @@ export interface TrustFiles {
   readOnly: { from: string; to: string }[];
 }
 
-/**
- * Writes the authorities that computers trust: the system’s, and the installation’s own. `bundles` are where a system
- * keeps its own; the first that is there counts.
- */
+/** The authorities that a system trusts, and where it keeps them. */
+export interface SystemBundle {
+  file: string;
+  pem: string;
+}
+
+/** Writes the authorities that computers trust: the system’s, and the installation’s own. */
 export async function writeTrustFiles(
   folder: string,
   own: readonly string[],
-  bundles: readonly string[] = systemBundles,
+  given?: SystemBundle,
 ): Promise<TrustFiles> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);
-  const system = await readSystemBundle(bundles);
+  const system = given ?? (await readSystemBundle());
   const besidePublic = [...own, ...addedTo(system?.pem ?? '')];
   await write(path.join(folder, 'own.pem'), pemOf(besidePublic));
   await write(path.join(folder, 'bundle.pem'), `${system?.pem.trim() ?? rootCertificates.join('\n')}\n${pemOf(own)}`);
@@ -61,8 +64,8 @@ function fingerprintOf(pem: string): string | undefined {
   }
 }
 
-async function readSystemBundle(bundles: readonly string[]): Promise<{ file: string; pem: string } | undefined> {
-  for (const file of bundles) {
+async function readSystemBundle(): Promise<SystemBundle | undefined> {
+  for (const file of systemBundles) {
     const pem = await readFile(file, 'utf8').catch(() => undefined);
     if (pem?.includes('BEGIN CERTIFICATE')) return { file, pem };
   }
