@@ -24,8 +24,6 @@ export const rules: Record<string, Rule> = {
   integrations: {
     // The domain's errors, with which it refuses; and what is the same everywhere: how text is cut, and which variables
     // are refused.
-    // The domain's errors, with which it refuses; and what is the same everywhere: how text is cut, and which variables
-    // are refused.
     may: ['models/errors.ts', 'models/loadingVariables.ts', 'models/text.ts', 'config', 'disk'],
     typesOf: ['telemetry'],
     why: 'what talks to the outside knows nothing of the product',
