@@ -39,6 +39,8 @@ import { createOperationActivities } from './operations/index.ts';
 import { operationSweeps } from './operations/sweeps.ts';
 import { createPushTurn } from './push/pushTurn.ts';
 import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
+import type { Sweeps } from './sweepEach.ts';
+import { OutOfTime } from './sweepTime.ts';
 import { createSweepTogether } from './sweepTogether.ts';
 import type { WebhookDeps } from './webhooks/deps.ts';
 import { createWebhookQueueActivities } from './webhooks/index.ts';
@@ -95,9 +97,14 @@ export type WebhookQueueActivities = ReturnType<typeof createWebhookQueueActivit
 export function createMain(deps: MainDeps) {
   const headStarts = createHeadStarts(deps);
   const activities = createMainActivities(deps, headStarts);
-  const measured = measuredSweeps(deps, activities);
+  const together = (names: readonly (keyof Activities)[]) =>
+    createSweepTogether({ ...deps, budgetMs: deps.config.sweeper.budgetMs }, measuredSweeps(deps, names, activities));
   return {
-    activities: { ...activities, ...measured, sweepTogether: createSweepTogether(deps, measured) },
+    activities: {
+      ...activities,
+      sweepTogether: together(sweeps.rescue),
+      keepUpTogether: together(sweeps.upkeep),
+    },
     gitActivities: createGitQueueActivities(deps),
     runActivities: createRunQueueActivities(deps),
     databaseActivities: createDatabaseQueueActivities(deps),
@@ -107,39 +114,49 @@ export function createMain(deps: MainDeps) {
 }
 
 /**
- * The activities of the sweeper, which its schedule hands to the workflow as its argument, so that a running sweep, or a
- * saved history, goes on with those that it was started with.
+ * The activities of the sweeper's two schedules, which each schedule hands to its workflow as the argument, so that a
+ * running sweep, or a saved history, goes on with those that it was started with. They are apart so that no upkeep, however
+ * far behind, holds up a rescue.
  */
-export const sweeperActivities: readonly string[] = ['sweepTogether'];
+export const sweeperActivities = { rescue: ['sweepTogether'], upkeep: ['keepUpTogether'] } as const;
 
-/** What every sweep runs. Each is an activity by itself too, for sweeps that an earlier version has started. */
-export const sweeps = [
-  ...chatSweeps,
-  ...operationSweeps,
-  ...mailSweeps,
-  ...egressSweeps,
-  ...billingSweeps,
-  ...secretSweeps,
-  ...identitySweeps,
-  ...driveSweeps,
-  ...computerSweeps,
-  ...desktopSweeps,
-  ...browserSweeps,
-  ...gitSweeps,
-  ...hostingSweeps,
-  ...appSweeps,
-  ...automationSweeps,
-  ...databaseSweeps,
-  ...webhookSweeps,
-] as const satisfies readonly (keyof Activities)[];
+const areaSweeps = [
+  chatSweeps,
+  operationSweeps,
+  mailSweeps,
+  egressSweeps,
+  billingSweeps,
+  secretSweeps,
+  identitySweeps,
+  driveSweeps,
+  computerSweeps,
+  desktopSweeps,
+  browserSweeps,
+  gitSweeps,
+  hostingSweeps,
+  appSweeps,
+  automationSweeps,
+  databaseSweeps,
+  webhookSweeps,
+] as const satisfies readonly Sweeps<keyof Activities>[];
 
-/** The sweeps, counted by what they have done. */
-function measuredSweeps({ meters }: MainDeps, activities: Activities): Record<string, () => Promise<unknown>> {
+/** What the two schedules run. */
+export const sweeps: Sweeps<keyof Activities> = {
+  rescue: areaSweeps.flatMap(({ rescue }) => rescue),
+  upkeep: areaSweeps.flatMap(({ upkeep }) => upkeep),
+};
+
+/** Some sweeps, counted by what they have done. */
+function measuredSweeps({ meters }: MainDeps, names: readonly (keyof Activities)[], activities: object) {
+  const all = activities as Record<string, () => Promise<unknown>>;
   return Object.fromEntries(
-    sweeps.map((name) => [
+    names.map((name) => [
       name,
       async () => {
-        const done: unknown = await activities[name]();
+        const done: unknown = await all[name]?.().catch((error: unknown) => {
+          if (error instanceof OutOfTime) meters.swept(name, { unfinished: 1 });
+          throw error;
+        });
         for (const report of [done].flat()) {
           if (typeof report === 'number') meters.swept(name, { done: report });
           else if (typeof report === 'object' && report !== null) meters.swept(name, countsIn(report));

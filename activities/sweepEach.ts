@@ -1,6 +1,7 @@
 import type { OldestFirst, Waiting } from '../models/oldestFirst.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { keepAlive } from './keepAlive.ts';
+import { OutOfTime, sweepTime } from './sweepTime.ts';
 
 const rowsAtOnce = 20;
 
@@ -9,8 +10,18 @@ export type Swept = 'left' | 'reminded' | 'started' | 'ended' | 'failed';
 
 export type SweepReport = Record<'looked' | Exclude<Swept, 'left'>, number>;
 
+/** The sweeps of an area, by name. */
+export interface Sweeps<Name extends string> {
+  /** Those that start intents without a workflow, and finalize rows that have lost theirs. */
+  rescue: readonly Name[];
+  /** Those that delete by age, compare and index. However far behind they are, they hold up no rescue. */
+  upkeep: readonly Name[];
+}
+
 export interface Sweep<Row extends Waiting> {
   logger: Logger;
+  /** The name of the list, where a sweep has several. */
+  list?: string;
   /** Rows that have waited since before this are handled. */
   before: Date;
   /** A page of rows, oldest first. */
@@ -23,20 +34,30 @@ export interface Sweep<Row extends Waiting> {
 
 /**
  * Handles every row, page by page, a few in parallel. A row that fails is logged and counted, and does not stop the
- * others; the next sweep handles it again.
+ * others; the next sweep handles it again. When the sweep's time is used up, it stops after the rows at hand, and the
+ * next round goes on behind them.
  */
 export async function sweepEach<Row extends Waiting>(sweep: Sweep<Row>): Promise<SweepReport> {
   using heartbeat = keepAlive();
   const report: SweepReport = { looked: 0, reminded: 0, started: 0, ended: 0, failed: 0 };
-  for (let after: Row | undefined; ; ) {
+  const list = sweep.list ?? '';
+  const positions = sweepTime.getStore()?.positions;
+  // Where the list was left: a page is read behind the time and the id of a row alone.
+  let after = positions?.get(list) as Row | undefined;
+  positions?.delete(list);
+  for (;;) {
     const rows = await sweep.page({ before: sweep.before, after });
-    after = rows.at(-1);
-    if (after === undefined) return report;
+    if (rows.length === 0) return report;
     const well = (await sweep.well?.(rows)) ?? new Set();
-    report.looked += rows.length;
     for (let at = 0; at < rows.length; at += rowsAtOnce) {
-      heartbeat.cancelled.throwIfAborted();
-      await Promise.all(rows.slice(at, at + rowsAtOnce).map((row) => lookAt(row, well.has(row.id))));
+      const some = rows.slice(at, at + rowsAtOnce);
+      await Promise.all(some.map((row) => lookAt(row, well.has(row.id))));
+      report.looked += some.length;
+      after = some.at(-1);
+      if (!heartbeat.cancelled.aborted) continue;
+      if (!(heartbeat.cancelled.reason instanceof OutOfTime) || after === undefined) throw heartbeat.cancelled.reason;
+      positions?.set(list, { id: after.id, since: after.since });
+      return report;
     }
   }
 

@@ -1,28 +1,83 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/activity';
+import type { Database } from '../models/database.ts';
+import { noteRound, type SweepPosition, type SweptRound, sweepPositions } from '../models/sweepRounds.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { keepAlive } from './keepAlive.ts';
+import { OutOfTime, sweepTime } from './sweepTime.ts';
+
+interface RoundDeps {
+  database: Pick<Database, 'pool'>;
+  logger: Logger;
+  /** How long each sweep may take in one round. */
+  budgetMs: number;
+  /** How long a round waits for a sweep that does not stop when its time is used up. */
+  patienceMs?: number;
+}
+
+type Ended =
+  | { name: string; how: 'through'; done: unknown }
+  | { name: string; how: 'unfinished' | 'failed' }
+  | { name: string; how: 'stuck' };
+
+const unfinished = 'unfinished';
 
 /**
- * Makes the one activity that runs all sweeps beside each other: an activity for each costs Temporal and the worker many
- * times what the sweeps themselves do. Settles when all have ended, with what each has done; rejects with the names of
- * those that have failed.
+ * Makes the one activity that runs sweeps beside each other: an activity for each costs Temporal and the worker many
+ * times what the sweeps themselves do. Each has a budget of time, and the next round goes on where one stopped, so that
+ * a backlog of one holds up no other. Settles when all have ended, with what each has done; rejects with the names of
+ * those that have failed. A sweep that does not even stop is left behind, and not begun again before it has ended.
  */
-export function createSweepTogether({ logger }: { logger: Logger }, sweeps: Record<string, () => Promise<unknown>>) {
+export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () => Promise<unknown>>) {
+  const { database, logger, budgetMs, patienceMs = 10_000 } = deps;
+  const leftBehind = new Set<string>();
+
+  async function run(name: string, signal: AbortSignal, positions: Map<string, SweepPosition>): Promise<Ended> {
+    try {
+      const done = await sweepTime.run({ signal, positions }, sweeps[name] as () => Promise<unknown>);
+      return positions.size === 0 ? { name, how: 'through', done } : { name, how: unfinished };
+    } catch (error) {
+      if (error instanceof OutOfTime) return { name, how: unfinished };
+      logger.warn({ err: error, sweep: name }, 'A sweep has failed; the next one tries again.');
+      return { name, how: 'failed' };
+    }
+  }
+
   return async function sweepTogether(): Promise<Record<string, unknown>> {
-    using _heartbeat = keepAlive();
-    const run = async ([name, sweep]: [string, () => Promise<unknown>]) => {
-      try {
-        return [name, await sweep()] as const;
-      } catch (error) {
-        logger.warn({ err: error, sweep: name }, 'A sweep has failed; the next one tries again.');
-        throw error;
+    using heartbeat = keepAlive();
+    const names = Object.keys(sweeps).filter((name) => !leftBehind.has(name));
+    const known = await sweepPositions(database, Object.keys(sweeps));
+    const positionsOf = new Map(names.map((name) => [name, known.get(name) ?? new Map<string, SweepPosition>()]));
+    const budget = new AbortController();
+    const over = new AbortController();
+    const timer = setTimeout(() => budget.abort(new OutOfTime('The next round goes on.')), budgetMs);
+    const signal = AbortSignal.any([heartbeat.cancelled, budget.signal]);
+    const impatient = delay(budgetMs + patienceMs, undefined, { signal: over.signal });
+    impatient.catch(() => undefined);
+    const running = [...positionsOf].map(async ([name, positions]): Promise<Ended> => {
+      const ended = run(name, signal, positions);
+      const stuck = impatient.then(() => ({ name, how: 'stuck' }) as const);
+      const first = await Promise.race([ended, stuck]);
+      if (first.how === 'stuck') {
+        logger.warn({ sweep: name }, 'A sweep does not end, and is left behind.');
+        leftBehind.add(name);
+        void ended.then(() => leftBehind.delete(name));
       }
-    };
-    // None is left behind by the failure of another.
-    const results = await Promise.allSettled(Object.entries(sweeps).map(run));
-    const failed = Object.keys(sweeps).filter((_, at) => results[at]?.status === 'rejected');
-    // The next sweep comes soon: it would be the others' work that is done again.
+      return first;
+    });
+    const ended = await Promise.all(running).finally(() => {
+      clearTimeout(timer);
+      over.abort();
+    });
+    heartbeat.cancelled.throwIfAborted();
+    await noteRound(database, ended.map(asRound));
+    const failed = [...leftBehind, ...ended.flatMap(({ name, how }) => (how === 'failed' ? [name] : []))];
+    // The next round comes soon: it would be the others' work that is done again.
     if (failed.length > 0) throw ApplicationFailure.nonRetryable(`Failed: ${failed.join(', ')}`, 'SweepsFailed');
-    return Object.fromEntries(results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])));
+    return Object.fromEntries(ended.map((one) => [one.name, one.how === 'through' ? one.done : one.how]));
+
+    function asRound({ name, how }: Ended): SweptRound {
+      return { name, isThrough: how === 'through', positions: positionsOf.get(name) ?? new Map() };
+    }
   };
 }

@@ -27,6 +27,7 @@ export async function deleteByIds(
   table: string,
   select: string,
   values: unknown[],
+  onBatch: () => void = () => undefined,
 ): Promise<number> {
   for (let deleted = 0; ; ) {
     const [rows] = await pool.query<RowDataPacket[]>(select, [...values, rowsPerStatement]);
@@ -35,6 +36,7 @@ export async function deleteByIds(
       const [{ affectedRows }] = await pool.query<ResultSetHeader>(`DELETE FROM ${table} WHERE id IN (?)`, [ids]);
       deleted += affectedRows;
     }
+    onBatch();
     if (rows.length < rowsPerStatement) return deleted;
   }
 }

@@ -78,6 +78,11 @@ export function sweeperScheduleId(installation: string): string {
   return `${installation}-sweeper`;
 }
 
+/** The schedule that starts the sweeper's upkeep. */
+export function upkeepScheduleId(installation: string): string {
+  return `${installation}-upkeep`;
+}
+
 /** What the schedules of automations are called, before the automation's id. */
 export function automationSchedulePrefix(installation: string): string {
   return `${installation}-automation/`;

@@ -9,7 +9,7 @@ import {
 } from '../../models/apps/removal.ts';
 import { asCalendar, type DueSchedule, dueSchedules, waitingSchedules } from '../../models/apps/schedules.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { AppDeps } from './deps.ts';
 import { takeDueAppRun } from './takeDueAppRun.ts';
 
@@ -84,11 +84,7 @@ export function createAppSweeps(deps: SweepDeps) {
   };
 }
 
-export const appSweeps = [
-  'sweepRuns',
-  'sweepDueAppSchedules',
-  'mendAppSchedules',
-  'sweepRemovedApps',
-  'purgeOldRuns',
-  'purgeOldDeliveries',
-] as const satisfies readonly (keyof ReturnType<typeof createAppSweeps>)[];
+export const appSweeps = {
+  rescue: ['sweepRuns', 'sweepDueAppSchedules'],
+  upkeep: ['mendAppSchedules', 'sweepRemovedApps', 'purgeOldRuns', 'purgeOldDeliveries'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createAppSweeps>>;

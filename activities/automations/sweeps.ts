@@ -7,7 +7,7 @@ import {
 import { type PendingRun, pendingRuns, purgeRuns, takeDueRun } from '../../models/automations/runs.ts';
 import { automationsToSettle, settleRuns } from '../../models/automations/settle.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { AutomationDeps } from './deps.ts';
 import { tellPaused } from './tellPaused.ts';
 
@@ -79,10 +79,7 @@ export function createAutomationSweeps(deps: AutomationDeps) {
   };
 }
 
-export const automationSweeps = [
-  'sweepDueAutomations',
-  'sweepAutomationRuns',
-  'settleAutomationRuns',
-  'mendAutomationSchedules',
-  'purgeAutomationRuns',
-] as const satisfies readonly (keyof ReturnType<typeof createAutomationSweeps>)[];
+export const automationSweeps = {
+  rescue: ['sweepDueAutomations', 'sweepAutomationRuns', 'settleAutomationRuns'],
+  upkeep: ['mendAutomationSchedules', 'purgeAutomationRuns'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createAutomationSweeps>>;

@@ -10,7 +10,7 @@ import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
 import { type ExpiredGrant, expiredGrants, type StaleHold, staleHolds } from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { BillingDeps } from './deps.ts';
 import { noticeLowBalances } from './lowBalances.ts';
 
@@ -25,7 +25,7 @@ export function createBillingSweeps(deps: BillingDeps) {
   return {
     /** Holds of turns that have ended, or of messages that never became a turn. */
     async sweepHolds(): Promise<SweepReport> {
-      const report = await sweepEach<StaleHold>({
+      return sweepEach<StaleHold>({
         logger,
         before: before(),
         page: (page) => staleHolds(database, page),
@@ -34,8 +34,12 @@ export function createBillingSweeps(deps: BillingDeps) {
           return 'ended';
         },
       });
-      await purgeDayUse(database);
-      return report;
+    },
+
+    /** What caps have counted on days that are long over. */
+    async purgeDayUse(): Promise<number> {
+      using heartbeat = keepAlive();
+      return purgeDayUse(database, () => heartbeat.cancelled.throwIfAborted());
     },
 
     /** Old holds that have been spent or released. */
@@ -110,11 +114,7 @@ export function createBillingSweeps(deps: BillingDeps) {
   };
 }
 
-export const billingSweeps = [
-  'sweepHolds',
-  'purgeOldHolds',
-  'sweepGrants',
-  'sweepPaymentEvents',
-  'sweepCheckouts',
-  'sweepBalances',
-] as const satisfies readonly (keyof ReturnType<typeof createBillingSweeps>)[];
+export const billingSweeps = {
+  rescue: ['sweepHolds', 'sweepGrants', 'sweepPaymentEvents', 'sweepCheckouts', 'sweepBalances'],
+  upkeep: ['purgeDayUse', 'purgeOldHolds'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createBillingSweeps>>;

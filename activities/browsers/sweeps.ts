@@ -9,7 +9,7 @@ import {
 import { forgetOldBrowsers, type OpenBrowser, openBrowsers } from '../../models/browsers/open.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 import type { BrowserDeps } from './deps.ts';
 
 /** When a computer that cannot be reached is asked again. */
@@ -64,8 +64,7 @@ export function createBrowserSweeps({ config, database, liveComputers, logger, w
   }
 }
 
-export const browserSweeps = [
-  'sweepBrowsers',
-  'sweepBrowserFolders',
-  'purgeOldBrowsers',
-] as const satisfies readonly (keyof ReturnType<typeof createBrowserSweeps>)[];
+export const browserSweeps = {
+  rescue: ['sweepBrowsers'],
+  upkeep: ['sweepBrowserFolders', 'purgeOldBrowsers'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createBrowserSweeps>>;

@@ -9,7 +9,7 @@ import type { Turn } from '../../models/chat/turn.ts';
 import { type UnendedTurn, unendedTurns } from '../../models/chat/unendedTurns.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { createPushTurn } from '../push/pushTurn.ts';
-import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 import type { ChatDeps } from './deps.ts';
 import { audienceOf, noteEnd } from './endTurn.ts';
 import { describeTurnError } from './turnErrors.ts';
@@ -60,6 +60,7 @@ export function createChatSweeps(deps: ChatDeps) {
       for (const status of ['running', 'waiting'] as const) {
         const report = await sweepEach<UnendedTurn>({
           logger,
+          list: status,
           before: before(),
           page: (page) => unendedTurns(database, status, page),
           well: (turns) => workflows.runningTurns(turns.map(({ id }) => id)),
@@ -121,20 +122,17 @@ export function createChatSweeps(deps: ChatDeps) {
 
     /** Logs past their retention. The messages stay; a replay is then rebuilt from them. */
     async purgeOldTurnLogs(): Promise<number> {
-      using _heartbeat = keepAlive();
+      using heartbeat = keepAlive();
       const retentionMs = config.chat.turnLogRetentionDays * 86_400_000;
-      return purgeTurnLogs(database, new Date(Date.now() - retentionMs));
+      const before = new Date(Date.now() - retentionMs);
+      return purgeTurnLogs(database, before, () => heartbeat.cancelled.throwIfAborted());
     },
   };
 }
 
 const lostTurn = { status: 'failed', code: 'WORKFLOW_LOST', detail: describeTurnError('WORKFLOW_LOST') } as const;
 
-export const chatSweeps = [
-  'sweepTurns',
-  'sweepToolAnswers',
-  'deleteExpiredThreads',
-  'indexThreadTexts',
-  'purgeOldTurnLogs',
-  'purgeOldTurns',
-] as const satisfies readonly (keyof ReturnType<typeof createChatSweeps>)[];
+export const chatSweeps = {
+  rescue: ['sweepTurns', 'sweepToolAnswers'],
+  upkeep: ['deleteExpiredThreads', 'indexThreadTexts', 'purgeOldTurnLogs', 'purgeOldTurns'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createChatSweeps>>;

@@ -1,6 +1,6 @@
 import { forgetSilentHosts } from '../../models/computers/removedHosts.ts';
 import { type RestlessComputer, restlessComputers } from '../../models/computers/restless.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { ComputerDeps } from './deps.ts';
 
 /** What the sweeper does for computers. */
@@ -25,6 +25,7 @@ export function createComputerSweeps({ config, database, logger, workflows }: Co
   };
 }
 
-export const computerSweeps = ['sweepComputers', 'forgetSilentHosts'] as const satisfies readonly (keyof ReturnType<
-  typeof createComputerSweeps
->)[];
+export const computerSweeps = {
+  rescue: ['sweepComputers'],
+  upkeep: ['forgetSilentHosts'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createComputerSweeps>>;

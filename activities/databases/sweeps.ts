@@ -9,7 +9,7 @@ import {
   markDue,
 } from '../../models/databases/sweeps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { DatabaseDeps } from './deps.ts';
 
 export interface DatabaseComparison {
@@ -106,10 +106,7 @@ function differs(known: KnownDatabase, onServer: ReadonlySet<string>, locked: Re
   return known.isThere && known.users.some(({ name, isLocked }) => locked.has(name) !== isLocked);
 }
 
-export const databaseSweeps = [
-  'sweepDatabases',
-  'beginDatabaseBackups',
-  'sweepDatabaseBackups',
-  'compareDatabases',
-  'forgetPurgedDatabases',
-] as const satisfies readonly (keyof ReturnType<typeof createDatabaseSweeps>)[];
+export const databaseSweeps = {
+  rescue: ['sweepDatabases', 'beginDatabaseBackups', 'sweepDatabaseBackups'],
+  upkeep: ['compareDatabases', 'forgetPurgedDatabases'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createDatabaseSweeps>>;

@@ -2,7 +2,7 @@ import { forgetOldDesktops, type OpenDesktop, openDesktops } from '../../models/
 import { forgetOldRecordings, type OpenRecording, openRecordings } from '../../models/desktops/openRecordings.ts';
 import type { RecordingStatus } from '../../models/desktops/recording.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { DesktopDeps } from './deps.ts';
 
 /** What a workflow that runs does without being told; of a wish, it may not have heard. */
@@ -53,9 +53,7 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
   };
 }
 
-export const desktopSweeps = [
-  'sweepDesktops',
-  'sweepRecordings',
-  'purgeOldRecordings',
-  'purgeOldDesktops',
-] as const satisfies readonly (keyof ReturnType<typeof createDesktopSweeps>)[];
+export const desktopSweeps = {
+  rescue: ['sweepDesktops', 'sweepRecordings'],
+  upkeep: ['purgeOldRecordings', 'purgeOldDesktops'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createDesktopSweeps>>;

@@ -1,5 +1,6 @@
 import type { EgressRules } from '../../models/egress/egressRules.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { Sweeps } from '../sweepEach.ts';
 
 export interface EgressDeps {
   egressRules: EgressRules;
@@ -9,12 +10,13 @@ export function createEgressSweeps({ egressRules }: EgressDeps) {
   return {
     /** Egress log entries past their retention. */
     async purgeEgressLog(): Promise<number> {
-      using _heartbeat = keepAlive();
-      return egressRules.purge(new Date());
+      using heartbeat = keepAlive();
+      return egressRules.purge(new Date(), undefined, () => heartbeat.cancelled.throwIfAborted());
     },
   };
 }
 
-export const egressSweeps = ['purgeEgressLog'] as const satisfies readonly (keyof ReturnType<
-  typeof createEgressSweeps
->)[];
+export const egressSweeps = {
+  rescue: [],
+  upkeep: ['purgeEgressLog'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createEgressSweeps>>;

@@ -3,6 +3,7 @@ import { purgeGitConnections } from '../../models/git/connections.ts';
 import { dueInstallations, putOff } from '../../models/git/installationRows.ts';
 import { syncInstallation } from '../../models/git/installations.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { Sweeps } from '../sweepEach.ts';
 import type { GitDeps } from './deps.ts';
 
 const atOnce = 100;
@@ -56,7 +57,7 @@ function waitOf(error: unknown): number | undefined {
   return (error.retryAfterSeconds ?? 0) * 1_000;
 }
 
-export const hostingSweeps = [
-  'sweepGitInstallations',
-  'purgeGitConnections',
-] as const satisfies readonly (keyof ReturnType<typeof createHostingSweeps>)[];
+export const hostingSweeps = {
+  rescue: [],
+  upkeep: ['sweepGitInstallations', 'purgeGitConnections'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createHostingSweeps>>;

@@ -3,7 +3,7 @@ import { moveDraft } from '../../models/git/placing.ts';
 import { type RemovedRepository, removedRepositories } from '../../models/git/removal.ts';
 import { knownRepositories } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 import type { GitDeps } from './deps.ts';
 
 /** What the sweeper does for repositories. Their orders are operations, which it looks after as such. */
@@ -61,9 +61,7 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
   };
 }
 
-export const gitSweeps = [
-  'sweepRepositories',
-  'sweepDrafts',
-  'sweepDiscardedDrafts',
-  'sweepMirrors',
-] as const satisfies readonly (keyof ReturnType<typeof createGitSweeps>)[];
+export const gitSweeps = {
+  rescue: ['sweepRepositories', 'sweepDrafts', 'sweepDiscardedDrafts'],
+  upkeep: ['sweepMirrors'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createGitSweeps>>;

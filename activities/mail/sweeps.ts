@@ -1,4 +1,4 @@
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { MailDeps } from './deps.ts';
 
 export function createMailSweeps({ config, logger, mails, workflows }: MailDeps) {
@@ -21,4 +21,7 @@ export function createMailSweeps({ config, logger, mails, workflows }: MailDeps)
   };
 }
 
-export const mailSweeps = ['sweepMails'] as const satisfies readonly (keyof ReturnType<typeof createMailSweeps>)[];
+export const mailSweeps = {
+  rescue: ['sweepMails'],
+  upkeep: [],
+} as const satisfies Sweeps<keyof ReturnType<typeof createMailSweeps>>;

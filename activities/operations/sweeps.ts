@@ -5,7 +5,7 @@ import { operationModels } from '../../models/operation.ts';
 import { type UnendedOperation, unendedOperations } from '../../models/unendedOperations.ts';
 import type { CommonDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 
 /** What the sweeper does for operations, as for turns (chat/sweeps.ts). */
 export function createOperationSweeps({ config, database, logger, workflows }: CommonDeps) {
@@ -61,8 +61,7 @@ const lostOperation = {
   detail: 'The operation was ended by an operator or lost by the workflow server.',
 } as const;
 
-export const operationSweeps = [
-  'sweepOperations',
-  'purgeOldOperations',
-  'purgeIdempotencyKeys',
-] as const satisfies readonly (keyof ReturnType<typeof createOperationSweeps>)[];
+export const operationSweeps = {
+  rescue: ['sweepOperations'],
+  upkeep: ['purgeOldOperations', 'purgeIdempotencyKeys'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createOperationSweeps>>;

@@ -1,5 +1,6 @@
 import type { SecretStore } from '../../models/secrets/index.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { Sweeps } from '../sweepEach.ts';
 
 export interface SecretDeps {
   secrets: Pick<SecretStore, 'dynamic'>;
@@ -9,12 +10,13 @@ export function createSecretSweeps({ secrets }: SecretDeps) {
   return {
     /** Expired form secrets. Reads no longer see them; this removes the rows. */
     async purgeExpiredSecrets(): Promise<number> {
-      using _heartbeat = keepAlive();
-      return secrets.dynamic.purgeExpired(new Date());
+      using heartbeat = keepAlive();
+      return secrets.dynamic.purgeExpired(new Date(), () => heartbeat.cancelled.throwIfAborted());
     },
   };
 }
 
-export const secretSweeps = ['purgeExpiredSecrets'] as const satisfies readonly (keyof ReturnType<
-  typeof createSecretSweeps
->)[];
+export const secretSweeps = {
+  rescue: [],
+  upkeep: ['purgeExpiredSecrets'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createSecretSweeps>>;

@@ -1,7 +1,7 @@
 import { forgetEndpointDeliveries, forgetWebhookDeliveries } from '../../models/webhooks/deliveries.ts';
 import { type OverdueEndpoint, overdueEndpoints } from '../../models/webhooks/rounds.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { WebhookDeps } from './deps.ts';
 
 export function createWebhookSweeps({ config, database, logger, workflows }: WebhookDeps) {
@@ -26,13 +26,14 @@ export function createWebhookSweeps({ config, database, logger, workflows }: Web
 
     /** Leaves nothing of deliveries that were made long ago. */
     async purgeWebhookDeliveries(): Promise<number> {
-      using _heartbeat = keepAlive();
-      return forgetWebhookDeliveries(database, new Date(Date.now() - config.webhooks.deliveryRetentionMs));
+      using heartbeat = keepAlive();
+      const old = new Date(Date.now() - config.webhooks.deliveryRetentionMs);
+      return forgetWebhookDeliveries(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
   };
 }
 
-export const webhookSweeps = [
-  'sweepWebhookDeliveries',
-  'purgeWebhookDeliveries',
-] as const satisfies readonly (keyof ReturnType<typeof createWebhookSweeps>)[];
+export const webhookSweeps = {
+  rescue: ['sweepWebhookDeliveries'],
+  upkeep: ['purgeWebhookDeliveries'],
+} as const satisfies Sweeps<keyof ReturnType<typeof createWebhookSweeps>>;

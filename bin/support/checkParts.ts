@@ -6,15 +6,19 @@ import {
   ListMultipartUploadsCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
+import { sweeps } from '../../activities/main.ts';
 import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
 import { mostConnections, openDatabase } from '../../models/database.ts';
 import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
 import { pendingMigrations } from '../../models/migrate.ts';
+import { sweepAges } from '../../models/sweepRounds.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { off, ok, wrong } from './check.ts';
 import { withTemporal } from './temporal.ts';
 
+/** A sweep is late when it has not come through in the time of so many rounds. */
+const lateRounds = 20;
 /** For an operator, backups and a migration. */
 const spareConnections = 10;
 
@@ -52,6 +56,23 @@ export async function checkDatabase(config: Config) {
       return wrong(`${version}; the ledger is not kept from ${unguarded.join(', ')}: ${triggerAdvice}`);
     const processes = Math.floor((connections - spareConnections) / mostConnections(config.database.poolSize));
     return ok(`${version}, schema up to date; max_connections of ${connections} are enough for ${processes} processes`);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Whether each sweep comes through, where a worker runs at all. */
+export async function checkSweeps(config: Config) {
+  const database = openDatabase(config);
+  try {
+    const ages = [...(await sweepAges(database, [...sweeps.rescue, ...sweeps.upkeep]))];
+    const { intervalSeconds, budgetMs } = config.sweeper;
+    const mostSeconds = lateRounds * (intervalSeconds + budgetMs / 1_000);
+    const late = ages.filter(([, age]) => age > mostSeconds);
+    if (late.length === ages.length) return off('no worker has swept of late');
+    if (late.length === 0) return ok(`all ${ages.length} came through of late`);
+    const told = late.map(([name, age]) => `${name} (${Math.round(age / 60)} min)`).join(', ');
+    return wrong(`behind: ${told}. The log of the workers says whether they fail; a backlog goes on round by round.`);
   } finally {
     await database.close();
   }

@@ -15,7 +15,7 @@ import { checkBrowsers, checkComputers, checkDesktops, checkDrivers, checkHosts 
 import { checkDatabases } from './checkDatabases.ts';
 import { checkDisk } from './checkDisk.ts';
 import { checkGitHosting } from './checkGitHosting.ts';
-import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
+import { checkDatabase, checkRedis, checkStorage, checkSweeps, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
@@ -117,6 +117,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined, isRes
         ]
       : []),
     ...where('database', { name: 'database', look: () => checkDatabase(config) }),
+    ...where('database', { name: 'sweeps', look: () => checkSweeps(config) }),
     ...where('database', { name: 'hosts of computers', look: () => checkHosts(config) }),
     ...where('temporal', { name: 'temporal', look: () => checkTemporal(config) }),
     ...where('storage', { name: 'storage', look: () => checkStorage(config) }),

@@ -1,3 +1,4 @@
+import { sweeps } from '../../activities/main.ts';
 import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
 import { createAuthority } from '../../integrations/egress/certificates.ts';
@@ -30,6 +31,7 @@ import { checkMasterKey, createIdentity, openEnvelope } from '../../models/ident
 import { createMcpServers } from '../../models/mcp/mcpServers.ts';
 import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
+import { sweepAges } from '../../models/sweepRounds.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
 import { createWebhookEndpoints } from '../../models/webhooks/endpoints.ts';
@@ -77,6 +79,8 @@ export async function createServices({ config, logger, readers, remoteWriters, d
   const meters = createMeters();
   const states = 'Turns that have not ended, of the whole installation.';
   meters.gauge('turns', states, 'status', () => countUnendedTurns(database));
+  const ages = 'Seconds since each sweep last came to its end, of the whole installation.';
+  meters.gauge('sweep_age_seconds', ages, 'sweep', () => sweepAges(database, [...sweeps.rescue, ...sweeps.upkeep]));
   return {
     config,
     logger,

@@ -82,7 +82,7 @@ export async function countUse(
   );
 }
 
-export async function purgeDayUse(database: Database): Promise<void> {
+export async function purgeDayUse(database: Database, onBatch?: () => void): Promise<number> {
   const before = today(new Date(Date.now() - 2 * keptDays * 86_400_000));
-  await deleteInBatches(database, 'DELETE FROM billing_day_use WHERE day < ? LIMIT ?', [before]);
+  return deleteInBatches(database, 'DELETE FROM billing_day_use WHERE day < ? LIMIT ?', [before], onBatch);
 }

@@ -78,7 +78,11 @@ async function purgeTexts(database: Database, threadId: string, onBatch: () => v
 }
 
 /** Drops the logs of turns that ended before `before`, a batch at a time, and returns how many turns that were. */
-export async function purgeTurnLogs(database: Database, before: Date): Promise<number> {
+export async function purgeTurnLogs(
+  database: Database,
+  before: Date,
+  onBatch: () => void = () => undefined,
+): Promise<number> {
   let purged = 0;
   for (;;) {
     const turns = await database.sequelize.query<{ id: string }>(
@@ -91,6 +95,7 @@ export async function purgeTurnLogs(database: Database, before: Date): Promise<n
     await remove(database, 'UPDATE turns SET log_purged_at = UTC_TIMESTAMP(3) WHERE id IN (?)', ids);
     await remove(database, 'DELETE FROM turn_segments WHERE turn_id IN (?)', ids);
     purged += turns.length;
+    onBatch();
   }
 }
 

@@ -58,7 +58,7 @@ export async function markTrash(
 }
 
 /** Hides what has been in any trash since before `before`. */
-export async function markOldTrash(database: Database, before: Date): Promise<void> {
+export async function markOldTrash(database: Database, before: Date, onBatch: () => void): Promise<void> {
   const { DriveItem } = driveModels(database);
   for (let isMore = true; isMore; ) {
     const old = await DriveItem.findAll({
@@ -70,6 +70,7 @@ export async function markOldTrash(database: Database, before: Date): Promise<vo
       const { spaceId, trashedFrom: containerId } = first ?? {};
       if (spaceId !== undefined && containerId) await markTrash(database, { spaceId, containerId }, before);
     }
+    onBatch();
     isMore = old.length === marksPerBatch;
   }
 }

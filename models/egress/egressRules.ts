@@ -98,9 +98,9 @@ export function createEgressRules(database: Database) {
     },
 
     /** Deletes entries older than a month, and those that are more than a space has room for. */
-    async purge(now: Date, maxEntries = keptEntries): Promise<number> {
+    async purge(now: Date, maxEntries = keptEntries, onBatch?: () => void): Promise<number> {
       const before = new Date(now.getTime() - keptMs);
-      let deleted = await deleteInBatches(database, 'DELETE FROM egress_log WHERE at < ? LIMIT ?', [before]);
+      let deleted = await deleteInBatches(database, 'DELETE FROM egress_log WHERE at < ? LIMIT ?', [before], onBatch);
       // Numbers go up one by one: where all of them are few, no space has many, and nothing is counted.
       const [[numbers]] = await database.pool.query<RowDataPacket[]>(
         'SELECT MAX(number) - MIN(number) AS span FROM egress_log',
@@ -116,7 +116,7 @@ export function createEgressRules(database: Database) {
           [spaceId, maxEntries - 1],
         );
         const statement = 'DELETE FROM egress_log WHERE space_id = ? AND number < ? LIMIT ?';
-        deleted += await deleteInBatches(database, statement, [spaceId, oldest?.number ?? 0]);
+        deleted += await deleteInBatches(database, statement, [spaceId, oldest?.number ?? 0], onBatch);
       }
       return deleted;
     },

@@ -40,13 +40,18 @@ const deadKeys = `SELECT id FROM (
  * that ended a month ago. The sweeper calls it; statements are small, so that none of them holds up a sign-in. Returns
  * how many rows that were.
  */
-export async function purgeIdentity(database: Database, now: Date): Promise<number> {
-  const codes = await deleteInBatches(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', [now]);
-  const signIns = await deleteInBatches(database, 'DELETE FROM sign_ins WHERE expires_at < ? LIMIT ?', [now]);
-  const mails = await deleteInBatches(database, 'DELETE FROM mails WHERE expires_at < ? LIMIT ?', [now]);
+export async function purgeIdentity(
+  database: Database,
+  now: Date,
+  onBatch: () => void = () => undefined,
+): Promise<number> {
+  const remove = (sql: string, value: Date) => deleteInBatches(database, sql, [value], onBatch);
+  const codes = await remove('DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', now);
+  const signIns = await remove('DELETE FROM sign_ins WHERE expires_at < ? LIMIT ?', now);
+  const mails = await remove('DELETE FROM mails WHERE expires_at < ? LIMIT ?', now);
   const before = new Date(now.getTime() - endedKeptMs);
-  const invitations = await deleteInBatches(database, 'DELETE FROM invitations WHERE expires_at < ? LIMIT ?', [before]);
-  const sessions = await deleteInBatches(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', [before]);
-  const keys = await deleteByIds(database, 'api_keys', deadKeys, [before, before]);
+  const invitations = await remove('DELETE FROM invitations WHERE expires_at < ? LIMIT ?', before);
+  const sessions = await remove('DELETE FROM sessions WHERE expires_at < ? LIMIT ?', before);
+  const keys = await deleteByIds(database, 'api_keys', deadKeys, [before, before], onBatch);
   return codes + signIns + mails + invitations + sessions + keys;
 }

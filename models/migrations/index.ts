@@ -57,6 +57,7 @@ import { webhookEndpoints } from './0055-webhook-endpoints.ts';
 import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 import { webhookRounds } from './0057-webhook-rounds.ts';
 import { webhookRevisions } from './0058-webhook-revisions.ts';
+import { sweepRounds } from './0068-sweep-rounds.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -118,4 +119,5 @@ export const migrations: Migration[] = [
   webhookRounds,
   webhookRevisions,
   modelCallHolds,
+  sweepRounds,
 ];

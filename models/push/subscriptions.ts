@@ -146,7 +146,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
     },
 
     /** Those of sessions that were revoked; they are not used since, this takes them out of the table. */
-    async purgeRevoked(): Promise<number> {
+    async purgeRevoked(onBatch?: () => void): Promise<number> {
       // A DELETE with a subquery would read all of them.
       return deleteByIds(
         database,
@@ -154,6 +154,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
         `SELECT p.id FROM sessions s JOIN push_subscriptions p ON p.session_id = s.id
           WHERE s.revoked_at IS NOT NULL LIMIT ?`,
         [],
+        onBatch,
       );
     },
   };

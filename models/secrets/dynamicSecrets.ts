@@ -86,8 +86,8 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
     },
 
     /** Deletes what has expired, in small statements, and returns how many rows that were. */
-    purgeExpired: (now: Date): Promise<number> =>
-      deleteInBatches(database, 'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?', [now]),
+    purgeExpired: (now: Date, onBatch?: () => void): Promise<number> =>
+      deleteInBatches(database, 'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?', [now], onBatch),
   };
 }
 

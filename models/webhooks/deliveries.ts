@@ -103,8 +103,8 @@ export async function forgetEndpointDeliveries(database: Database, endpointId: s
 }
 
 /** Forgets deliveries that were made before this and have ended. Returns how many there were. */
-export function forgetWebhookDeliveries(database: Database, before: Date): Promise<number> {
+export function forgetWebhookDeliveries(database: Database, before: Date, onBatch?: () => void): Promise<number> {
   const sql = `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_old) WHERE created_at < ?
     AND pending IS NULL ORDER BY created_at, id LIMIT ?`;
-  return deleteByIds(database, 'webhook_deliveries', sql, [before]);
+  return deleteByIds(database, 'webhook_deliveries', sql, [before], onBatch);
 }

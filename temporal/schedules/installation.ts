@@ -11,7 +11,7 @@ import type { Config } from '../../config/index.ts';
 import { reconcilePayments } from '../../workflows/billing/reconcilePayments.ts';
 import { sweep } from '../../workflows/operations/sweep.ts';
 import { mainTaskQueue } from '../taskQueues.ts';
-import { reconcileScheduleId, sweeperScheduleId } from '../workflowIds.ts';
+import { reconcileScheduleId, sweeperScheduleId, upkeepScheduleId } from '../workflowIds.ts';
 
 /** A workflow that a schedule starts again and again. */
 export interface Recurring<W extends Workflow> {
@@ -78,9 +78,19 @@ export async function ensureSchedules(client: Client, { installation, billing, s
     summary: 'Reconcile payments: credit what was paid, report what cannot be explained',
   });
   await ensureSchedule(client, {
+    scheduleId: upkeepScheduleId(installation),
+    workflow: sweep,
+    args: [sweeperActivities.upkeep],
+    taskQueue,
+    everyMs: sweeper.intervalSeconds * 1_000,
+    startsNow: true,
+    limit: '1 hour',
+    summary: 'Upkeep: delete what is past its retention, compare, index',
+  });
+  await ensureSchedule(client, {
     scheduleId: sweeperScheduleId(installation),
     workflow: sweep,
-    args: [sweeperActivities],
+    args: [sweeperActivities.rescue],
     taskQueue,
     everyMs: sweeper.intervalSeconds * 1_000,
     // What a crash left behind is found at the next start, not an interval later.
