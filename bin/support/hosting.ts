@@ -9,6 +9,8 @@ import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
+import { isTaken } from '../../integrations/computers/host/hostLock.ts';
+import { hostLayout } from '../../integrations/computers/host/layout.ts';
 import type { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
 import { type TrustFiles, writeTrustFiles } from '../../integrations/egress/trustFiles.ts';
@@ -34,20 +36,22 @@ export interface Hosting {
 
 /**
  * Makes this process a host of computers. Undefined where that is switched off, or where the machine cannot run any,
- * with one line in the log: nothing else is the worse for it. Where it is served, other processes can use its computers.
+ * with one line in the log: nothing else is the worse for it. `taken` while another process serves the folder. Where it
+ * is served, other processes can use its computers.
  */
 export async function startHosting(
   services: Services,
   workflows: ComputerDeps['workflows'],
   { shutdownGraceMs, isServed }: { shutdownGraceMs: number; isServed: boolean },
-): Promise<Hosting | undefined> {
+): Promise<Hosting | 'taken' | undefined> {
   const { config, database, logger, temporal } = services;
   if (!config.computers.hosted) return undefined;
+  if (isTaken(hostLayout(config.computers.dir).lock)) return 'taken';
   const egress = createComputerEgress(services);
   const made = await makeHost(services, egress);
-  if (made === undefined) {
+  if (made === undefined || made === 'taken') {
     await egress[Symbol.asyncDispose]();
-    return undefined;
+    return made;
   }
   const { host, trust } = made;
   const giveUp = async (error: unknown) => {
@@ -105,7 +109,7 @@ function driverOptions({ drivers, runsc, docker }: Services['config']['computers
 async function makeHost(
   { config, logger, egressAuthorities }: Services,
   egress: ComputerEgress,
-): Promise<{ host: Host; trust: TrustFiles } | undefined> {
+): Promise<{ host: Host; trust: TrustFiles } | 'taken' | undefined> {
   try {
     const authorities = await egressAuthorities.trusted();
     const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), authorities);
@@ -123,6 +127,7 @@ async function makeHost(
     if (host.rights.off.length > 0) logger.info({ off: host.rights.off }, 'Computers run with less than root gives.');
     return { host, trust };
   } catch (error) {
+    if (error instanceof HostError && error.code === 'FOLDER_TAKEN') return 'taken';
     if (error instanceof HostError && error.code === 'COMPUTERS_OFF') {
       logger.warn(`Computers are off here: ${error.message}.`);
     } else logger.error({ err: error }, 'Computers are off here, since the host could not be set up.');

@@ -66,7 +66,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     return {
       apiUrl: api?.url,
       probesUrl: probes?.url,
-      failed: Promise.race([worker?.failed ?? never, hosting?.worker.failed ?? never]).catch((error: unknown) => {
+      failed: Promise.race([worker?.failed ?? never, hosting?.failed ?? never]).catch((error: unknown) => {
         logger.fatal({ err: error }, 'The worker has ended by itself.');
         return 'The worker has ended by itself; the log says why.';
       }),

@@ -42,6 +42,7 @@ import { loadWorkflowThread } from '../../temporal/worker.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createHostOf } from './hostOf.ts';
+import { type KeptHosting, keepHosting } from './keepHosting.ts';
 import { createLiveComputers } from './liveComputers.ts';
 import { createServices, type Services } from './services.ts';
 import { registerWhereAllowed } from './temporal.ts';
@@ -119,12 +120,18 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     };
   }
 
-  /** Makes this process a host of computers, where it may be one and can. */
-  async function startOwnHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> {
+  /** Makes this process a host of computers, where it may be one and can, now or when another one ends. */
+  async function startOwnHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<KeptHosting | undefined> {
     // One process alone reaches its computers without a socket.
-    hosting = await startHosting(services, launcher, { shutdownGraceMs, isServed: role === 'worker' });
+    const options = { shutdownGraceMs, isServed: role === 'worker' };
+    const kept = await keepHosting(() => startHosting(services, launcher, options), {
+      logger,
+      onHosting(own) {
+        hosting = own;
+      },
+    });
     mayHost = hosting !== undefined;
-    return hosting;
+    return kept;
   }
 
   return {

@@ -37,7 +37,8 @@ const usualDeadlines: HostDeadlines = {
 
 /**
  * Makes this machine a host of computers, and takes over those that an earlier process of this folder has left running.
- * Throws {@link HostError} `COMPUTERS_OFF` with what to do where the machine cannot run any.
+ * Throws {@link HostError} `COMPUTERS_OFF` with what to do where the machine cannot run any, and `FOLDER_TAKEN` while
+ * another process runs the computers of the folder.
  */
 export async function createHost(given: HostOptions): Promise<Host> {
   const options = { ...given, dir: resolve(given.dir) };

@@ -13,6 +13,8 @@ export type HostErrorCode =
   | 'DISK_FULL'
   /** It was not done in time. Asking again goes on where it was. */
   | 'TIMED_OUT'
+  /** Another process runs the computers of this folder. */
+  | 'FOLDER_TAKEN'
   /** This machine cannot run computers; the message says what to do. */
   | 'COMPUTERS_OFF';
 

@@ -1,9 +1,12 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
 import { isAlive, type Stamp, stampOf } from './stamps.ts';
 
-/** Two hosts on one folder would undo each other’s work. A lock whose owner has ended is taken over. */
+/**
+ * Two hosts on one folder would undo each other’s work. A lock whose owner has ended is taken over. Throws
+ * `FOLDER_TAKEN` while its owner lives.
+ */
 export function takeLock(file: string): { release(): void } {
   const own = JSON.stringify(stampOf(process.pid));
   for (let round = 0; round < 2; round += 1) {
@@ -12,15 +15,32 @@ export function takeLock(file: string): { release(): void } {
       return { release: () => rmSync(file, { force: true }) };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-      const owner = readOwner(file);
-      if (owner !== undefined && isAlive(owner)) break;
-      rmSync(file, { force: true });
+      if (isTaken(file)) break;
+      removeStale(file);
     }
   }
-  throw new HostError(
-    'COMPUTERS_OFF',
-    `another process (${readOwner(file)?.pid ?? '?'}) runs the computers of this folder`,
-  );
+  const owner = readOwner(file)?.pid ?? '?';
+  throw new HostError('FOLDER_TAKEN', `another process (${owner}) runs the computers of this folder`);
+}
+
+/** Whether the process that has taken the lock lives. */
+export function isTaken(file: string): boolean {
+  const owner = readOwner(file);
+  return owner !== undefined && isAlive(owner);
+}
+
+/**
+ * Removes the lock of a process that has ended. Another process that waits may just have taken it over, so the lock is
+ * moved aside first, and put back where its owner lives.
+ */
+function removeStale(file: string): void {
+  const aside = `${file}.${process.pid}`;
+  ifThere(() => renameSync(file, aside));
+  try {
+    if (isTaken(aside)) linkSync(aside, file);
+  } finally {
+    rmSync(aside, { force: true });
+  }
 }
 
 function readOwner(file: string): Stamp | undefined {

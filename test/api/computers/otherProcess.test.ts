@@ -74,3 +74,20 @@ test('while the worker is away it is said to be, and the next one is found by it
   expect(found.state).toBe('running');
   expect((await computer.exec('echo again')).stdout).toBe('again\n');
 });
+
+test('a second worker of the folder takes its computers over when the first is killed, and only then', async () => {
+  const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', { command: 'sleep 300' });
+  await using second = await startProduct(environment, 'worker', { ATRIUM_LOG_LEVEL: 'info' }).then((process) => ({
+    ...process,
+    [Symbol.asyncDispose]: () => process.stop(),
+  }));
+  await waitFor('the second to find the folder taken', () => second.log().includes('takes over when that one ends'));
+  await worker.kill('SIGKILL');
+  const found = await waitFor('the computer to be found at the second', async () => {
+    const response = await computer.fetch(`/processes/${id}`);
+    return response.status === 200 && ((await response.json()) as { state: string });
+  });
+  expect(found.state).toBe('running');
+  expect(second.log()).toContain('has taken over the computers of its folder');
+  expect((await computer.exec('echo taken over')).stdout).toBe('taken over\n');
+});

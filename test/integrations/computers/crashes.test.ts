@@ -182,7 +182,7 @@ describe('crashes', () => {
 
   it('lets a second process have a folder only when the first is gone', async () => {
     await using first = await startHostProcess(options);
-    await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'COMPUTERS_OFF' });
+    await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'FOLDER_TAKEN' });
   });
 
   it('lists the others when one holder does not answer, and can stop that one', async () => {
