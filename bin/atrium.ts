@@ -1,15 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { programVersion } from '../models/version.ts';
 import { addApiAndWorker } from './commands/serve.ts';
 import { addUp } from './commands/up.ts';
 import { commandLine } from './support/commandLine.ts';
 
 /** The operator's command line, which npm runs on Node 24, whatever the machine's own is. */
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
 const program = new Command(commandLine)
-  .version(version)
+  .version(programVersion)
   .description('A self-hosted backend for AI-agent workspaces.')
   .showHelpAfterError(`(${commandLine} --help lists the commands)`);
 

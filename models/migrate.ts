@@ -5,6 +5,7 @@ import type { Config } from '../config/index.ts';
 import { type Database, openDatabase } from './database.ts';
 import { makeMissingTriggers } from './ledgerTriggers.ts';
 import { migrations } from './migrations/index.ts';
+import { programVersion } from './version.ts';
 
 /** One step of the schema. MySQL commits each DDL statement by itself, so a step must be safe to run again. */
 export interface Migration {
@@ -30,9 +31,15 @@ export class MigrationLockError extends Error {
   override readonly name = 'MigrationLockError';
 }
 
+/** The database was written by a newer version of the program, which this one would not understand. */
+export class NewerSchemaError extends Error {
+  override readonly name = 'NewerSchemaError';
+}
+
 /**
  * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a
- * named lock lets one do the work and the others find it done. Nothing is touched without the lock.
+ * named lock lets one do the work and the others find it done. Nothing is touched without the lock. Throws
+ * {@link NewerSchemaError} where a newer version has been there.
  */
 export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
   const patient = database.patient();
@@ -92,14 +99,39 @@ export function unknownMigrations(names: readonly string[]): string[] {
   return names.filter((name) => !known.has(name));
 }
 
+/** Throws {@link NewerSchemaError} where the database has steps that this version does not know. */
+export async function assertKnownSchema({ pool }: Pick<Database, 'pool'>): Promise<void> {
+  const [unknown, ...others] = unknownMigrations(await executedIn(pool));
+  if (unknown === undefined) return;
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  throw new NewerSchemaError(
+    `The database was written by a newer Atrium${await newestVersion(pool)}: this one is ${programVersion}, and does not know the step ${unknown}${more}. Nothing was changed. Start that version again, or restore a backup from before it.`,
+  );
+}
+
+/** The version that has migrated the database last. */
+async function newestVersion(pool: Database['pool']): Promise<string> {
+  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'program\\_versions'");
+  if (tables.length === 0) return '';
+  const [[row]] = await pool.query<RowDataPacket[]>(
+    'SELECT version FROM program_versions ORDER BY migrated_at DESC LIMIT 1',
+  );
+  return row === undefined ? '' : ` (${row.version})`;
+}
+
 async function migrateLocked(database: Database, timeoutSeconds: number): Promise<string[]> {
   const connection = await database.pool.getConnection();
   try {
     // It is silent while the steps run, and must not lose the lock because of that.
     await connection.query('SET SESSION wait_timeout = DEFAULT');
     await takeLock(connection, timeoutSeconds);
+    await assertKnownSchema(database);
     const steps = (await pendingMigrations(database)).length === 0 ? [] : await runSteps(database, connection);
     await makeMissingTriggers(database);
+    await database.pool.query(
+      'INSERT IGNORE INTO program_versions (version, migrated_at) VALUES (?, UTC_TIMESTAMP(3))',
+      [programVersion],
+    );
     return steps;
   } finally {
     // The server frees the lock with its connection.
@@ -137,9 +169,14 @@ async function assertLocked(connection: PoolConnection): Promise<void> {
 
 /** The names of the steps that have not run yet. It only reads. */
 export async function pendingMigrations({ pool }: Database): Promise<string[]> {
-  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'schema\\_migrations'");
-  const executed = tables.length === 0 ? [] : await executedMigrations(pool);
+  const executed = await executedIn(pool);
   return migrations.map(({ name }) => name).filter((name) => !executed.includes(name));
+}
+
+/** The steps that have run; none in an empty database. */
+async function executedIn(pool: Database['pool']): Promise<string[]> {
+  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'schema\\_migrations'");
+  return tables.length === 0 ? [] : executedMigrations(pool);
 }
 
 async function executedMigrations(pool: Database['pool']): Promise<string[]> {

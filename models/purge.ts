@@ -27,6 +27,7 @@ const sharedPurge: AreaPurge = {
       'The deletion is one, and tells that it has ended. What is still running has to end too; the rest goes.',
     idempotency_keys: 'They are a caller’s, and go after their 30 days.',
     schema_migrations: 'It is the schema’s.',
+    program_versions: 'They are the schema’s.',
     sweep_rounds: 'They are the installation’s.',
     purge_positions: 'They are the installation’s.',
   },

@@ -8,6 +8,9 @@ import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
 const root = join(import.meta.dirname, '..');
 const entry = join(root, 'workflows', 'index.ts');
 
+/** Interceptors of all workflows. */
+export const workflowInterceptors = [join(root, 'workflows', 'unknownActivities.ts')];
+
 /** Evaluated once per sandbox instead of once per workflow: none of them keeps state (`test/workflows/state.test.ts`). */
 const preloadModules = ['@temporalio/workflow', '@temporalio/common', entry];
 
@@ -22,7 +25,12 @@ export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle>
   const cached = join(cacheDir, `workflows-${await hashSources()}.js`);
   const kept = readKept(cached);
   if (kept !== undefined) return { code: kept };
-  const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger: quietly, preloadModules });
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: entry,
+    workflowInterceptorModules: workflowInterceptors,
+    logger: quietly,
+    preloadModules,
+  });
   try {
     mkdirSync(cacheDir, { recursive: true });
     const unfinished = `${cached}.${process.pid}`;

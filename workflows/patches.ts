@@ -16,6 +16,8 @@ const patches = {
     'A deleted space has databases. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
   outcomes:
     'A bad end is told in search attributes. Goes with 0.3: the last turn without it began before 0.2, and a turn waits for a week at most.',
+  unknownActivities:
+    'An activity that a worker does not know is called again. Goes with 0.3: a workflow that failed for one before 0.2 has ended.',
 } as const;
 
 export type Patch = keyof typeof patches;

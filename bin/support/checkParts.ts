@@ -11,7 +11,7 @@ import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
 import { mostConnections, openDatabase } from '../../models/database.ts';
 import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
-import { pendingMigrations } from '../../models/migrate.ts';
+import { assertKnownSchema, pendingMigrations } from '../../models/migrate.ts';
 import { sweepAges } from '../../models/sweepRounds.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { off, ok, wrong } from './check.ts';
@@ -48,6 +48,7 @@ export async function checkDatabase(config: Config) {
         `${version}; one process may open ${needed} connections, and max_connections is ${connections}: raise it, or lower ATRIUM_DATABASE_POOL_SIZE`,
       );
     }
+    await assertKnownSchema(database);
     const pending = await pendingMigrations(database);
     if (pending.length > 0)
       return wrong(`${version}; run "npm run -s atrium -- migrate": ${pending.length} migrations wait`);

@@ -1,7 +1,7 @@
 import { BackupError } from '../../backup/errors.ts';
 import { ConfigError } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
-import { MigrationLockError } from '../../models/migrate.ts';
+import { MigrationLockError, NewerSchemaError } from '../../models/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
 import { StoppedError } from './signals.ts';
 
@@ -10,7 +10,16 @@ export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
-const expected = [BackupError, CommandFailure, ConfigError, DomainError, MigrationLockError, StackError, StoppedError];
+const expected = [
+  BackupError,
+  CommandFailure,
+  ConfigError,
+  DomainError,
+  MigrationLockError,
+  NewerSchemaError,
+  StackError,
+  StoppedError,
+];
 
 /** One line for what a person can fix; a stack for our own bugs. */
 export function describeFailure(error: unknown): string {

@@ -3,6 +3,7 @@ import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { assertKnownSchema } from '../../models/migrate.ts';
 import { commandLine } from './commandLine.ts';
 import { CommandFailure } from './failure.ts';
 import { findRunning } from './running.ts';
@@ -30,6 +31,7 @@ export async function withDatabase<T>(work: (database: Database, config: Config)
   const config = loadCommandConfig();
   const database = openDatabase(config);
   try {
+    await assertKnownSchema(database);
     return await work(database, config);
   } finally {
     await database.close();

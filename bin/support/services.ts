@@ -29,6 +29,7 @@ import { createGitConnections } from '../../models/git/connections.ts';
 import { createGitCredentials } from '../../models/git/credentials.ts';
 import { checkMasterKey, createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { createMcpServers } from '../../models/mcp/mcpServers.ts';
+import { assertKnownSchema } from '../../models/migrate.ts';
 import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { sweepAges } from '../../models/sweepRounds.ts';
@@ -55,6 +56,7 @@ export interface ServiceOptions {
 /** What the API and the workers are both made of, wired once. In a process that is both they share it. */
 export async function createServices({ config, logger, readers, remoteWriters, database: given }: ServiceOptions) {
   const database = given ?? openDatabase(config);
+  await assertKnownSchema(database);
   const temporal = await connectTemporal(config, logger);
   const notices = openNotices(config, logger, readers);
   // Where processes tell each other of commits, there are others.

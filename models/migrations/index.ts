@@ -58,6 +58,7 @@ import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 import { webhookRounds } from './0057-webhook-rounds.ts';
 import { webhookRevisions } from './0058-webhook-revisions.ts';
 import { sweepRounds } from './0068-sweep-rounds.ts';
+import { programVersions } from './0069-program-versions.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -120,4 +121,5 @@ export const migrations: Migration[] = [
   webhookRevisions,
   modelCallHolds,
   sweepRounds,
+  programVersions,
 ];

@@ -60,3 +60,17 @@ test('triggers that could not be made are told by doctor and at a start, and mad
   await migrateInstallation(environment.config);
   expect(await checkDatabase(environment.config)).toMatchObject({ state: 'ok' });
 });
+
+test('an older version starts nothing on a database of a newer one, and doctor says why', async () => {
+  await owner("INSERT INTO schema_migrations VALUES ('9999-last', NOW())");
+  try {
+    const refusal = expect.stringMatching(/^The database was written by a newer Atrium \(.*9999-last/);
+    expect(await checkDatabase(environment.config).catch(String)).toContain('written by a newer Atrium');
+    for (const role of ['api', 'worker', 'both'] as const) {
+      const started = startProduct(environment.config, role, join(temporaryFolder(), 'log'));
+      await expect(started).rejects.toMatchObject({ message: refusal });
+    }
+  } finally {
+    await owner("DELETE FROM schema_migrations WHERE name = '9999-last'");
+  }
+});

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import mysql, { type Connection, type RowDataPacket } from 'mysql2/promise';
 import { type Database, openDatabase } from '../../models/database.ts';
-import { MigrationLockError, migrate } from '../../models/migrate.ts';
+import { assertKnownSchema, MigrationLockError, migrate, NewerSchemaError } from '../../models/migrate.ts';
 import { migrations } from '../../models/migrations/index.ts';
 import { createEmptyDatabase } from '../support/environment.ts';
 
@@ -83,6 +83,23 @@ test('a migration that has lost its lock goes no further', async () => {
     expect(rows.map(({ name }) => name)).toEqual([first.name]);
   } finally {
     step.mockRestore();
+    await close();
+  }
+});
+
+test('an older version refuses a database that a newer one has migrated, and says which one that was', async () => {
+  const { database, close } = await setUp();
+  try {
+    await assertKnownSchema(database); // an empty one is nobody's
+    await migrate(database);
+    await assertKnownSchema(database);
+    await database.pool.query("INSERT INTO schema_migrations VALUES ('9998-next', NOW()), ('9999-last', NOW())");
+    await database.pool.query("INSERT INTO program_versions VALUES ('99.1.0', '2099-01-01')");
+    const refusal = /newer Atrium \(99\.1\.0\): this one is \d.*does not know the step 9998-next and 1 more/;
+    await expect(migrate(database)).rejects.toThrow(NewerSchemaError);
+    await expect(migrate(database)).rejects.toThrow(refusal);
+    await expect(assertKnownSchema(database)).rejects.toThrow(refusal);
+  } finally {
     await close();
   }
 });

@@ -1,6 +1,7 @@
 import { text } from 'node:stream/consumers';
 import proto from '@temporalio/proto';
 import { bundleWorkflowCode, Worker } from '@temporalio/worker';
+import { workflowInterceptors } from '../../temporal/bundle.ts';
 
 /**
  * Replays histories in a process of its own, since Jest's sandbox cannot load Temporal's native module: `node replay.ts
@@ -10,7 +11,11 @@ import { bundleWorkflowCode, Worker } from '@temporalio/worker';
 const workflowsPath = process.argv[2] ?? '';
 const histories = JSON.parse(await text(process.stdin)) as { name: string; history: object }[];
 const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };
-const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: quietly });
+const workflowBundle = await bundleWorkflowCode({
+  workflowsPath,
+  workflowInterceptorModules: workflowInterceptors,
+  logger: quietly,
+});
 
 const failures: Record<string, string> = {};
 const replays = Worker.runReplayHistories(

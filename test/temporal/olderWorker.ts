@@ -1,0 +1,20 @@
+import { tmpdir } from 'node:os';
+import { NativeConnection } from '@temporalio/worker';
+import { bundleWorkflows } from '../../temporal/bundle.ts';
+import { ThriftyWorker } from '../../temporal/worker.ts';
+
+/**
+ * A worker of its own with our workflows and few activities, as one of an older version: `node olderWorker.ts ADDRESS
+ * NAMESPACE TASK_QUEUE ACTIVITY...`. It prints a line when it polls, and runs until it is killed.
+ */
+const [address, namespace, taskQueue = '', ...names] = process.argv.slice(2);
+const worker = await ThriftyWorker.create({
+  connection: await NativeConnection.connect({ address }),
+  namespace,
+  taskQueue,
+  workflowBundle: await bundleWorkflows(tmpdir()),
+  activities: Object.fromEntries(['known', ...names].map((name) => [name, async () => undefined])),
+  stickyQueueScheduleToStartTimeout: 1_000,
+});
+process.stdout.write('polling\n');
+await worker.run();
