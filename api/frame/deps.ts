@@ -37,8 +37,11 @@ import type { RateLimits } from './middleware/rateLimits.ts';
 export interface ReadinessCheck {
   /** Shown by /readyz and in its problem: `temporal`, `storage`. */
   name: string;
-  /** Without an optional part the process is still useful: it is ready, and reports itself as degraded. */
-  optional?: boolean;
+  /**
+   * Of a part without which the process is still useful: what goes on and what waits while the part is away. The process
+   * is then ready, and reports itself as degraded.
+   */
+  without?: string;
   /** What is wrong with it when it fails, where that is not that it does not answer. */
   fault?: string;
   /** Rejects when the part does not answer. */

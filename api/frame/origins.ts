@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../../config/index.ts';
+import { DomainError } from '../../models/errors.ts';
 
 const exposedHeaders = [
   'content-disposition',
@@ -29,6 +31,17 @@ const maxTold = 100;
 export function allowedOrigins(http: Config['http']): (origin: string) => boolean {
   const listed = new Set([new URL(http.publicUrl).origin, ...http.corsOrigins]);
   return (origin) => listed.has(origin) || (http.allowsLocalPages && isLocal(origin));
+}
+
+/**
+ * Throws 403 `ORIGIN_NOT_ALLOWED` where a browser says that a page of another origin sends the request. CORS does not stop
+ * WebSockets and plain forms, and a cookie goes with them. A client that is not a browser names no origin.
+ */
+export function refuseForeignPage({ headers }: IncomingMessage, isOwn: (origin: string) => boolean): void {
+  const { origin } = headers;
+  // A page may hide its own address: its origin is then "null", and only the browser knows whose it is.
+  if (origin === undefined || headers['sec-fetch-site'] === 'same-origin' || isOwn(origin)) return;
+  throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not do this here.');
 }
 
 function isLocal(origin: string): boolean {

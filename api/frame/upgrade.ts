@@ -11,7 +11,7 @@ import { openConnection } from './connection.ts';
 import { ConnectionCounter, type ConnectionLimits } from './connectionLimits.ts';
 import type { Operation } from './contract.ts';
 import type { RouteDeps } from './deps.ts';
-import { allowedOrigins } from './origins.ts';
+import { allowedOrigins, refuseForeignPage } from './origins.ts';
 import type { OwnHosts } from './ownHosts.ts';
 import { createRouter } from './router.ts';
 import { stillAllowed } from './stillAllowed.ts';
@@ -92,10 +92,7 @@ export function offeredProtocols(header = ''): string[] {
 export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandler {
   const isAllowed = allowedOrigins(config.http);
   return (req, _res, next) => {
-    const { origin } = req.headers;
-    if (req.handshake !== undefined && origin !== undefined && !isAllowed(origin)) {
-      throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
-    }
+    if (req.handshake !== undefined) refuseForeignPage(req, isAllowed);
     next();
   };
 }

@@ -1,18 +1,24 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../../models/errors.ts';
+import { hostNameOf } from '../frame/ownHosts.ts';
 
 /** Throws unless the request comes from this machine, or has the operator's key. */
 export function requireOperator(
   req: IncomingMessage,
-  { trustedProxies, metricsKey }: { trustedProxies: number; metricsKey: string | undefined },
+  {
+    trustedProxies,
+    metricsKey,
+    publicUrl,
+  }: { trustedProxies: number; metricsKey: string | undefined; publicUrl?: string },
 ): void {
   // Behind a local proxy every request comes from loopback, and it need not say for whom it asks.
-  if ((trustedProxies === 0 && isFromLoopback(req)) || hasKey(req, metricsKey)) return;
+  if (trustedProxies === 0 && isFromLoopback(req) && isAskedByName(req, publicUrl)) return;
+  if (hasKey(req, metricsKey)) return;
   throw new DomainError(
     'forbidden',
     'OPERATOR_ONLY',
-    'Metrics are for the operator’s key, and for loopback where no proxy stands in front.',
+    'Metrics are for the operator’s key, and for loopback by a loopback name where no proxy stands in front.',
   );
 }
 
@@ -20,6 +26,16 @@ export function requireOperator(
 function isFromLoopback(req: IncomingMessage): boolean {
   if (req.headers['x-forwarded-for'] !== undefined || req.headers.forwarded !== undefined) return false;
   return /^(::ffff:)?127\.|^::1$/.test(req.socket.remoteAddress ?? '');
+}
+
+/**
+ * Whether the request names this machine or the configured host. A page whose host name was made to lead to loopback (DNS
+ * rebinding) asks by its own name, and must not read the answer.
+ */
+function isAskedByName({ headers }: IncomingMessage, publicUrl: string | undefined): boolean {
+  const name = hostNameOf(headers.host);
+  const isLoopback = name === 'localhost' || name === '[::1]' || /^127(\.\d{1,3}){3}$/.test(name);
+  return isLoopback || (publicUrl !== undefined && name === hostNameOf(new URL(publicUrl).host));
 }
 
 function hasKey(req: IncomingMessage, key: string | undefined): boolean {

@@ -4,26 +4,27 @@ import type { ReadinessCheck } from '../frame/deps.ts';
 
 export interface Readiness {
   status: 'ready' | 'degraded';
-  parts: { name: string; status: 'ok' | 'unavailable'; durationMs: number }[];
+  parts: { name: string; status: 'ok' | 'unavailable'; durationMs: number; detail?: string }[];
 }
 
 /** How long a part may take to answer. */
 export const checkTimeoutMs = 2_000;
 const retryAfterSeconds = 2;
 
-/** Asks all parts at once. Throws what /readyz answers when one of them that is not optional does not answer. */
+/** Asks all parts at once. Throws what /readyz answers when a part that the process needs does not answer. */
 export async function askParts(parts: readonly ReadinessCheck[], logger: Logger): Promise<Readiness> {
   const results = await Promise.all(parts.map(measure));
   const failed = results.filter((result) => result.error !== undefined);
   for (const { name, error } of failed) logger.warn({ part: name, reason: String(error) }, 'not ready');
-  const missing = failed.filter(({ optional }) => optional !== true);
+  const missing = failed.filter(({ without }) => without === undefined);
   if (missing.length > 0) throw notReady(missing);
   return {
     status: failed.length > 0 ? 'degraded' : 'ready',
-    parts: results.map(({ name, durationMs, error }) => ({
+    parts: results.map(({ name, durationMs, error, without }) => ({
       name,
       status: error === undefined ? 'ok' : 'unavailable',
       durationMs,
+      ...(error !== undefined && without !== undefined && { detail: without }),
     })),
   };
 }

@@ -8,6 +8,7 @@ import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import { watchSizes } from '../../activities/databases/sizes.ts';
 import { createMain, type MainDeps } from '../../activities/main.ts';
 import { createTools } from '../../activities/tools/index.ts';
+import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import { createWorkerMetrics } from '../../api/frame/metrics.ts';
 import { makeApi } from '../../api/frame/server.ts';
 import { checkTimeoutMs } from '../../api/service/readiness.ts';
@@ -184,7 +185,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         host,
         port,
         metricsKey: config.http.metricsKey,
-        checks: [polls, answers, ...services.checks],
+        // Without Temporal a worker has nothing to do.
+        checks: [polls, answers, ...services.checks.map((part) => (part.name === 'temporal' ? needed(part) : part))],
         metrics: createWorkerMetrics(worker, services.meters),
         logger,
       });
@@ -215,6 +217,10 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
     close: () => services.close(),
   };
+}
+
+function needed({ without: _, ...part }: ReadinessCheck): ReadinessCheck {
+  return part;
 }
 
 /** In one process: each reads or writes as fast as the databases' server can, and holds large rows in memory. */

@@ -70,13 +70,27 @@ export async function createServices({ config, logger, readers, remoteWriters, d
   const checks: ReadinessCheck[] = [
     {
       name: 'temporal',
+      without:
+        'Messages are accepted, and the model’s first answer is streamed. Tools, operations and automations wait until it is back.',
       async check() {
         await temporal.client.workflowService.describeNamespace({ namespace: config.temporal.namespace });
       },
     },
     { name: 'keys', fault: 'does not open what this database holds', check: () => checkMasterKey(envelope) },
-    { name: 'storage', optional: true, check: () => storage.check() },
-    ...(notices === undefined ? [] : [{ name: 'redis', optional: true, check: () => notices.check() }]),
+    {
+      name: 'storage',
+      without: 'What needs the bytes of the drive is answered with 503. Everything else goes on.',
+      check: () => storage.check(),
+    },
+    ...(notices === undefined
+      ? []
+      : [
+          {
+            name: 'redis',
+            without: 'Everything goes on: commits are read from the database.',
+            check: () => notices.check(),
+          },
+        ]),
   ];
   const meters = createMeters();
   const states = 'Turns that have not ended, of the whole installation.';

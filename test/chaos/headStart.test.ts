@@ -6,6 +6,7 @@ import { stackEnvironment } from '../support/environment.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { collect, type EventStream, untilChunk } from '../support/sseClient.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** What becomes of a model call that began before its workflow, when Temporal cannot be reached just then. */
 const tokens = 40;
@@ -40,8 +41,25 @@ async function sendWithoutTemporal(name: string, count = tokens): Promise<EventS
   return user.send({ content: fake({ tokens: count, intervalMs: 20 }, name), modelId: 'fake-1' });
 }
 
+interface Ready {
+  status: string;
+  parts: { name: string; status: string; detail?: string }[];
+}
+
+async function readiness(): Promise<{ status: number; body: Ready }> {
+  const response = await fetch(`${product.url}/readyz`);
+  return { status: response.status, body: (await response.json()) as Ready };
+}
+
 it('answers while Temporal is away, and ends the turn with its answer', async () => {
   const stream = await sendWithoutTemporal('Temporal is away');
+  // A load balancer leaves it in.
+  const { status, body } = await readiness();
+  expect([status, body.status, body.parts.filter((part) => part.status !== 'ok')]).toEqual([
+    200,
+    'degraded',
+    [expect.objectContaining({ name: 'temporal', detail: expect.stringContaining('Messages are accepted') })],
+  ]);
   const { turnId, threadId } = idsOf(stream);
   const log = await collect(stream);
   expect(log.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
@@ -50,6 +68,7 @@ it('answers while Temporal is away, and ends the turn with its answer', async ()
   expect(await user.answerOf(turn)).toBe(expectedText);
 
   temporal.open();
+  await waitFor('the API to be ready again', async () => (await readiness()).body.status === 'ready');
   const next = await user.ask({ content: fake({ tokens: ['Back.'] }), modelId: 'fake-1', threadId });
   expect(await user.answerOf(await user.ended(next.turnId))).toBe('Back.');
   expect(requestsWith(product.provider, 'Temporal is away')).toHaveLength(1);

@@ -9,6 +9,7 @@ import type { ApiDeps } from '../../frame/deps.ts';
 import { accessLog } from '../../frame/middleware/accessLog.ts';
 import { createRateLimits } from '../../frame/middleware/rateLimits.ts';
 import { requestId } from '../../frame/middleware/requestId.ts';
+import { refuseForeignPage } from '../../frame/origins.ts';
 import { hostNameOf, type OwnHosts } from '../../frame/ownHosts.ts';
 import { forward } from './forward.ts';
 import { admissionsIn } from './headers.ts';
@@ -19,6 +20,7 @@ export const openPath = '/.atrium/open';
 const lookAgainMs = 3_000;
 /** The holder keeps a share for all links of a computer; one of them does not use it up. */
 const connectionsPerLink = 100;
+const readOnly: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * Serves what listens on ports of computers, each link on a host name of its own below the configured domain. It is no
@@ -52,6 +54,10 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const isAdmitted = await mayStay(link, askers);
     if (req.method === 'GET' && req.path === openPath) return admit(req, res, link, isAdmitted);
     if (!isAdmitted) throw askers.length === 0 ? notAdmitted() : over();
+    // The cookie alone lets it in, and a browser sends it for any page, one on another tenant's link too.
+    if (req.handshake !== undefined || !readOnly.has(req.method)) {
+      refuseForeignPage(req, (origin) => nameOfOrigin(origin) === hostNameOf(req.headers.host));
+    }
     await pass(req, res, link, cookies);
   });
   app.use(linkErrors());
@@ -164,6 +170,10 @@ const asOperation = {
   answerTypes: [],
   parameters: [],
 };
+
+function nameOfOrigin(origin: string): string | undefined {
+  return URL.canParse(origin) ? hostNameOf(new URL(origin).host) : undefined;
+}
 
 function ended(): DomainError {
   return new DomainError('gone', 'PORT_LINK_ENDED', 'It has expired or was revoked. Ask for a new one.');

@@ -10,6 +10,7 @@ import { describeFailure } from '../../frame/failures.ts';
 import { accessLog } from '../../frame/middleware/accessLog.ts';
 import { createRateLimits } from '../../frame/middleware/rateLimits.ts';
 import { requestId } from '../../frame/middleware/requestId.ts';
+import { refuseForeignPage } from '../../frame/origins.ts';
 import type { OwnHosts } from '../../frame/ownHosts.ts';
 import { acceptUpgrade, offeredProtocols, webSocketServer } from '../../frame/upgrade.ts';
 import { viewFiles } from './files.ts';
@@ -41,9 +42,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
   app.get('/socket', async (req, res) => {
     if (req.handshake === undefined) throw new DomainError('invalid', 'NO_WEBSOCKET', 'This is for WebSockets.');
     // Pages of other origins have nothing to do with it, whatever they know.
-    if (req.headers.origin !== undefined && req.headers.origin !== config.ports.desktopOrigin) {
-      throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
-    }
+    refuseForeignPage(req, (origin) => origin === config.ports.desktopOrigin);
     const viewed = await admit(req, res);
     const leave = 'code' in viewed ? () => undefined : open.enter(viewed.session.id);
     res.once('close', leave);

@@ -551,7 +551,39 @@ describe('making them', () => {
   });
 });
 
-function openSocket(link: Link, cookie: string, protocols: string[] = []): WebSocket {
+describe('pages of other origins', () => {
+  const foreign = ['https://evil.example', 'null', 'http://another-tenant.localhost'];
+
+  test('may open no socket and change nothing with the visitor’s cookie', async () => {
+    const { link, cookie } = await admitted();
+    for (const origin of foreign) {
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+        const answer = await visit(`${link.origin}/change`, { cookie, method, headers: { origin }, body: 'a=1' });
+        expect([method, origin, answer.status]).toEqual([method, origin, 403]);
+      }
+      const [error] = (await once(openSocket(link, cookie, [], { origin }), 'error')) as [Error];
+      expect(error.message).toContain('403');
+    }
+    expect(seen).toEqual([]);
+  });
+
+  test('its own page may, also where it hides its address, and a client that is no browser', async () => {
+    const { link, cookie } = await admitted();
+    const own: object[] = [{ origin: link.origin }, { origin: 'null', 'sec-fetch-site': 'same-origin' }, {}];
+    for (const headers of own) {
+      const { status } = await visit(`${link.origin}/change`, { cookie, method: 'POST', headers, body: 'a=1' });
+      expect(status).toBe(200);
+      const socket = openSocket(link, cookie, [], headers);
+      await once(socket, 'open');
+      socket.terminate();
+    }
+    // A picture or a link on another page is only looked at.
+    expect((await visit(link.origin, { cookie, headers: { origin: 'https://evil.example' } })).status).toBe(200);
+  });
+});
+
+function openSocket(link: Link, cookie: string, protocols: string[] = [], headers: object = {}): WebSocket {
   const { host } = new URL(link.origin);
-  return new WebSocket(`ws://127.0.0.1:${new URL(server.url).port}/socket`, protocols, { headers: { host, cookie } });
+  const url = `ws://127.0.0.1:${new URL(server.url).port}/socket`;
+  return new WebSocket(url, protocols, { headers: { host, cookie, ...headers } });
 }

@@ -19,7 +19,7 @@ beforeAll(async () => {
     {
       checks: [
         { name: 'temporal', check },
-        { name: 'storage', optional: true, check: checkStorage },
+        { name: 'storage', without: 'The rest goes on.', check: checkStorage },
       ],
     },
   );
@@ -55,7 +55,7 @@ test('/readyz is ready, and says that it is degraded, without its object store',
   expect([status, body.status, body.parts.at(-1)]).toEqual([
     200,
     'degraded',
-    { name: 'storage', status: 'unavailable', durationMs: expect.any(Number) },
+    { name: 'storage', status: 'unavailable', durationMs: expect.any(Number), detail: 'The rest goes on.' },
   ]);
   isStorageUp = true;
 });
@@ -77,6 +77,17 @@ test('no gauge of /metrics is named like a counter, and each counter is', async 
   expect(types.length).toBeGreaterThan(10);
   expect(misnamed.map(([line]) => line)).toEqual([]);
   expect(types.map(([, name]) => name)).toContain('atrium_log_lines_dropped_total');
+});
+
+test('a page whose name was made to lead to loopback reads no /metrics', async () => {
+  const by = (host: string) => api.as().get('/metrics').set('host', host);
+  for (const name of ['localhost', 'localhost:8080', '127.0.0.1:8080', '127.8.0.1', '[::1]:8080', '[::1]']) {
+    expect([name, (await by(name)).status]).toEqual([name, 200]);
+  }
+  for (const name of ['evil.example', 'evil.example:8080', 'localhost.evil.example', '127.0.0.1.evil.example']) {
+    expect([name, (await by(name)).status]).toEqual([name, 403]);
+  }
+  expect((await by('evil.example').set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
 });
 
 test('where a proxy is trusted, loopback may be anybody: /metrics wants its key', async () => {
