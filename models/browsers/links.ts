@@ -12,9 +12,11 @@ export interface BrowserLink {
   id: string;
   spaceId: string;
   sessionId: string;
-  /** It holds no longer than they may do this, and the key that it was made with. */
+  /** It holds no longer than they may do this, and the key or the sign-in that it was made with. */
   createdBy: string;
   apiKeyId: string | null;
+  /** The sign-in in which it was made: it ends with that. */
+  loginSessionId: string | null;
   createdAt: Date;
   expiresAt: Date;
 }
@@ -22,13 +24,15 @@ export interface BrowserLink {
 const mostLinks = 100;
 
 const columns = `id, space_id AS spaceId, session_id AS sessionId, created_by AS createdBy, api_key_id AS apiKeyId,
-  created_at AS createdAt, expires_at AS expiresAt`;
+  login_session_id AS loginSessionId, created_at AS createdAt, expires_at AS expiresAt`;
 
-type NewLink = Pick<BrowserLink, 'id' | 'spaceId' | 'sessionId' | 'createdBy' | 'apiKeyId'> & { ttlSeconds: number };
+type NewLink = Pick<BrowserLink, 'id' | 'spaceId' | 'sessionId' | 'createdBy' | 'apiKeyId' | 'loginSessionId'> & {
+  ttlSeconds: number;
+};
 
 /** Makes a link, still without a token; the same id again is the same link. Throws 422 `TOO_MANY_BROWSER_LINKS`. */
 export async function createBrowserLink(database: Database, fields: NewLink, actor: Actor): Promise<void> {
-  const { id, spaceId, sessionId, createdBy, apiKeyId, ttlSeconds } = fields;
+  const { id, spaceId, sessionId, createdBy, apiKeyId, loginSessionId, ttlSeconds } = fields;
   const now = new Date();
   await transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
@@ -47,6 +51,7 @@ export async function createBrowserLink(database: Database, fields: NewLink, act
       session_id: sessionId,
       created_by: createdBy,
       api_key_id: apiKeyId,
+      login_session_id: loginSessionId,
       created_at: now,
       expires_at: new Date(now.getTime() + ttlSeconds * 1_000),
     });

@@ -1,4 +1,5 @@
 import { DomainError } from '../errors.ts';
+import { isAtLeast } from './roles.ts';
 import { allows, type Scope } from './scopes.ts';
 import type { Role } from './tables.ts';
 
@@ -51,6 +52,30 @@ export async function standingOf(
     apiKeyId === null ? true : keys.isValid(apiKeyId),
   ]);
   return { role: access?.role, keyHolds };
+}
+
+/** By whom and with what a link was asked for: with an API key, or in a session. */
+export interface LinkMaker {
+  spaceId: string;
+  userId: string;
+  apiKeyId: string | null;
+  sessionId: string | null;
+}
+
+/**
+ * The one rule for links: whoever asked for one still has this role, with a key that holds, in a session that nobody has
+ * ended. Whatever a link has opened is asked again every few seconds.
+ */
+export async function mayUseLink(
+  identity: Asked & { sessions: { wasEnded(sessionId: string): Promise<boolean> } },
+  { sessionId, ...by }: LinkMaker,
+  least: Role,
+): Promise<boolean> {
+  const [{ role, keyHolds }, hasLeft] = await Promise.all([
+    standingOf(identity, by),
+    sessionId === null ? false : identity.sessions.wasEnded(sessionId),
+  ]);
+  return !hasLeft && keyHolds && role !== undefined && isAtLeast(role, least);
 }
 
 /** 403 `INSUFFICIENT_SCOPE`. */

@@ -57,8 +57,8 @@ import { webhookEndpoints } from './0055-webhook-endpoints.ts';
 import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 import { webhookRounds } from './0057-webhook-rounds.ts';
 import { webhookRevisions } from './0058-webhook-revisions.ts';
-import { sweepRounds } from './0068-sweep-rounds.ts';
-import { programVersions } from './0069-program-versions.ts';
+import { roundsAndVersions } from './0068-rounds-and-versions.ts';
+import { browserLinkSessions } from './0069-browser-link-sessions.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -120,6 +120,6 @@ export const migrations: Migration[] = [
   webhookRounds,
   webhookRevisions,
   modelCallHolds,
-  sweepRounds,
-  programVersions,
+  roundsAndVersions,
+  browserLinkSessions,
 ];

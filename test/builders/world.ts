@@ -125,7 +125,14 @@ async function linkToBrowser(world: World): Promise<{ id: string; token: string 
   const sql = 'SELECT id FROM browser_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
   const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
   const sessionId = String(rows[0]?.id ?? (await builderOf('sessionId', 'Browsers')(world)));
-  const link = { id: newId('browserLink'), spaceId, sessionId, createdBy: people.owner.id, apiKeyId: null };
+  const link = {
+    id: newId('browserLink'),
+    spaceId,
+    sessionId,
+    createdBy: people.owner.id,
+    apiKeyId: null,
+    loginSessionId: null,
+  };
   const actor = { userId: people.owner.id, credentialId: null, address: null };
   await createBrowserLink(database, { ...link, ttlSeconds: 600 }, actor);
   return { id: link.id, token: (await renewBrowserToken(database, link.id)).token };

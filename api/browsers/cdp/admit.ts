@@ -1,7 +1,6 @@
 import { type BrowserLink, findBrowserLink } from '../../../models/browsers/links.ts';
 import { notFound } from '../../../models/errors.ts';
-import { standingOf } from '../../../models/identity/authority.ts';
-import { isAtLeast } from '../../../models/identity/roles.ts';
+import { mayUseLink } from '../../../models/identity/authority.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 
 export type LinkDeps = Pick<RouteDeps, 'database' | 'identity'>;
@@ -13,9 +12,8 @@ export async function standingOfLink(
 ): Promise<{ link: BrowserLink | undefined; isAllowed: boolean }> {
   const link = await findBrowserLink(database, token);
   if (link === undefined) return { link, isAllowed: false };
-  const { spaceId, createdBy: userId, apiKeyId } = link;
-  const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
-  return { link, isAllowed: keyHolds && role !== undefined && isAtLeast(role, 'editor') };
+  const { spaceId, createdBy: userId, apiKeyId, loginSessionId: sessionId } = link;
+  return { link, isAllowed: await mayUseLink(identity, { spaceId, userId, apiKeyId, sessionId }, 'editor') };
 }
 
 /** Throws 404: nobody is told which it is. */

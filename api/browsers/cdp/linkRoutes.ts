@@ -41,13 +41,14 @@ export function browserLinkRoutes(deps: RouteDeps) {
     await openBrowser(deps, ref);
     const caller = callerOf(req);
     const { apiKeyId } = authorityOf(caller);
+    const loginSessionId = caller.via === 'session' ? caller.sessionId : null;
     await makeOnce<'createBrowserLink', { id: string }>(
       deps,
       req,
       res,
       'browserLink',
       async (id) => {
-        const fields = { ...ref, id, ttlSeconds, createdBy: caller.userId, apiKeyId };
+        const fields = { ...ref, id, ttlSeconds, createdBy: caller.userId, apiKeyId, loginSessionId };
         await createBrowserLink(database, fields, actorOf(req));
         return { id };
       },

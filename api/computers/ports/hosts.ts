@@ -2,8 +2,7 @@ import express, { type Request, type Response } from 'express';
 import { holds, labelPattern, type PortLink } from '../../../models/computers/portLink.ts';
 import type { VisitAsker } from '../../../models/computers/portVisits.ts';
 import { DomainError } from '../../../models/errors.ts';
-import { standingOf } from '../../../models/identity/authority.ts';
-import { isAtLeast } from '../../../models/identity/roles.ts';
+import { type LinkMaker, mayUseLink } from '../../../models/identity/authority.ts';
 import { ConnectionCounter } from '../../frame/connectionLimits.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
 import { accessLog } from '../../frame/middleware/accessLog.ts';
@@ -65,24 +64,18 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   /** It lasts no longer than its maker may do this. */
   async function isGood(link: PortLink): Promise<boolean> {
     const { createdBy: userId, apiKeyId } = link;
-    return holds(link) && may(link, { userId, apiKeyId });
+    // What a visitor was let in by ends with a session; the link itself can be asked for again.
+    return holds(link) && may(link, { userId, apiKeyId, sessionId: null });
   }
 
   /** A browser stays in no longer than one of those who had it let in may do this, and does not sign out. */
   async function mayStay(link: PortLink, askers: readonly VisitAsker[]): Promise<boolean> {
-    for (const asker of askers) {
-      const { sessionId } = asker;
-      if (sessionId !== null && (await identity.sessions.wasEnded(sessionId))) continue;
-      if (await may(link, asker)) return true;
-    }
+    for (const asker of askers) if (await may(link, asker)) return true;
     return false;
   }
 
-  async function may({ spaceId }: PortLink, by: Pick<VisitAsker, 'userId' | 'apiKeyId'>): Promise<boolean> {
-    const { userId, apiKeyId } = by;
-    const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
-    return keyHolds && role !== undefined && isAtLeast(role, 'editor');
-  }
+  const may = ({ spaceId }: PortLink, by: Omit<LinkMaker, 'spaceId'>): Promise<boolean> =>
+    mayUseLink(identity, { ...by, spaceId }, 'editor');
 
   async function admit(req: Request, res: Response, link: PortLink, isAdmitted: boolean): Promise<void> {
     const token = new URL(req.url, 'http://link').searchParams.get('token') ?? '';

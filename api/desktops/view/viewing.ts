@@ -7,9 +7,8 @@ import { controllerIn } from '../../../models/desktops/control.ts';
 import { type DesktopLink, findDesktopLink, linkHolds, renewDesktopLink } from '../../../models/desktops/links.ts';
 import { type DesktopSession, endCodeOf, endDetailOf, findDesktop } from '../../../models/desktops/session.ts';
 import { DomainError } from '../../../models/errors.ts';
-import { standingOf } from '../../../models/identity/authority.ts';
+import { mayUseLink } from '../../../models/identity/authority.ts';
 import type { DesktopViewer } from '../../../models/identity/desktopTokens.ts';
-import { isAtLeast } from '../../../models/identity/roles.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
@@ -143,13 +142,7 @@ export class Viewing {
     if (now === undefined || !linkHolds(now)) return this.#close(viewCodes.over.code, viewCodes.over.reason);
     const { spaceId } = link;
     const needed = link.control ? 'editor' : 'viewer';
-    const { role, keyHolds } = await standingOf(identity, {
-      spaceId,
-      userId: viewer.userId,
-      apiKeyId: viewer.apiKeyId,
-    });
-    const hasLeft = viewer.sessionId !== null && (await identity.sessions.wasEnded(viewer.sessionId));
-    if (hasLeft || !keyHolds || role === undefined || !isAtLeast(role, needed)) {
+    if (!(await mayUseLink(identity, { ...viewer, spaceId }, needed))) {
       return this.#close(viewCodes.forbidden.code, viewCodes.forbidden.reason);
     }
     await this.#renew(now);

@@ -157,6 +157,18 @@ test('a script is cut when whoever made its link may no longer do this', async (
   await theirs.expect(403, 'POST', `/sessions/${session.id}/cdp`, {});
 });
 
+test('a script is cut when the sign-in ends in which its link was made', async () => {
+  const editor = await product.user();
+  await product.identity.members.add(computer.user.spaceId, editor.email, 'editor');
+  const theirs = browsersOf({ user: editor }, computer.user.spaceId);
+  const made = await theirs.expect<Link>(201, 'POST', `/sessions/${session.id}/cdp`, {});
+  const socket = await attach(made);
+  const closed = closeOf(socket);
+  expect((await editor.fetch('/auth/logout', { method: 'POST' })).status).toBe(204);
+  expect(await closed).toEqual([4003, expect.any(String)]);
+  expect(await refusalOf(made)).toEqual([404, 'NOT_FOUND']);
+});
+
 test('a session of another space has no links for a stranger', async () => {
   const stranger = browsersOf({ user: await product.user() });
   const made = await link();
