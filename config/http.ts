@@ -22,6 +22,8 @@ export const httpSettings = z.object({
   ATRIUM_STALL_TIMEOUT_SECONDS: integer(1, 600).default(30),
   ATRIUM_MAX_CONNECTIONS: integer(1, 1_000_000).default(10_000),
   ATRIUM_MAX_STREAMS_PER_USER: integer(1, 100_000).default(200),
+  ATRIUM_REQUESTS_AT_ONCE: integer(1, 100_000).default(40),
+  ATRIUM_REQUESTS_PER_USER_AT_ONCE: integer(1, 100_000).default(8),
 });
 
 /** How the API is reached. */
@@ -53,5 +55,8 @@ export function httpConfig(env: z.infer<typeof httpSettings>, { isDevelopment }:
     maxConnections: env.ATRIUM_MAX_CONNECTIONS,
     /** Event streams that one user reads from this process at once. */
     maxStreamsPerUser: env.ATRIUM_MAX_STREAMS_PER_USER,
+    /** Requests that this process works on at once; the others wait for their users' turns. */
+    requestsAtOnce: env.ATRIUM_REQUESTS_AT_ONCE,
+    requestsPerUserAtOnce: env.ATRIUM_REQUESTS_PER_USER_AT_ONCE,
   });
 }

@@ -16,6 +16,7 @@ import { accessLog } from './middleware/accessLog.ts';
 import { authentication } from './middleware/authentication.ts';
 import { authorization, authorizationAfterBody } from './middleware/authorization.ts';
 import { readBody } from './middleware/body.ts';
+import { fairShare } from './middleware/fairShare.ts';
 import { answerType } from './middleware/mediaTypes.ts';
 import { findOperation } from './middleware/operation.ts';
 import { pageErrors } from './middleware/pageErrors.ts';
@@ -69,7 +70,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
   app.use(authentication(validator, limits), plainParameters(), answerType());
   app.use(authorized, streamSlots(deps.config));
-  app.use(readBody(), authorizationAfterBody(deps));
+  app.use(readBody(), fairShare(deps.config), authorizationAfterBody(deps));
   app.use(validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(upgradeRoutes(areas, routeDeps, connectionLimits));

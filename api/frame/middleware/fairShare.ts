@@ -1,0 +1,47 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { Config } from '../../../config/index.ts';
+import { FairPlaces } from '../fairPlaces.ts';
+
+/** How long a request holds its place. After that it goes on without one. */
+const heldMs = 5_000;
+/** The same where a request mostly waits for something else: a computer, a model, a git server, a client that uploads. */
+const waitingHeldMs = 250;
+const waitingAreas: ReadonlySet<string> = new Set(['Browsers', 'Computers', 'Databases', 'Desktops', 'Git', 'OpenAI']);
+
+/**
+ * Has the requests of one user wait for each other, so that however many they send at once, those of others are answered
+ * soon. A request gets its place once its body has come, and gives it back when its answer begins: clients that send or
+ * read slowly hold none. It counts in one API process.
+ */
+export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
+  const places = new FairPlaces({ all: http.requestsAtOnce, perOwner: http.requestsPerUserAtOnce });
+  return (req, res, next) => {
+    const userId = req.caller?.userId;
+    if (userId === undefined || res.closed) return next();
+    let timer: NodeJS.Timeout | undefined;
+    const leave = places.take(userId, () => {
+      timer = setTimeout(() => leave(), waitsForOthers(req) ? waitingHeldMs : heldMs);
+      next();
+    });
+    const over = () => {
+      clearTimeout(timer);
+      leave();
+    };
+    onAnswer(res, over);
+    res.once('close', over);
+  };
+}
+
+function waitsForOthers({ operation }: Request): boolean {
+  if (operation === undefined || waitingAreas.has(operation.area)) return true;
+  return operation.bodyTypes.some((type) => type !== 'application/json');
+}
+
+/** Node has no event for it: the headers of every answer go through here. */
+function onAnswer(res: Response, begin: () => void): void {
+  const writeHead = res.writeHead;
+  res.writeHead = ((...args: Parameters<typeof writeHead>) => {
+    begin();
+    return writeHead.apply(res, args);
+  }) as typeof writeHead;
+}
