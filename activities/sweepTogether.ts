@@ -15,12 +15,12 @@ interface RoundDeps {
   patienceMs?: number;
 }
 
-type Ended =
-  | { name: string; how: 'through'; done: unknown }
-  | { name: string; how: 'unfinished' | 'failed' }
-  | { name: string; how: 'stuck' };
-
-const unfinished = 'unfinished';
+interface Ended {
+  name: string;
+  how: 'through' | 'unfinished' | 'failed' | 'stuck';
+  /** What one that came through has done. */
+  done?: unknown;
+}
 
 /**
  * Makes the one activity that runs sweeps beside each other: an activity for each costs Temporal and the worker many
@@ -35,9 +35,9 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
   async function run(name: string, signal: AbortSignal, positions: Map<string, SweepPosition>): Promise<Ended> {
     try {
       const done = await sweepTime.run({ signal, positions }, sweeps[name] as () => Promise<unknown>);
-      return positions.size === 0 ? { name, how: 'through', done } : { name, how: unfinished };
+      return positions.size === 0 ? { name, how: 'through', done } : { name, how: 'unfinished' };
     } catch (error) {
-      if (error instanceof OutOfTime) return { name, how: unfinished };
+      if (error instanceof OutOfTime) return { name, how: 'unfinished' };
       logger.warn({ err: error, sweep: name }, 'A sweep has failed; the next one tries again.');
       return { name, how: 'failed' };
     }
@@ -56,7 +56,7 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
     impatient.catch(() => undefined);
     const running = [...positionsOf].map(async ([name, positions]): Promise<Ended> => {
       const ended = run(name, signal, positions);
-      const stuck = impatient.then(() => ({ name, how: 'stuck' }) as const);
+      const stuck = impatient.then((): Ended => ({ name, how: 'stuck' }));
       const first = await Promise.race([ended, stuck]);
       if (first.how === 'stuck') {
         logger.warn({ sweep: name }, 'A sweep does not end, and is left behind.');

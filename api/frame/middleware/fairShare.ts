@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../../config/index.ts';
 import { FairPlaces } from '../fairPlaces.ts';
@@ -19,16 +20,23 @@ export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
     const userId = req.caller?.userId;
     if (userId === undefined || res.closed) return next();
     let timer: NodeJS.Timeout | undefined;
-    const leave = places.take(userId, () => {
-      timer = setTimeout(() => leave(), waitsForOthers(req) ? waitingHeldMs : heldMs);
-      next();
-    });
+    let leave: (() => void) | undefined;
+    let isOver = false;
     const over = () => {
+      isOver = true;
       clearTimeout(timer);
-      leave();
+      leave?.();
     };
     onAnswer(res, over);
     res.once('close', over);
+    // Whoever gives a place back begins this request: it is not to go on in the context of that one.
+    const goOn = AsyncResource.bind(() => next());
+    leave = places.take(userId, () => {
+      timer = setTimeout(over, waitsForOthers(req) ? waitingHeldMs : heldMs);
+      goOn();
+    });
+    // It may have been answered at once.
+    if (isOver) leave();
   };
 }
 
