@@ -11,6 +11,8 @@ import { quantile } from './support/quantile.ts';
 const atOnce = 200;
 const messages = 1_000;
 const samples = 40;
+/** A kind of request that makes the other wait for seconds is measured by fewer. */
+const longestMs = 6_000;
 const off = { ATRIUM_REQUESTS_AT_ONCE: '100000', ATRIUM_REQUESTS_PER_USER_AT_ONCE: '100000' };
 
 interface Kind {
@@ -21,7 +23,6 @@ interface Kind {
 const kinds: Kind[] = [
   { name: 'GET /api/me', send: (user) => user.fetch('/api/me') },
   { name: 'a page of messages', send: (user, id) => user.fetch(`/api/threads/${id}/messages?limit=100`) },
-  { name: 'list of threads', send: (user) => user.fetch(`/api/spaces/${user.spaceId}/threads`) },
   { name: 'export of a thread', send: (user, id) => user.fetch(`/api/threads/${id}/export`) },
   { name: 'search', send: (user) => user.fetch(`/api/spaces/${user.spaceId}/threads/search?q=people`) },
   {
@@ -42,7 +43,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 
 async function small(user: ChatUser): Promise<number[]> {
   const times: number[] = [];
-  for (let sample = 0; sample < samples; sample++)
+  const begin = performance.now();
+  for (let sample = 0; sample < samples && performance.now() - begin < longestMs; sample++)
     times.push(await timed(async () => drain(await user.fetch('/api/me'))));
   return times;
 }
