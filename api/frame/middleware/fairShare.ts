@@ -8,11 +8,13 @@ const heldMs = 5_000;
 /** The same where a request mostly waits for something else: a computer, a model, a git server, a client that uploads. */
 const waitingHeldMs = 250;
 const waitingAreas: ReadonlySet<string> = new Set(['Browsers', 'Computers', 'Databases', 'Desktops', 'Git', 'OpenAI']);
+/** Their answers last as long as whoever reads them takes. */
+const streams: ReadonlySet<string> = new Set(['text/event-stream', 'application/octet-stream']);
 
 /**
  * Has the requests of one user wait for each other, so that however many they send at once, those of others are answered
- * soon. A request gets its place once its body has come, and gives it back when its answer begins: clients that send or
- * read slowly hold none. It counts in one API process.
+ * soon. A request gets its place once its body has come, and gives it back with its answer; where that is a stream of
+ * events or a file, when it begins. It counts in one API process.
  */
 export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
   const places = new FairPlaces({ all: http.requestsAtOnce, perOwner: http.requestsPerUserAtOnce });
@@ -27,7 +29,7 @@ export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
       clearTimeout(timer);
       leave?.();
     };
-    onAnswer(res, over);
+    if (isStream(req)) onAnswer(res, over);
     res.once('close', over);
     // Whoever gives a place back begins this request: it is not to go on in the context of that one.
     const goOn = AsyncResource.bind(() => next());
@@ -43,6 +45,10 @@ export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
 function waitsForOthers({ operation }: Request): boolean {
   if (operation === undefined || waitingAreas.has(operation.area)) return true;
   return operation.bodyTypes.some((type) => type !== 'application/json');
+}
+
+function isStream({ operation }: Request): boolean {
+  return operation?.answerTypes.some((type) => streams.has(type)) === true;
 }
 
 /** Node has no event for it: the headers of every answer go through here. */
