@@ -34,14 +34,12 @@ export async function withAccountConnection<T>(
   signal.throwIfAborted();
   const core = createConnection({ ...details, connectTimeout: connectTimeoutMs, charset: 'utf8mb4' });
   const connection = core.promise();
-  const ended = Promise.withResolvers<never>();
-  ended.promise.catch(() => undefined);
-  const abort = () => ended.reject(signal.reason);
+  const ending = new Ending();
+  const abort = () => ending.end(signal.reason);
   // A statement whose rows are streamed is not told of it.
-  core.on('error', (error) => ended.reject(new TenantServerError(error)));
+  core.on('error', (error) => ending.end(new TenantServerError(error)));
   signal.addEventListener('abort', abort, { once: true });
-  const asked = <R>(answer: Promise<R>): Promise<R> =>
-    Promise.race([answer.catch((error: unknown) => Promise.reject(asRefusal(error))), ended.promise]);
+  const asked = <R>(answer: Promise<R>): Promise<R> => ending.orFail(answer);
   try {
     await asked(connection.connect());
     return await work({
@@ -79,6 +77,36 @@ export async function withAccountConnection<T>(
   } finally {
     signal.removeEventListener('abort', abort);
     core.destroy(); // not `end()`, which would wait for an answer
+  }
+}
+
+/**
+ * The end of a connection, which fails all that waits for an answer. `Promise.race` against one promise would keep a
+ * reaction, and with it a row, for every answer until the connection ends.
+ */
+class Ending {
+  #reason: { error: unknown } | undefined;
+  readonly #waiting = new Set<(error: unknown) => void>();
+
+  end(error: unknown): void {
+    this.#reason ??= { error };
+    for (const reject of this.#waiting) reject(this.#reason.error);
+    this.#waiting.clear();
+  }
+
+  orFail<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const settle = (pass: () => void) => {
+        this.#waiting.delete(reject);
+        pass();
+      };
+      answer.then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(asRefusal(error))),
+      );
+      if (this.#reason === undefined) this.#waiting.add(reject);
+      else reject(this.#reason.error);
+    });
   }
 }
 
