@@ -1,7 +1,7 @@
 import { BackupError } from './errors.ts';
 import { inOrder } from './make/inOrder.ts';
 import { piecesOf } from './make/prune.ts';
-import { readManifest } from './vault/manifests.ts';
+import { type Manifest, readManifest } from './vault/manifests.ts';
 import type { Vault } from './vault/vault.ts';
 
 const readsAtOnce = 8;
@@ -13,6 +13,8 @@ export interface Verified {
   id: string;
   pieces: number;
   bytes: number;
+  /** What it lacks because the bucket had lost it before. */
+  missing: Manifest['missing'];
 }
 
 /**
@@ -41,7 +43,7 @@ export async function verify(vault: Vault, id?: string): Promise<Verified> {
   }
   let bytes = 0;
   for await (const length of inOrder(tasks(), readsAtOnce)) bytes += length;
-  if (faults.length === 0) return { id: manifest.id, pieces: seen.size, bytes };
+  if (faults.length === 0) return { id: manifest.id, pieces: seen.size, bytes, missing: manifest.missing };
   const shown = faults.slice(0, faultsShown).join('\n');
   throw new BackupError(
     `The backup ${manifest.id} cannot be restored as a whole. ${faults.length} faults:\n${shown}\n${advice}`,

@@ -1,9 +1,10 @@
 import { withAccountConnection } from '../../integrations/tenantDatabases/accountConnection.ts';
-import { withTenantConnection } from '../../integrations/tenantDatabases/connection.ts';
+import { type TenantConnection, withTenantConnection } from '../../integrations/tenantDatabases/connection.ts';
 import { dumpDatabase } from '../../integrations/tenantDatabases/dump/dump.ts';
 import { type Entry, linesOf } from '../../integrations/tenantDatabases/dump/entries.ts';
 import { RowTooLarge, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
 import { BackupError } from '../errors.ts';
+import type { Pace } from '../pace.ts';
 import type { Stored, Vault } from '../vault/vault.ts';
 
 /** Of the product's own rows. Several columns of 16 MB are in some. */
@@ -14,18 +15,19 @@ const mostRowBytes = 64 * 1_048_576;
  * and MariaDB, without a program of either. `url` is of an account that sees triggers.
  */
 export async function storeDatabase(
-  vault: Vault,
+  { vault, pace, signal }: { vault: Vault; pace: Pace; signal: AbortSignal },
   url: string,
-  signal: AbortSignal,
 ): Promise<{ content: Stored; server: string }> {
   const name = new URL(url).pathname.slice(1);
   try {
-    return await withTenantConnection({ url, adminPort: undefined }, async (admin) => ({
-      content: await withAccountConnection({ uri: url }, signal, (connection) =>
-        vault.store(linesOf(withoutName(dumpDatabase(connection, admin, name, mostRowBytes)))),
-      ),
-      server: `${admin.isMariaDb ? '' : 'MySQL '}${admin.version}`,
-    }));
+    return await withTenantConnection({ url, adminPort: undefined }, async (admin) => {
+      const onRow = followTables(await tableSizes(admin, name), pace);
+      const content = await withAccountConnection({ uri: url }, signal, (connection) =>
+        vault.store(linesOf(withoutName(dumpDatabase(connection, admin, name, { mostRowBytes, onRow })))),
+      );
+      pace.end();
+      return { content, server: `${admin.isMariaDb ? '' : 'MySQL '}${admin.version}` };
+    });
   } catch (error) {
     if (error instanceof RowTooLarge) {
       throw new BackupError(`The table ${error.table} has a row of more than ${error.maxBytes} bytes.`);
@@ -33,6 +35,42 @@ export async function storeDatabase(
     if (!(error instanceof TenantServerError)) throw error;
     throw new BackupError(`The product's database cannot be read: ${error.code ?? 'unknown'} (${error.errno ?? '–'}).`);
   }
+}
+
+interface TableSize {
+  name: string;
+  rows: number;
+  bytes: number;
+}
+
+/** As the server estimates them. */
+async function tableSizes(admin: TenantConnection, name: string): Promise<TableSize[]> {
+  const tables = await admin.rows<{ name: string; count: number | null; bytes: number | null }>(
+    `SELECT TABLE_NAME AS name, TABLE_ROWS AS count, DATA_LENGTH AS bytes FROM information_schema.TABLES
+      WHERE TABLE_SCHEMA = ?`,
+    [name],
+  );
+  return tables.map((table) => ({ name: table.name, rows: Number(table.count ?? 0), bytes: Number(table.bytes ?? 0) }));
+}
+
+/** A row counts as its share of its table, and a table that is done as all of it. */
+function followTables(sizes: readonly TableSize[], pace: Pace): (table: string) => void {
+  const sizeOf = new Map(sizes.map((size) => [size.name, size]));
+  pace.begin(
+    'Database',
+    sizes.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
+  let current: TableSize | undefined;
+  let [before, rows] = [0, 0];
+  return (table) => {
+    if (table !== current?.name) {
+      before += current?.bytes ?? 0;
+      [current, rows] = [sizeOf.get(table), 0];
+    }
+    rows += 1;
+    const { rows: all, bytes } = current ?? { rows: 1, bytes: 0 };
+    pace.reach(before + bytes * Math.min(1, rows / Math.max(1, all)));
+  };
 }
 
 /** What is put into the database that is there has no need of another's name and settings. */

@@ -9,6 +9,7 @@ import { openEnvelope } from '../../models/identity/index.ts';
 import { schemaOf, withSchemaHeld } from '../../models/migrate.ts';
 import { describeBytes } from '../describeBytes.ts';
 import { BackupError } from '../errors.ts';
+import { Pace, type Watch } from '../pace.ts';
 import { listBackups, type Manifest, type NamedManifest, readManifest, writeManifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 import { storeDatabase } from './databasePart.ts';
@@ -25,6 +26,7 @@ interface Options {
   /** How many backups are kept, this one among them; all without it. */
   keep?: number | undefined;
   report: (line: string) => void;
+  watch?: Watch | undefined;
   signal: AbortSignal;
 }
 
@@ -55,7 +57,7 @@ export async function makeBackup(options: Options): Promise<MadeBackup> {
 }
 
 async function makeHeld(
-  { vault, config, keep, report, signal }: Options,
+  { vault, config, keep, report, watch, signal }: Options,
   database: Database,
   assertHeld: () => Promise<void>,
 ): Promise<MadeBackup> {
@@ -67,9 +69,10 @@ async function makeHeld(
     );
   }
   await vault.look();
+  const pace = new Pace(watch);
   const at = new Date().toISOString();
   const { content, server } = await withSchemaHeld(database, () =>
-    storeDatabase(vault, config.migration.databaseUrl ?? config.database.url, signal),
+    storeDatabase({ vault, pace, signal }, config.migration.databaseUrl ?? config.database.url),
   );
   report(`Database: ${describeBytes(content.bytes)}`);
   const keys = await readKeys(config);
@@ -78,9 +81,10 @@ async function makeHeld(
   const homes = await storeHomes({ vault, dir: config.computers.dir, signal });
   gaps.push(...homes.gaps, ...(await otherHosts({ database, config }, homes.homes?.hostId)));
   if (homes.homes !== null) report(`Homes of computers: ${homes.homes.computers.length}`);
-  const objects = await objectsOf({ vault, config, database, before, signal });
+  const objects = await objectsOf({ vault, config, database, before, pace, signal });
   report(`Objects of the bucket: ${objects.count}, ${describeBytes(objects.bytes)}`);
-  if (objects.missing > 0) gaps.push(`${objects.missing} objects that rows name and the bucket does not have`);
+  const { missing } = objects;
+  if (missing.count > 0) gaps.push(`${missing.count} objects that rows name and the bucket does not have`);
   const { seen, damaged } = vault.sample;
   if (seen.size > 0) report(`Pieces that are used again, read to be sure: ${seen.size}, damaged: ${damaged}`);
   if (damaged > 0) report('Damaged pieces were written anew. Look for others: backup verify');
@@ -100,6 +104,7 @@ async function makeHeld(
     homes: homes.homes,
     ...keys,
     gaps,
+    missing,
     newBytes: vault.counts.newBytes,
   });
   await Progress.forget(vault);

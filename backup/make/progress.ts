@@ -2,51 +2,64 @@ import { randomBytes } from 'node:crypto';
 import { DamageError } from '../errors.ts';
 import type { ObjectEntry } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
+import { SortedEntries } from './sortedEntries.ts';
 
 const folder = 'progress/';
 const entriesAtOnce = 500;
+/** The notes of an attempt, in their order. Anything else in the folder is not read. */
+const nameForm = /^progress\/([0-9a-f]{16})\/\d{8}$/;
 
-/** Where it is damaged, or none of ours, its objects are read again. */
-async function readEntries(vault: Vault, name: string): Promise<ObjectEntry[]> {
-  try {
-    return ((await vault.readSealed(name)) ?? []) as ObjectEntry[];
-  } catch (error) {
-    if (!(error instanceof DamageError)) throw error;
-    return [];
+/** The notes of one attempt, which are sorted by key. A damaged one is left out: its objects are read again. */
+async function* entriesIn(vault: Vault, names: readonly string[]): AsyncGenerator<ObjectEntry> {
+  for (const name of names) {
+    try {
+      yield* ((await vault.readSealed(name)) ?? []) as ObjectEntry[];
+    } catch (error) {
+      if (!(error instanceof DamageError)) throw error;
+    }
   }
 }
 
-/** What was copied by backups that were broken off. Gone with the backup that has it all. */
+/**
+ * What was copied by backups that were broken off. Gone with the backup that has it all. Objects are asked for and noted
+ * by ascending key, so that however many there are, a few are in memory.
+ */
 export class Progress {
-  private readonly vault: Vault;
-  private readonly before: ReadonlyMap<string, ObjectEntry>;
-  private noted: ObjectEntry[] = [];
+  readonly #vault: Vault;
+  readonly #attempts: SortedEntries[];
+  readonly #own = randomBytes(8).toString('hex');
+  #count = 0;
+  #noted: ObjectEntry[] = [];
 
-  private constructor(vault: Vault, before: ReadonlyMap<string, ObjectEntry>) {
-    this.vault = vault;
-    this.before = before;
+  private constructor(vault: Vault, attempts: SortedEntries[]) {
+    this.#vault = vault;
+    this.#attempts = attempts;
   }
 
   static async open(vault: Vault): Promise<Progress> {
-    const before = new Map<string, ObjectEntry>();
+    const attempts = new Map<string, string[]>();
     for await (const name of vault.place.list(folder)) {
-      for (const entry of await readEntries(vault, name)) before.set(entry.key, entry);
+      const attempt = nameForm.exec(name)?.[1];
+      if (attempt !== undefined) attempts.set(attempt, [...(attempts.get(attempt) ?? []), name]);
     }
-    return new Progress(vault, before);
+    const lists = [...attempts.values()].map((names) => new SortedEntries(entriesIn(vault, names.sort())));
+    return new Progress(vault, lists);
   }
 
-  find(key: string): ObjectEntry | undefined {
-    return this.before.get(key);
+  async find(key: string): Promise<ObjectEntry | undefined> {
+    let found: ObjectEntry | undefined;
+    // All of them move on.
+    for (const attempt of this.#attempts) found = (await attempt.find(key)) ?? found;
+    return found;
   }
 
-  async note(entry: ObjectEntry): Promise<ObjectEntry> {
-    this.noted.push(entry);
-    if (this.noted.length >= entriesAtOnce) {
-      const entries = this.noted;
-      this.noted = [];
-      await this.vault.writeSealed(folder + randomBytes(8).toString('hex'), entries);
-    }
-    return entry;
+  async note(entry: ObjectEntry): Promise<void> {
+    this.#noted.push(entry);
+    if (this.#noted.length < entriesAtOnce) return;
+    const entries = this.#noted;
+    this.#noted = [];
+    const number = String(this.#count++).padStart(8, '0');
+    await this.#vault.writeSealed(`${folder}${this.#own}/${number}`, entries);
   }
 
   /** After a backup is there. */

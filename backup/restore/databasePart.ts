@@ -5,15 +5,15 @@ import { restoreDatabase } from '../../integrations/tenantDatabases/dump/restore
 import { quote } from '../../integrations/tenantDatabases/dump/values.ts';
 import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
 import { BackupError } from '../errors.ts';
+import type { Pace } from '../pace.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 
 /** Puts all of the product's database back, in place of what an attempt before has left. `url` is of its owner. */
 export async function loadDatabase(
-  vault: Vault,
+  { vault, pace, signal }: { vault: Vault; pace: Pace; signal: AbortSignal },
   { database, server }: Manifest,
   url: string,
-  signal: AbortSignal,
 ): Promise<void> {
   const name = new URL(url).pathname.slice(1);
   try {
@@ -23,7 +23,9 @@ export async function loadDatabase(
       }
       await withAccountConnection({ uri: url }, signal, async (connection) => {
         await dropTables(connection);
-        await restoreDatabase(connection, entriesOf(vault.read(database)), { name, isMariaDb });
+        pace.begin('Database', database.bytes);
+        await restoreDatabase(connection, entriesOf(paced(vault.read(database), pace)), { name, isMariaDb });
+        pace.end();
       });
     });
   } catch (error) {
@@ -31,6 +33,13 @@ export async function loadDatabase(
     throw new BackupError(
       `The database does not take what is in the backup: ${error.code ?? 'unknown'} (${error.errno}).`,
     );
+  }
+}
+
+async function* paced(bytes: AsyncIterable<Buffer>, pace: Pace): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    pace.add(chunk.length);
+    yield chunk;
   }
 }
 

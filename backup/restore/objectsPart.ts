@@ -2,6 +2,7 @@ import { HeadObjectCommand } from '@aws-sdk/client-s3';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { BackupError } from '../errors.ts';
 import { inOrder } from '../make/inOrder.ts';
+import { objectWeight, type Pace } from '../pace.ts';
 import { fromLines } from '../vault/lines.ts';
 import type { Manifest, ObjectEntry } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
@@ -13,11 +14,15 @@ interface Deps {
   storage: ObjectStore;
   /** Whether some may be there from an attempt before. */
   isResumed: boolean;
+  pace: Pace;
   signal: AbortSignal;
 }
 
 /** Puts all objects back under their keys. */
-export async function loadObjects({ objects }: Manifest, { vault, storage, isResumed, signal }: Deps): Promise<void> {
+export async function loadObjects(
+  { objects, objectBytes, objectCount }: Pick<Manifest, 'objects' | 'objectBytes' | 'objectCount'>,
+  { vault, storage, isResumed, pace, signal }: Deps,
+): Promise<void> {
   const put = async (entry: ObjectEntry) => {
     signal.throwIfAborted();
     if (isResumed && (await isThere(storage, entry))) return;
@@ -32,9 +37,12 @@ export async function loadObjects({ objects }: Manifest, { vault, storage, isRes
     });
   };
   async function* tasks() {
-    for await (const entry of fromLines<ObjectEntry>(vault.read(objects))) yield () => put(entry);
+    for await (const entry of fromLines<ObjectEntry>(vault.read(objects)))
+      yield () => put(entry).then(() => pace.add(entry.bytes + objectWeight));
   }
+  pace.begin('Objects of the bucket', objectBytes + objectCount * objectWeight);
   for await (const _done of inOrder(tasks(), atOnce)) signal.throwIfAborted();
+  pace.end();
 }
 
 /** It arrives as a whole. What was sent of it in parts before is removed, where it is not. */

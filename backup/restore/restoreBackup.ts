@@ -9,6 +9,7 @@ import { namesOf } from '../../models/databases/names.ts';
 import { openEnvelope, rewrapKeys } from '../../models/identity/index.ts';
 import { unknownMigrations, withSchemaHeld } from '../../models/migrate.ts';
 import { BackupError, NotEmptyError } from '../errors.ts';
+import { Pace, type Watch } from '../pace.ts';
 import type { NamedManifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 import { countTables, loadDatabase } from './databasePart.ts';
@@ -27,6 +28,7 @@ interface Options {
   need: LaunchConfig['need'];
   journal: Journal;
   report: (line: string) => void;
+  watch?: Watch | undefined;
   signal: AbortSignal;
 }
 
@@ -46,6 +48,7 @@ export function assertKnown({ migrations, id }: NamedManifest): void {
  */
 export async function restoreBackup(options: Options): Promise<{ gaps: string[] }> {
   const { vault, manifest, config, need, journal, report, signal } = options;
+  const pace = new Pace(options.watch);
   const ownerUrl = config.migration.databaseUrl ?? config.database.url;
   const database = openDatabase({ database: { ...config.database, url: ownerUrl } });
   const storage = new ObjectStore(config.storage);
@@ -60,14 +63,14 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
     }
     if (!journal.isDatabaseDone()) {
       await withSchemaHeld(database, async () => {
-        await loadDatabase(vault, manifest, ownerUrl, signal);
+        await loadDatabase({ vault, pace, signal }, manifest, ownerUrl);
         await rewrapKeys(database, config);
         await settle(database, manifest);
       });
       journal.noteDatabase();
     }
     report('Database restored');
-    await loadObjects(manifest, { vault, storage, isResumed, signal });
+    await loadObjects(manifest, { vault, storage, isResumed, pace, signal });
     report(`Objects of the bucket restored: ${manifest.objectCount}`);
     const refused = await tenantsOf(options, database);
     const homeGaps = await loadHomes(manifest, { vault, config, signal });

@@ -43,6 +43,13 @@ const manifestSchema = z.object({
   kmsKeyId: z.string().nullable(),
   /** What is not in it though it should be, in words. */
   gaps: z.array(z.string()),
+  /** Objects that rows name and the bucket did not have. The first are named, with the row. */
+  missing: z
+    .object({
+      count: z.number(),
+      named: z.array(z.object({ key: z.string(), spaceId: z.string(), owner: z.string() })),
+    })
+    .default({ count: 0, named: [] }),
   newBytes: z.number(),
 });
 

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { describeBytes } from '../../backup/describeBytes.ts';
 import { DamageError } from '../../backup/errors.ts';
 import { assertElsewhere } from '../../backup/places/assertElsewhere.ts';
-import { listBackups, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
+import { listBackups, type Manifest, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
 import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
 import type { Vault } from '../../backup/vault/vault.ts';
@@ -11,6 +11,7 @@ import { loadBackupConfig } from '../../config/backupPlace.ts';
 import { columns, print, wantsJson } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';
 import { loadCommandConfig } from '../support/installation.ts';
+import { showPace } from '../support/showPace.ts';
 import { stopOnSignals } from '../support/signals.ts';
 
 interface PlaceOptions {
@@ -33,16 +34,22 @@ export function addBackup(program: Command): void {
       const config = loadCommandConfig();
       assertElsewhere(placeOf(place), config);
       const signal = stopOnSignals();
-      const report = (line: string) => (wantsJson(command) ? undefined : console.log(line));
+      const { watch, clear } = showPace(wantsJson(command));
+      const report = (line: string) => {
+        clear();
+        if (!wantsJson(command)) console.log(line);
+      };
       await withVault({ ...place, makes: true }, async (vault) => {
-        const made = await makeBackup({ vault, config, keep, report, signal });
-        const { id, gaps, newBytes } = made.manifest;
+        const made = await makeBackup({ vault, config, keep, report, watch, signal }).finally(clear);
+        const { id, gaps, missing, newBytes } = made.manifest;
         const text = [
           `The backup ${id} is in ${vault.place.title}: ${describeBytes(newBytes)} of it new`,
           ...gaps.map((gap) => `It lacks ${gap}.`),
+          ...describeMissing(missing),
           ...made.removedBackups.map((old) => `Removed ${old}`),
         ];
-        print(command, { json: { id, gaps, newBytes, removed: made.removedBackups }, text: text.join('\n') });
+        print(command, { json: { id, gaps, missing, newBytes, removed: made.removedBackups }, text: text.join('\n') });
+        noteMissing(missing);
       });
     });
   backup
@@ -76,8 +83,14 @@ export function addBackup(program: Command): void {
       const { verify } = await import('../../backup/verify.ts');
       await withVault(command.optsWithGlobals<PlaceOptions>(), async (vault) => {
         const verified = await verify(vault, id);
-        const text = `The backup ${verified.id} is whole: ${verified.pieces} pieces, ${describeBytes(verified.bytes)}.`;
-        print(command, { json: verified, text });
+        const { missing } = verified;
+        const text = [
+          `The backup ${verified.id} is whole: ${verified.pieces} pieces, ${describeBytes(verified.bytes)}.`,
+          ...(missing.count > 0 ? [`It lacks ${missing.count} objects that the bucket had lost before it.`] : []),
+          ...describeMissing(missing),
+        ];
+        print(command, { json: verified, text: text.join('\n') });
+        noteMissing(missing);
       });
     });
 }
@@ -91,10 +104,15 @@ export function addRestore(program: Command): void {
     .action(async ({ backup: id, ...place }: PlaceOptions & { backup?: string }, command: Command) => {
       const { restore } = await import('../support/restore.ts');
       const json = wantsJson(command);
-      const report = (line: string) => (json ? console.error(line) : console.log(line));
-      const restored = await restore(placeOf(place), id, report);
+      const { watch, clear } = showPace(json);
+      const report = (line: string) => {
+        clear();
+        (json ? console.error : console.log)(line);
+      };
+      const restored = await restore(placeOf(place), id, { report, watch }).finally(clear);
       const text = [
         ...restored.gaps.map((gap) => `It lacks ${gap}.`),
+        ...describeMissing(restored.missing),
         `Restored into ${restored.dataDir}. Start Atrium ("npm start"); everybody signs in anew (${commandLine} token).`,
       ];
       print(command, { json: restored, text: text.join('\n') });
@@ -130,8 +148,24 @@ async function withVault(
   }
 }
 
-function summaryOf({ id, at, finishedAt, objectCount, objectBytes, newBytes, gaps }: NamedManifest): object {
-  return { id, at, finishedAt, objectCount, objectBytes, newBytes, gaps };
+const mostShown = 20;
+
+/** The rows whose objects are lost, the first of them. */
+function describeMissing({ count, named }: Manifest['missing']): string[] {
+  const lines = named.slice(0, mostShown).map((one) => `  ${one.owner} in ${one.spaceId} (object ${one.key})`);
+  return count > lines.length && count > 0 ? [...lines, `  and ${count - lines.length} more (--json)`] : lines;
+}
+
+/** The command has succeeded, and whoever runs it every night is to hear of it all the same. */
+function noteMissing({ count }: Manifest['missing']): void {
+  if (count > 0) process.exitCode = objectsLostCode;
+}
+
+/** Exit code of a backup that is whole but for objects that the bucket had lost. */
+const objectsLostCode = 3;
+
+function summaryOf({ id, at, finishedAt, objectCount, objectBytes, newBytes, gaps, missing }: NamedManifest): object {
+  return { id, at, finishedAt, objectCount, objectBytes, newBytes, gaps, missing };
 }
 
 function rowOf({ id, at, objectCount, newBytes, gaps }: NamedManifest): string[] {

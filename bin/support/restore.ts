@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { BackupError, DamageError, NotEmptyError } from '../../backup/errors.ts';
+import type { Watch } from '../../backup/pace.ts';
 import { beginJournal, findRestored, type Journal, openJournal } from '../../backup/restore/journal.ts';
 import { removeKeyFiles, removeKeys, restoreKeys } from '../../backup/restore/keysPart.ts';
 import { assertKnown, restoreBackup } from '../../backup/restore/restoreBackup.ts';
-import { readManifest } from '../../backup/vault/manifests.ts';
+import { type Manifest, readManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
 import type { BackupConfig } from '../../config/backup.ts';
 import { loadConfig } from '../../config/index.ts';
@@ -21,10 +22,16 @@ export interface Restored {
   dataDir: string;
   /** What is not as it was, in words. */
   gaps: string[];
+  /** Objects that the bucket had lost before the backup. */
+  missing: Manifest['missing'];
 }
 
 /** Restores a backup, the newest without an id, with parts that run only for that where they are of this machine. */
-export async function restore(backups: BackupConfig, id: string | undefined, report: Report): Promise<Restored> {
+export async function restore(
+  backups: BackupConfig,
+  id: string | undefined,
+  { report, watch }: { report: Report; watch?: Watch | undefined },
+): Promise<Restored> {
   const signal = stopOnSignals();
   const launch = loadLaunchConfig();
   const vault = await openVault(backups);
@@ -48,19 +55,26 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
     ...launch.environment,
     ...stack.environment,
   });
-  const { gaps } = await restoreBackup({ vault, manifest, config, need: launch.need, journal, report, signal }).catch(
-    async (error) => {
-      if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
-      if (!(error instanceof NotEmptyError)) throw error;
-      // An attempt that has written nothing is none: the next one looks again.
-      await removeKeyFiles(launch.dataDir);
-      journal.discard();
-      throw error;
-    },
-  );
+  const { gaps } = await restoreBackup({
+    vault,
+    manifest,
+    config,
+    need: launch.need,
+    journal,
+    report,
+    watch,
+    signal,
+  }).catch(async (error) => {
+    if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
+    if (!(error instanceof NotEmptyError)) throw error;
+    // An attempt that has written nothing is none: the next one looks again.
+    await removeKeyFiles(launch.dataDir);
+    journal.discard();
+    throw error;
+  });
   await removeKeys(config);
   journal.finish();
-  return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps };
+  return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps, missing: manifest.missing };
 }
 
 const howeverDamaged = `An older backup may still be whole ("${commandLine} backup verify ID"): restore that one by --backup into another data directory, which is empty.`;

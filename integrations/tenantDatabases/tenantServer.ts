@@ -164,7 +164,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         await endConnections(admin, [account.user]);
         try {
           return await withAccountConnection({ ...place, ...account }, signal, (connection) =>
-            work(linesOf(dumpDatabase(connection, admin, account.database, undefined, leftOut))),
+            work(linesOf(dumpDatabase(connection, admin, account.database, { leftOut }))),
           );
         } finally {
           // The server goes on with a statement whose client has gone. Where it does not answer, the watchdog ends it.

@@ -6,6 +6,7 @@ const atOnce = 1_000;
 /** An object that rows may name. */
 export interface BackedUpObject {
   key: string;
+  spaceId: string;
   bytes: number;
   /** Nothing names it any more, so the store may not have it. */
   isDoomed: boolean;
@@ -16,11 +17,21 @@ export interface BackedUpObject {
  * they are all those that its rows name: what was given up since then has its row still.
  */
 export async function* objectsForBackup({ pool }: Pick<Database, 'pool'>): AsyncGenerator<BackedUpObject> {
-  const sql = `SELECT object_key AS \`key\`, size AS bytes, state = 'doomed' AS isDoomed FROM drive_objects
-    WHERE object_key > ? AND state <> 'arriving' ORDER BY object_key LIMIT ${atOnce}`;
+  const sql = `SELECT object_key AS \`key\`, space_id AS spaceId, size AS bytes, state = 'doomed' AS isDoomed
+    FROM drive_objects WHERE object_key > ? AND state <> 'arriving' ORDER BY object_key LIMIT ${atOnce}`;
   for (let after: string | undefined = ''; after !== undefined; ) {
     const [rows]: [RowDataPacket[], unknown] = await pool.query<RowDataPacket[]>(sql, [after]);
-    for (const { key, bytes, isDoomed } of rows) yield { key, bytes: Number(bytes), isDoomed: Boolean(isDoomed) };
+    for (const { key, spaceId, bytes, isDoomed } of rows) {
+      yield { key, spaceId, bytes: Number(bytes), isDoomed: Boolean(isDoomed) };
+    }
     after = rows.length < atOnce ? undefined : (rows.at(-1)?.key as string);
   }
+}
+
+/** How many those are, and their bytes. */
+export async function countObjectsForBackup({ pool }: Pick<Database, 'pool'>) {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    "SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM drive_objects WHERE state <> 'arriving'",
+  );
+  return { count: Number(rows[0]?.count), bytes: Number(rows[0]?.bytes) };
 }

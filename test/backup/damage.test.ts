@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { Pace } from '../../backup/pace.ts';
 import { loadObjects } from '../../backup/restore/objectsPart.ts';
 import { toLines } from '../../backup/vault/lines.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
@@ -24,6 +25,7 @@ afterAll(async () => {
 });
 
 const { signal } = new AbortController();
+const pace = new Pace(undefined);
 
 // In one request, and in parts.
 test.each([1_000, 20_000_000])('a piece of an object of %d bytes that is gone or cut off is named', async (size) => {
@@ -38,7 +40,7 @@ test.each([1_000, 20_000_000])('a piece of an object of %d bytes that is gone or
   const manifest = {
     ...manifestOf({ at: '2026-01-01T00:00:00.000Z', objects: await vault.store(toLines(entries())) }),
   };
-  const load = () => loadObjects({ format: 1, ...manifest }, { vault, storage, isResumed: false, signal });
+  const load = () => loadObjects(manifest, { vault, storage, isResumed: false, pace, signal });
   await load();
 
   const piece = object.pieces.at(-1) ?? '';

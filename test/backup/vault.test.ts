@@ -191,7 +191,7 @@ test('junk beside backups stops none, and of a newest one that is damaged the ne
   writeFileSync(join(backup.to, 'progress', 'abc'), 'junk');
   writeFileSync(join(backup.to, 'backups', 'zzz'), 'junk');
   const progress = await Progress.open(vault);
-  expect(progress.find('key0')).toBeUndefined();
+  expect(await progress.find('key0')).toBeUndefined();
   await Progress.forget(vault);
   expect(readdirSync(join(backup.to, 'progress'))).toEqual([]);
   expect(await readManifest(vault)).toMatchObject({ id: manifest.id });

@@ -24,6 +24,18 @@ test('the place of backups is taken by --from and --to alike', async () => {
   }
 });
 
+test('a backup without objects that were lost before it names their rows, and ends with a code of its own', async () => {
+  const { vault, backup } = await buildVault();
+  const named = [{ key: 'abc', spaceId: 'spc_1', owner: 'the file itm_1' }];
+  await writeManifest(vault, manifestOf({ at: '2026-01-01T00:00:00.000Z', missing: { count: 2, named } }));
+  const place = ['--from', backup.to, '--key-file', backup.keyFile];
+  const { code, output } = await run(['backup', 'verify', ...place]);
+  expect([code, output]).toEqual([3, expect.stringMatching(/ is whole: .*\nIt lacks 2 objects/)]);
+  expect(output).toContain('the file itm_1 in spc_1 (object abc)\n  and 1 more (--json)\n');
+  const inJson = await run(['backup', 'verify', '--json', ...place]);
+  expect(JSON.parse(inJson.stdout)).toMatchObject({ missing: { count: 2, named } });
+});
+
 test('a command that is none names those that there are, and a wrong option the help of its command', async () => {
   const { code, output } = await run(['backup', 'foo']);
   expect(code).toBe(1);

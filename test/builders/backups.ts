@@ -35,6 +35,7 @@ export function manifestOf(fields: Partial<Manifest> & { at: string }): Omit<Man
     keys: {},
     kmsKeyId: null,
     gaps: [],
+    missing: { count: 0, named: [] },
     newBytes: 0,
     ...fields,
   };

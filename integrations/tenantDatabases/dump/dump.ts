@@ -20,17 +20,24 @@ interface Table {
   type: string;
 }
 
+export interface DumpOptions {
+  /** What a row may take, where its reader has the memory. */
+  mostRowBytes?: number | undefined;
+  /** To this is added what has gone, or does not work. */
+  leftOut?: LeftOut | undefined;
+  /** Is told of each row that was read. */
+  onRow?: ((table: string) => void) | undefined;
+}
+
 /**
  * All that is in a database, as it was at one moment. `connection` may only read there, and has no rights elsewhere: its
- * tenant can put anything in the place of a table. `most` is what a row may take, where its reader has the memory. What
- * has gone, or does not work, is added to `leftOut`.
+ * tenant can put anything in the place of a table.
  */
 export async function* dumpDatabase(
   connection: AccountConnection,
   admin: TenantConnection,
   name: string,
-  most = largestRowBytes,
-  leftOut = new LeftOut(),
+  { mostRowBytes = largestRowBytes, leftOut = new LeftOut(), onRow }: DumpOptions = {},
 ): AsyncGenerator<Entry> {
   // The store may take its time over what it is sent.
   await connection.run("SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 600");
@@ -45,11 +52,11 @@ export async function* dumpDatabase(
   const namesOf = (types: readonly string[]) =>
     tables.filter(({ type }) => types.includes(type)).map((one) => one.name);
   for (const sequence of namesOf(['SEQUENCE'])) yield* sequenceEntries(connection, sequence);
-  const maxRowBytes = await mostOfRow(connection, most);
+  const maxRowBytes = await mostOfRow(connection, mostRowBytes);
   for (const table of namesOf(tableTypes)) {
     // Its tenant may change it again as soon as it has been read.
     await connection.run('SAVEPOINT one');
-    yield* tableEntries(connection, table, { isMariaDb: admin.isMariaDb, maxRowBytes, leftOut });
+    yield* tableEntries(connection, table, { isMariaDb: admin.isMariaDb, maxRowBytes, leftOut, onRow });
     await connection.run('ROLLBACK TO SAVEPOINT one');
   }
   yield* viewsOf(connection, namesOf(['VIEW']), leftOut);
@@ -88,12 +95,13 @@ interface ReadOptions {
   isMariaDb: boolean;
   maxRowBytes: number;
   leftOut: LeftOut;
+  onRow: DumpOptions['onRow'];
 }
 
 async function* tableEntries(
   connection: AccountConnection,
   table: string,
-  { isMariaDb, maxRowBytes, leftOut }: ReadOptions,
+  { isMariaDb, maxRowBytes, leftOut, onRow }: ReadOptions,
 ): AsyncGenerator<Entry> {
   if (!(await holdTable(connection, table))) return leftOut.add({ kind: 'table', name: table });
   const [shown] = await connection.rows<{ 'Create Table': string }>(`SHOW CREATE TABLE ${quote(table)}`);
@@ -107,6 +115,7 @@ async function* tableEntries(
   // It takes as long as the rows take to the store; nothing of its tenant's runs in it.
   const rows = connection.stream(`${isMariaDb ? 'SET STATEMENT max_statement_time = 0 FOR ' : ''}${all}`, maxRowBytes);
   for await (const row of namingTable(rows, table)) {
+    onRow?.(table);
     if (row.reduce((sum, value) => sum + (value?.length ?? 0), 0) > largeRowBytes) {
       const values = columns.map((column, at) => parameter(column, row[at] ?? null));
       yield { row: `${into} (${columns.map(() => '?').join(', ')})`, values };
