@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import mysql from 'mysql2/promise';
+import type { PartProgress } from '../backup/pace.ts';
 import { nodeFlags } from '../bin/nodeFlags.mjs';
 import { startAtrium } from './support/atrium.ts';
 
@@ -93,7 +95,7 @@ async function fillBucket(): Promise<void> {
   console.log(`${objectCount} objects of ${objectBytes} bytes`);
 }
 
-/** A command of Atrium's: its seconds, and the most memory that its process has had. */
+/** A command of Atrium's: what it takes, and how long each part of it. */
 async function measure(name: string, args: string[], environment: NodeJS.ProcessEnv): Promise<void> {
   const begun = performance.now();
   const program = spawn(process.execPath, [...nodeFlags, join(root, 'bin', 'atrium.ts'), ...args], {
@@ -101,26 +103,35 @@ async function measure(name: string, args: string[], environment: NodeJS.Process
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';
-  program.stderr.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString('utf8')).slice(-2_000);
+  const parts = new Map<string, number>();
+  createInterface({ input: program.stderr }).on('line', (line) => {
+    if (!line.startsWith('{"progress"')) said = `${said}${line}\n`.slice(-2_000);
+    else {
+      const { part, done, bytesPerSecond } = (JSON.parse(line) as { progress: PartProgress }).progress;
+      if (bytesPerSecond > 0) parts.set(part, done / bytesPerSecond);
+    }
   });
-  let peakKib = 0;
+  let seen = { peakKib: 0, cpuSeconds: 0 };
   const sampling = setInterval(() => {
-    peakKib = Math.max(peakKib, peakOf(program.pid));
+    seen = useOf(program.pid) ?? seen;
   }, sampleMs);
   const code = await new Promise<number | null>((resolve) => program.once('exit', resolve));
   clearInterval(sampling);
   if (code !== 0) throw new Error(`${name} ended with ${code}: ${said}`);
   const seconds = (performance.now() - begun) / 1_000;
-  console.log(
-    `${name.padEnd(13)} ${seconds.toFixed(1).padStart(8)} s  ${(peakKib / 1_024).toFixed(0).padStart(6)} MiB`,
-  );
+  const each = [...parts].map(([part, its]) => `${part} ${its.toFixed(1)} s`).join(', ');
+  const facts = `${seen.cpuSeconds.toFixed(1)} s of a core, ${(seen.peakKib / 1_024).toFixed(0)} MiB`;
+  console.log(`${name.padEnd(13)} ${seconds.toFixed(1).padStart(8)} s, ${facts} (${each})`);
 }
 
-function peakOf(pid: number | undefined): number {
+/** The most memory that a process has had, and the time of a core that it has taken; undefined once it has ended. */
+function useOf(pid: number | undefined): { peakKib: number; cpuSeconds: number } | undefined {
   try {
-    return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
+    const peakKib = Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
+    const [utime = 0, stime = 0] =
+      readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ').slice(11).map(Number) ?? [];
+    return { peakKib, cpuSeconds: (utime + stime) / 100 };
   } catch {
-    return 0; // it has ended
+    return undefined;
   }
 }
