@@ -1,3 +1,4 @@
+import { isQuiet } from '../models/installation.ts';
 import type { AppDeps } from './apps/deps.ts';
 import { createAppActivities, createRunQueueActivities } from './apps/index.ts';
 import { appSweeps } from './apps/sweeps.ts';
@@ -146,13 +147,23 @@ export const sweeps: Sweeps<keyof Activities> = {
   upkeep: areaSweeps.flatMap(({ upkeep }) => upkeep),
 };
 
+/** They start what waits while the installation is quiet. */
+const quietened: ReadonlySet<string> = new Set<keyof Activities>([
+  'sweepMails',
+  'sweepDueAppSchedules',
+  'sweepDueAutomations',
+  'sweepAutomationRuns',
+  'sweepWebhookDeliveries',
+]);
+
 /** Some sweeps, counted by what they have done. */
-function measuredSweeps({ meters }: MainDeps, names: readonly (keyof Activities)[], activities: object) {
+function measuredSweeps({ database, meters }: MainDeps, names: readonly (keyof Activities)[], activities: object) {
   const all = activities as Record<string, () => Promise<unknown>>;
   return Object.fromEntries(
     names.map((name) => [
       name,
       async () => {
+        if (quietened.has(name) && (await isQuiet(database))) return 0;
         const done: unknown = await all[name]?.().catch((error: unknown) => {
           if (error instanceof OutOfTime) meters.swept(name, { unfinished: 1 });
           throw error;

@@ -30,6 +30,7 @@ const sharedPurge: AreaPurge = {
     program_versions: 'They are the schema’s.',
     sweep_rounds: 'They are the installation’s.',
     purge_positions: 'They are the installation’s.',
+    installation: 'It is the installation’s own.',
   },
   async finish(database, spaceId) {
     await deleteInBatches(

@@ -17,6 +17,7 @@ import { chatSettingsOf } from '../../models/chat/settings.ts';
 import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
+import { isQuiet } from '../../models/installation.ts';
 import type { AutomationDeps } from './deps.ts';
 import { tellPaused } from './tellPaused.ts';
 
@@ -36,6 +37,8 @@ interface Refusal {
 export function createStartAutomationRun(deps: AutomationDeps) {
   const { database, workflows } = deps;
   return async function startAutomationRun({ runId }: { runId: string }): Promise<void> {
+    // The sweeper starts it once the installation is resumed.
+    if (await isQuiet(database)) return;
     const starting = await findStarting(database, runId);
     if (starting === undefined) return;
     const started = await begin(deps, starting, runId);

@@ -1,5 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../models/errors.ts';
+import { isQuiet, quietLookMs } from '../../models/installation.ts';
 import type { MailContent } from '../../models/mail/mails.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { MailDeps } from './deps.ts';
@@ -17,6 +18,7 @@ export function createDelivery(deps: MailDeps) {
      */
     async deliverMail(mailId: string): Promise<'sent' | 'gone'> {
       using _heartbeat = keepAlive();
+      if (await isQuiet(deps.database)) throw quiet();
       const mail = await deps.mails.open(mailId);
       if (mail === undefined || deps.mailer === undefined || !(await mayBeSent(mail))) {
         await deps.mails.remove(mailId);
@@ -35,6 +37,12 @@ export function createDelivery(deps: MailDeps) {
       return 'sent';
     },
   };
+}
+
+/** Asked again for as long as its workflow waits for a mail server. */
+function quiet(): ApplicationFailure {
+  const message = 'The installation is quiet; trying again.';
+  return ApplicationFailure.create({ type: 'INSTALLATION_QUIET', message, nextRetryDelay: quietLookMs });
 }
 
 /** A mail server's reply may quote the mail, and a failure is kept in the history: only its code goes there. */

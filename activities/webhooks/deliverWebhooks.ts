@@ -1,4 +1,5 @@
 import { sendWebhook } from '../../integrations/webhooks/sendWebhook.ts';
+import { isQuiet, quietLookMs } from '../../models/installation.ts';
 import { noteAttempt } from '../../models/webhooks/attempts.ts';
 import { disableWhenFull, nextRound, type Round } from '../../models/webhooks/rounds.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -17,6 +18,7 @@ export function createDeliverWebhooks(deps: WebhookDeps) {
 
   return async function deliverWebhooks({ endpointId }: { endpointId: string }): Promise<number | null> {
     using heartbeat = keepAlive();
+    if (await isQuiet(database)) return quietLookMs;
     if (await disableWhenFull(database, endpointId, webhooks.mostWaiting)) {
       logger.warn({ endpointId }, 'More deliveries wait for a webhook endpoint than may: it is disabled.');
     }

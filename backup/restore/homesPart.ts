@@ -6,9 +6,11 @@ import { watchedDisks } from '../../integrations/computers/host/disks/watched.ts
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { findSystemProgram } from '../../integrations/computers/host/programs.ts';
 import { readRecord, writeRecord } from '../../integrations/computers/host/records.ts';
-import { giveFolder, isRoot, makeComputerDir, writeIdentity } from '../../integrations/computers/host/setUp.ts';
+import { giveFolder, identify, isRoot, makeComputerDir } from '../../integrations/computers/host/setUp.ts';
 import { openUids, type Uids } from '../../integrations/computers/host/uids.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
+import { renameHost } from '../../models/computers/hosts.ts';
+import type { Database } from '../../models/database.ts';
 import { TarFailed, unpack } from '../tar.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
@@ -19,15 +21,19 @@ type Home = NonNullable<Manifest['homes']>['computers'][number];
 interface Deps {
   vault: Vault;
   config: Config;
+  database: Database;
   signal: AbortSignal;
 }
 
 /**
- * Makes this machine the host that the computers of the backup know, with their homes. They are stopped, and wake with
- * them. What is there as a whole from an attempt before stays. One that cannot be restored, or only in part, holds up no
+ * Makes this machine the host of the backup's computers, with their homes, under an id of its own: the host that it is a
+ * copy of may run on the same machine. They are stopped, and wake with them. What is there as a whole from an attempt before stays. One that cannot be restored, or only in part, holds up no
  * other. Returns those, in words.
  */
-export async function loadHomes({ homes }: Manifest, { vault, config, signal }: Deps): Promise<string[]> {
+export async function loadHomes(
+  { homes }: Pick<Manifest, 'homes'>,
+  { vault, config, database, signal }: Deps,
+): Promise<string[]> {
   if (homes === null) return [];
   const gaps: string[] = [];
   const layout = hostLayout(config.computers.dir);
@@ -44,8 +50,7 @@ export async function loadHomes({ homes }: Manifest, { vault, config, signal }: 
   } finally {
     await disks.close();
   }
-  // Last: a host without its homes is none.
-  writeIdentity(layout, homes.hostId);
+  await renameHost(database, homes.hostId, identify(layout));
   return gaps;
 }
 
@@ -67,7 +72,7 @@ async function loadHome(
     disks,
     uids,
     signal,
-  }: Omit<Deps, 'config'> & { layout: HostLayout; disks: Disks; uids: Uids | undefined },
+  }: Omit<Deps, 'config' | 'database'> & { layout: HostLayout; disks: Disks; uids: Uids | undefined },
   { computerId, spaceId, limits, content }: Home,
 ): Promise<string | undefined> {
   signal.throwIfAborted();

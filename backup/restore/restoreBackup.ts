@@ -7,7 +7,9 @@ import { type Database, openDatabase } from '../../models/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { openEnvelope, rewrapKeys } from '../../models/identity/index.ts';
+import { resumeInstallation } from '../../models/installation.ts';
 import { unknownMigrations, withSchemaHeld } from '../../models/migrate.ts';
+import { installation } from '../../models/migrations/0066-installation.ts';
 import { BackupError, NotEmptyError } from '../errors.ts';
 import { Pace, type Watch } from '../pace.ts';
 import type { NamedManifest } from '../vault/manifests.ts';
@@ -29,6 +31,8 @@ interface Options {
   journal: Journal;
   report: (line: string) => void;
   watch?: Watch | undefined;
+  /** Whether it goes on at once, as what it was restored from does no more. */
+  resumes: boolean;
   signal: AbortSignal;
 }
 
@@ -65,6 +69,8 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
       await withSchemaHeld(database, async () => {
         await loadDatabase({ vault, pace, signal }, manifest, ownerUrl);
         await rewrapKeys(database, config);
+        // The backup may be older than the table. Where it is, the migration finds it made.
+        await installation.up(database.sequelize.getQueryInterface());
         await settle(database, manifest);
       });
       journal.noteDatabase();
@@ -73,10 +79,11 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
     await loadObjects(manifest, { vault, storage, isResumed, pace, signal });
     report(`Objects of the bucket restored: ${manifest.objectCount}`);
     const refused = await tenantsOf(options, database);
-    const homeGaps = await loadHomes(manifest, { vault, config, signal });
+    const homeGaps = await loadHomes(manifest, { vault, config, database, signal });
     if (manifest.homes !== null) {
       report(`Homes of computers restored: ${manifest.homes.computers.length - homeGaps.length}`);
     }
+    if (options.resumes) await resumeInstallation(database);
     const made = refused.map((id) => `the database ${id}, which is made from its newest own backup at the start`);
     return { gaps: [...manifest.gaps, ...made, ...homeGaps] };
   } finally {

@@ -2,16 +2,24 @@ import { passMissedTicks as passAppTicks } from '../../models/apps/passMissed.ts
 import { passMissedTicks as passAutomationTicks } from '../../models/automations/passMissed.ts';
 import { stopAutoTopUps } from '../../models/billing/stopAutoTopUps.ts';
 import { endLinks } from '../../models/computers/endLinks.ts';
+import { forgetAddresses } from '../../models/computers/hosts.ts';
 import type { Database } from '../../models/database.ts';
 import { databasesOnServer, makeFromOwnBackup, noteLost } from '../../models/databases/forBackup.ts';
 import { endSignIns } from '../../models/identity/endSignIns.ts';
-import type { Manifest } from '../vault/manifests.ts';
+import { renewInstallation } from '../../models/installation.ts';
+import type { NamedManifest } from '../vault/manifests.ts';
 
 /**
  * What an old state must not bring back, sessions and links that were ended since, and what must not be done twice, runs of
- * schedules and automatic charges. What has to be made again on the server for databases is noted.
+ * schedules and automatic charges. What has to be made again on the server for databases is noted. From here on it is an
+ * installation of its own, which is quiet, and reaches none of the other's machines.
  */
-export async function settle(database: Database, { tenants }: Manifest): Promise<void> {
+export async function settle(
+  database: Database,
+  { id, tenants }: Pick<NamedManifest, 'id' | 'tenants'>,
+): Promise<void> {
+  await renewInstallation(database, id);
+  await forgetAddresses(database);
   await endSignIns(database);
   await endLinks(database);
   await stopAutoTopUps(database);

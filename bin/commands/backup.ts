@@ -11,6 +11,7 @@ import { loadBackupConfig } from '../../config/backupPlace.ts';
 import { columns, print, wantsJson } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';
 import { loadCommandConfig } from '../support/installation.ts';
+import { quietAdvice } from '../support/quiet.ts';
 import { showPace } from '../support/showPace.ts';
 import { stopOnSignals } from '../support/signals.ts';
 
@@ -100,8 +101,10 @@ export function addRestore(program: Command): void {
   withPlace(program.command('restore'), '--from')
     .description('restore a backup into an empty installation; run it again when it was broken off')
     .option('--backup <id>', 'which one, if not the newest')
+    .option('--resume', 'let automations, webhooks, schedules and mail go on at once: the original is lost')
     .option('--json', 'answer in JSON')
-    .action(async ({ backup: id, ...place }: PlaceOptions & { backup?: string }, command: Command) => {
+    .action(async (options: PlaceOptions & { backup?: string; resume?: boolean }, command: Command) => {
+      const { backup: id, resume: resumes = false, ...place } = options;
       const { restore } = await import('../support/restore.ts');
       const json = wantsJson(command);
       const { watch, clear } = showPace(json);
@@ -109,10 +112,11 @@ export function addRestore(program: Command): void {
         clear();
         (json ? console.error : console.log)(line);
       };
-      const restored = await restore(placeOf(place), id, { report, watch }).finally(clear);
+      const restored = await restore(placeOf(place), id, { report, watch, resumes }).finally(clear);
       const text = [
         ...restored.gaps.map((gap) => `It lacks ${gap}.`),
         ...describeMissing(restored.missing),
+        ...(restored.isQuiet ? [quietAdvice] : []),
         `Restored into ${restored.dataDir}. Start Atrium ("npm start"); everybody signs in anew (${commandLine} token).`,
       ];
       print(command, { json: restored, text: text.join('\n') });

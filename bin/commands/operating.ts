@@ -11,6 +11,7 @@ import { addLogs } from './logs.ts';
 import { addMember } from './member.ts';
 import { addMigrate } from './migrate.ts';
 import { addReplaceAuthority } from './replaceAuthority.ts';
+import { addResume } from './resume.ts';
 import { addRotateKey } from './rotateKey.ts';
 import { addSession } from './session.ts';
 import { addSpace } from './space.ts';
@@ -39,6 +40,7 @@ const areas = [
   addGit,
   addBackup,
   addRestore,
+  addResume,
 ];
 
 /** Adds every command but those that run Atrium. */

@@ -2,9 +2,11 @@ import type { Command } from 'commander';
 import { findUnfinished } from '../../backup/restore/journal.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
+import { installationOf } from '../../models/installation.ts';
 import { columns, print } from '../support/answer.ts';
 import { hostsToJson, hostsToRows } from '../support/hosts.ts';
 import { withDatabase } from '../support/installation.ts';
+import { describeQuiet } from '../support/quiet.ts';
 import { findRunning, type RunningAtrium } from '../support/running.ts';
 
 const answerTimeoutMs = 3_000;
@@ -21,10 +23,11 @@ export function addStatus(program: Command): void {
       const ready = running?.apiUrl !== undefined && (await isReady(running.apiUrl));
       if (!ready) process.exitCode = 1;
       const hosts = ready ? await findHosts() : [];
+      const quietSince = ready ? await findQuiet() : null;
       const restore = running === undefined ? findUnfinished(dataDir) : undefined;
       print(command, {
-        json: { ...toJson(running, ready, hosts), ...(restore !== undefined && { restore }) },
-        text: restore ?? toText(running, ready, hosts),
+        json: { ...toJson(running, ready, hosts), quietSince, ...(restore !== undefined && { restore }) },
+        text: restore ?? toText(running, ready, { hosts, quietSince }),
       });
     });
 }
@@ -42,6 +45,11 @@ async function findHosts(): Promise<HostUse[]> {
   return withDatabase((database, config) => hostsInUse({ database, config })).catch(() => []);
 }
 
+/** Since when it is quiet; null where it is not, or cannot be read. */
+async function findQuiet(): Promise<Date | null> {
+  return withDatabase(async (database) => (await installationOf(database)).quietSince).catch(() => null);
+}
+
 /** Without `environment`: it holds passwords. */
 function toJson(running: RunningAtrium | undefined, ready: boolean, hosts: readonly HostUse[]) {
   if (running === undefined) return { state: 'stopped', ready };
@@ -49,12 +57,17 @@ function toJson(running: RunningAtrium | undefined, ready: boolean, hosts: reado
   return { state, ready, pid: process.pid, startedAt, apiUrl, parts, hosts: hostsToJson(hosts) };
 }
 
-function toText(running: RunningAtrium | undefined, ready: boolean, hosts: readonly HostUse[]): string {
+function toText(
+  running: RunningAtrium | undefined,
+  ready: boolean,
+  { hosts, quietSince }: { hosts: readonly HostUse[]; quietSince: Date | null },
+): string {
   if (running === undefined) return 'Atrium does not run here. Start it with "npm start".';
   const { ATRIUM_TEMPORAL_UI_URL: uiUrl } = running.environment;
   const state = running.state === 'running' && !ready ? 'running, but not ready' : running.state;
   return columns([
     ['Atrium', `${state} (process ${running.process.pid}, since ${running.startedAt})`],
+    ...(quietSince === null ? [] : [['quiet', describeQuiet(quietSince)] as const]),
     ...(running.apiUrl === undefined ? [] : [['api', running.apiUrl] as const]),
     ...running.parts.map((part) => [part.name, `${part.address} (process ${part.pid})`] as const),
     ...(uiUrl === undefined ? [] : [['temporal ui', uiUrl] as const]),

@@ -20,6 +20,7 @@ import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
 import { findInstallation } from './findInstallation.ts';
+import { checkQuiet } from './quiet.ts';
 import { findRunning, type RunningAtrium } from './running.ts';
 
 /** What has not answered in its time is waited for, so many times longer: on a busy machine it is slow, and not broken. */
@@ -118,6 +119,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined, isRes
       : []),
     ...where('database', { name: 'database', look: () => checkDatabase(config) }),
     ...where('database', { name: 'sweeps', look: () => checkSweeps(config) }),
+    ...where('database', { name: 'quiet', look: () => checkQuiet(config) }),
     ...where('database', { name: 'hosts of computers', look: () => checkHosts(config) }),
     ...where('temporal', { name: 'temporal', look: () => checkTemporal(config) }),
     ...where('storage', { name: 'storage', look: () => checkStorage(config) }),

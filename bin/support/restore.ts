@@ -20,6 +20,8 @@ export interface Restored {
   backup: string;
   at: string;
   dataDir: string;
+  /** Whether it waits for `atrium resume`. */
+  isQuiet: boolean;
   /** What is not as it was, in words. */
   gaps: string[];
   /** Objects that the bucket had lost before the backup. */
@@ -30,7 +32,7 @@ export interface Restored {
 export async function restore(
   backups: BackupConfig,
   id: string | undefined,
-  { report, watch }: { report: Report; watch?: Watch | undefined },
+  { report, watch, resumes }: { report: Report; watch?: Watch | undefined; resumes: boolean },
 ): Promise<Restored> {
   const signal = stopOnSignals();
   const launch = loadLaunchConfig();
@@ -63,6 +65,7 @@ export async function restore(
     journal,
     report,
     watch,
+    resumes,
     signal,
   }).catch(async (error) => {
     if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
@@ -74,7 +77,14 @@ export async function restore(
   });
   await removeKeys(config);
   journal.finish();
-  return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps, missing: manifest.missing };
+  return {
+    backup: manifest.id,
+    at: manifest.at,
+    dataDir: launch.dataDir,
+    isQuiet: !resumes,
+    gaps,
+    missing: manifest.missing,
+  };
 }
 
 const howeverDamaged = `An older backup may still be whole ("${commandLine} backup verify ID"): restore that one by --backup into another data directory, which is empty.`;

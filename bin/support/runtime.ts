@@ -26,11 +26,17 @@ import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { spacesOf } from '../../models/databases/accounts.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
+import { installationOf } from '../../models/installation.ts';
 import { onEndpointWork } from '../../models/webhooks/events.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { mergedHints } from '../../temporal/mergedHints.ts';
-import { ensureSchedules, hasSchedules } from '../../temporal/schedules/installation.ts';
+import {
+  assertOwnSchedules,
+  ensureSchedules,
+  hasSchedules,
+  InstallationTakenError,
+} from '../../temporal/schedules/installation.ts';
 import {
   backupTaskQueue,
   gitTaskQueue,
@@ -41,6 +47,7 @@ import {
 } from '../../temporal/taskQueues.ts';
 import { loadWorkflowThread } from '../../temporal/worker.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
+import { CommandFailure } from './failure.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createHostOf } from './hostOf.ts';
 import { type KeptHosting, keepHosting } from './keepHosting.ts';
@@ -53,6 +60,7 @@ export type Role = 'api' | 'worker' | 'both';
 
 const scheduleRetryMs = 2_000;
 const watchStopMs = 1_000;
+const claimTimeoutMs = 5_000;
 
 /** The objects that make up one Atrium process. A process that is both `api` and `worker` shares them. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
@@ -159,6 +167,13 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
      * The API is made meanwhile, and is to be opened. When one fails, nothing is left running.
      */
     async startParts(options: { shutdownGraceMs: number }) {
+      const { identity } = await installationOf(database);
+      await temporal.client.withDeadline(Date.now() + claimTimeoutMs, () =>
+        assertOwnSchedules(temporal.client, config, identity).catch((error: unknown) => {
+          if (error instanceof InstallationTakenError) throw new CommandFailure(error.message);
+          logger.warn({ err: error }, 'Whose the schedules are could not be asked.');
+        }),
+      );
       const worker = role === 'api' ? undefined : startOwnWorker(options);
       const hosting = role === 'api' ? undefined : startOwnHosting(options);
       const api = role === 'worker' ? undefined : Promise.resolve().then(makeOwnApi);
@@ -203,7 +218,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
           if (isFirst || !(await hasSchedules(temporal.client, config))) {
             if (!isFirst) logger.warn('The schedules are gone: Temporal has lost its data. They are made again.');
             await registerWhereAllowed(config);
-            await ensureSchedules(temporal.client, config);
+            await ensureSchedules(temporal.client, config, (await installationOf(database)).identity);
           }
           isFirst = false;
           lookAgainMs = config.sweeper.intervalSeconds * 1_000;

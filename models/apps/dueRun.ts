@@ -3,6 +3,7 @@ import { type Database, transaction } from '../database.ts';
 import { findPlaces } from '../drive/place.ts';
 import { DomainError } from '../errors.ts';
 import { newId } from '../ids.ts';
+import { isQuiet } from '../installation.ts';
 import { takeTick } from '../schedule.ts';
 import { execute, select } from '../sql.ts';
 import { type App, findApp, lockedApp } from './app.ts';
@@ -33,6 +34,8 @@ interface Limits {
  * tick has one run, and several that were missed have one together.
  */
 export async function takeDueRun(database: Database, scheduleId: string, limits: Limits): Promise<DueRun> {
+  // As if nobody had looked: its time is passed by, or made up for, once the installation is resumed.
+  if (await isQuiet(database)) return {};
   const found = await findSchedule(database, scheduleId);
   const known = found && (await findApp(database, found.appId));
   if (found === undefined || known === undefined) return {};

@@ -3,12 +3,13 @@ import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { driveModels } from '../drive/models.ts';
+import { isQuiet, quietLookMs } from '../installation.ts';
 import { select } from '../sql.ts';
 import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
 import { hasPlace, spaceHasPlace } from './line.ts';
 import { isForPeople, type RunOutcome } from './outcome.ts';
 import { isLookedAt, isStillLinked } from './previews.ts';
-import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
+import { changeRun, findRun, isActive, lockRun, type Run, type RunTrigger } from './run.ts';
 import { countEnd } from './schedules.ts';
 
 /** What a run's workflow does next. */
@@ -28,6 +29,8 @@ export interface RunBadEnd {
   userId: string;
 }
 
+/** Nobody asks for these by hand. */
+const automatic: readonly RunTrigger[] = ['webhook', 'schedule'];
 const longestWaitMs = 10 * 60_000;
 /** How the attempt before went is in its own row. */
 const asBegun = { exitCode: null, endSignal: null, errorCode: null, errorDetail: null, output: null } as const;
@@ -43,13 +46,18 @@ export async function nextRunStep(
 ): Promise<RunStep> {
   const found = await findRun(database, runId);
   if (found === undefined) return { do: 'rest' };
-  const look = () => lookForStep(database, found, limits);
+  const isHeldBack = automatic.includes(found.triggerKind) && (await isQuiet(database));
+  const look = () => lookForStep(database, found, { ...limits, isHeldBack });
   // Whoever has ended while the first look was under way could not see that this one waits for it, and told it nothing.
   return (await look()) ?? (await look()) ?? { do: 'wait', forMs: longestWaitMs };
 }
 
 /** Undefined where it has been noted just now that the run waits for others of its space. */
-function lookForStep(database: Database, found: Run, limits: { runsPerSpace: number }): Promise<RunStep | undefined> {
+function lookForStep(
+  database: Database,
+  found: Run,
+  { isHeldBack, ...limits }: { runsPerSpace: number; isHeldBack: boolean },
+): Promise<RunStep | undefined> {
   return transaction(database, async (tx): Promise<RunStep | undefined> => {
     // One after the other, so that no two take the same place.
     const sql = 'SELECT live FROM apps WHERE id = ? FOR UPDATE';
@@ -65,6 +73,7 @@ function lookForStep(database: Database, found: Run, limits: { runsPerSpace: num
       await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date(), waitsForSpace: null });
       return restOf(run);
     }
+    if (isHeldBack && isBetween) return { do: 'wait', forMs: quietLookMs };
     if (run.status === 'queued') {
       if (!(await hasPlace(tx, run))) {
         // It is told by those of its own component.

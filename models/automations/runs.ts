@@ -4,6 +4,7 @@ import { deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { idBound, newId } from '../ids.ts';
+import { isQuiet } from '../installation.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { takeTick } from '../schedule.ts';
@@ -118,6 +119,8 @@ export async function takeDueRun(
   automationId: string,
   limits: { catchUpMs: number; maxRunsPerDay: number; aheadMs: number },
 ): Promise<string | undefined> {
+  // As if nobody had looked: its time is passed by, or made up for, once the installation is resumed.
+  if (await isQuiet(database)) return undefined;
   return transaction(database, async (tx) => {
     const now = new Date(Date.now() + limits.aheadMs);
     const automation = await lockAutomation(tx, automationId);

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/index.ts';
-import type { Database } from '../database.ts';
+import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
+import { execute } from '../sql.ts';
 import type { ComputerDriver } from './computer.ts';
 
 /** What a host says of itself. */
@@ -31,6 +32,20 @@ export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostRep
        memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), seen_at = VALUES(seen_at)`,
     [[id, address, drivers.join(','), cpuMilli, memoryMiB, maxRunning, new Date()]],
   );
+}
+
+/** Until a host says again where it is, nobody asks anything of it. */
+export async function forgetAddresses({ pool }: Pick<Database, 'pool'>): Promise<void> {
+  await pool.query('UPDATE computer_hosts SET address = NULL');
+}
+
+/** Gives a host another id, with all that is on it. Safe to run again. */
+export async function renameHost(database: Database, from: string, to: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    await execute(tx, 'UPDATE computer_hosts SET id = ? WHERE id = ?', [to, from]);
+    await execute(tx, 'UPDATE computers SET host_id = ? WHERE host_id = ?', [to, from]);
+    await execute(tx, 'UPDATE computer_remains SET host_id = ? WHERE host_id = ?', [to, from]);
+  });
 }
 
 /** A host that stops in order takes no more work; what runs on it goes on. */

@@ -1,6 +1,7 @@
 import {
   type Client,
   ScheduleAlreadyRunning,
+  type ScheduleDescription,
   ScheduleNotFoundError,
   type ScheduleOptionsAction,
   ScheduleOverlapPolicy,
@@ -22,6 +23,8 @@ export interface Recurring<W extends Workflow> {
   everyMs: number;
   /** Run once right away too. */
   startsNow?: boolean;
+  /** Kept with the schedule, for {@link assertOwnSchedules}. */
+  identity: string;
   /** How long one run may take, in Temporal's notation. */
   limit: '1 hour' | '6 hours';
   summary: string;
@@ -29,7 +32,7 @@ export interface Recurring<W extends Workflow> {
 
 /** Makes a schedule, or brings it up to date. One that an operator has paused stays paused. */
 export async function ensureSchedule<W extends Workflow>(client: Client, recurring: Recurring<W>): Promise<void> {
-  const { scheduleId, workflow, args, taskQueue, everyMs, startsNow = false, limit, summary } = recurring;
+  const { scheduleId, workflow, args, taskQueue, everyMs, startsNow = false, limit, identity, summary } = recurring;
   const schedule = {
     spec: { intervals: [{ every: everyMs }] },
     action: {
@@ -40,6 +43,7 @@ export async function ensureSchedule<W extends Workflow>(client: Client, recurri
       taskQueue,
       workflowExecutionTimeout: limit,
       staticSummary: summary,
+      memo: { [identityMemo]: identity },
     } as unknown as ScheduleOptionsAction,
     // A late run makes the next one superfluous, and missed runs have nothing to add.
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' as const },
@@ -49,8 +53,45 @@ export async function ensureSchedule<W extends Workflow>(client: Client, recurri
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
     const handle = client.schedule.getHandle(scheduleId);
-    await handle.update((previous) => ({ ...schedule, state: previous.state }));
+    await handle.update((previous) => {
+      assertOwn(scheduleId, previous, identity);
+      return { ...schedule, state: previous.state };
+    });
     if (startsNow) await handle.trigger(ScheduleOverlapPolicy.SKIP);
+  }
+}
+
+const identityMemo = 'atriumInstallation';
+
+/** Another installation has the name of this one, in the same namespace of Temporal. */
+export class InstallationTakenError extends Error {
+  override readonly name = 'InstallationTakenError';
+}
+
+/** One that an earlier version has made is taken for our own. */
+function assertOwn(scheduleId: string, { action }: Pick<ScheduleDescription, 'action'>, identity: string): void {
+  const owner = action.memo?.[identityMemo];
+  if (owner === undefined || owner === identity) return;
+  throw new InstallationTakenError(
+    `The schedule ${scheduleId} in this namespace of Temporal belongs to another installation (${owner}; this one is ${identity}), such as the one that this is a restored copy of: each would do the other's work. Give this one a namespace of its own (ATRIUM_TEMPORAL_NAMESPACE). Where the other is gone for good, remove its schedules: temporal schedule delete --schedule-id ${scheduleId}`,
+  );
+}
+
+/**
+ * Throws {@link InstallationTakenError} where the queues and schedules of this name are another installation's. Asked
+ * before anything is taken from them.
+ */
+export async function assertOwnSchedules(
+  client: Client,
+  { installation }: Pick<Config, 'installation'>,
+  identity: string,
+): Promise<void> {
+  for (const scheduleId of [sweeperScheduleId(installation), reconcileScheduleId(installation)]) {
+    try {
+      assertOwn(scheduleId, await client.schedule.getHandle(scheduleId).describe(), identity);
+    } catch (error) {
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+    }
   }
 }
 
@@ -66,13 +107,18 @@ export async function hasSchedules(client: Client, { installation }: Pick<Config
 }
 
 /** The schedules of an installation. */
-export async function ensureSchedules(client: Client, { installation, billing, sweeper }: Config): Promise<void> {
+export async function ensureSchedules(
+  client: Client,
+  { installation, billing, sweeper }: Config,
+  identity: string,
+): Promise<void> {
   const taskQueue = mainTaskQueue(installation);
   await ensureSchedule(client, {
     scheduleId: reconcileScheduleId(installation),
     workflow: reconcilePayments,
     args: [],
     taskQueue,
+    identity,
     everyMs: billing.reconcileMinutes * 60_000,
     limit: '6 hours',
     summary: 'Reconcile payments: credit what was paid, report what cannot be explained',
@@ -82,6 +128,7 @@ export async function ensureSchedules(client: Client, { installation, billing, s
     workflow: sweep,
     args: [sweeperActivities.upkeep],
     taskQueue,
+    identity,
     everyMs: sweeper.intervalSeconds * 1_000,
     startsNow: true,
     limit: '1 hour',
@@ -92,6 +139,7 @@ export async function ensureSchedules(client: Client, { installation, billing, s
     workflow: sweep,
     args: [sweeperActivities.rescue],
     taskQueue,
+    identity,
     everyMs: sweeper.intervalSeconds * 1_000,
     // What a crash left behind is found at the next start, not an interval later.
     startsNow: true,

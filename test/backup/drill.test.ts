@@ -1,18 +1,15 @@
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
-import { removeDataDir } from '../../stack/folders.ts';
-import { asUser, type ChatUser, idsOf, textOf } from '../builders/chat.ts';
+import { idsOf, textOf } from '../builders/chat.ts';
 import { computerOf, type TestComputer } from '../builders/computer.ts';
 import { databasesOf, enter } from '../builders/databases.ts';
 import { putFile } from '../builders/files.ts';
+import { lose, loseAll, type Machine, machineSettings, newMachine, startOn } from '../builders/machines.ts';
 import { type FakeProvider, startFakeProvider } from '../fakes/openaiServer.ts';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { pidsWith, type TestProcess, until } from '../support/processes.ts';
-import { hurriedSweeper, productSettings } from '../support/productSettings.ts';
+import { until } from '../support/processes.ts';
 import { abortStreams } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -29,47 +26,11 @@ beforeAll(async () => {
 });
 afterAll(() => provider.stop());
 // Before the folders are removed.
-afterEach(async () => {
-  for (const dataDir of machines.splice(0)) await lose(dataDir);
-});
+afterEach(loseAll);
 
-const machines: string[] = [];
-const newMachine = () => {
-  const dataDir = temporaryFolder();
-  machines.push(dataDir);
-  return dataDir;
-};
-
-const settings = (dataDir: string) => ({
-  ...productSettings(provider.url),
-  ...hurriedSweeper,
-  ATRIUM_DATA_DIR: dataDir,
-  ATRIUM_PORT: '0',
-  ATRIUM_COMPUTERS: 'auto',
-  ATRIUM_COMPUTERS_DRIVERS: 'bubblewrap',
-  ATRIUM_BACKUP_TO: place,
-  ATRIUM_BACKUP_KEY_FILE: key,
-});
-
-interface Machine {
-  dataDir: string;
-  process: TestProcess;
-  url: string;
-  user: ChatUser;
-  run(...args: string[]): ReturnType<typeof runAtrium>;
-}
-
-async function startMachine(dataDir: string): Promise<Machine> {
-  const process = startAtrium(['up', '--json'], settings(dataDir));
-  await process.printed(/"apiUrl"/);
-  const { apiUrl: url } = JSON.parse(process.stdout()) as { apiUrl: string };
-  const run = (...args: string[]) => runAtrium(args, settings(dataDir));
-  const token = (await run('token')).stdout.trim();
-  const nobody = asUser({ url }, { id: '', email: '', token, spaceId: '' });
-  const me = await nobody.get<{ id: string; email: string; spaces: { id: string }[] }>('/api/me');
-  const user = asUser({ url }, { id: me.id, email: me.email, token, spaceId: me.spaces[0]?.id ?? '' });
-  return { dataDir, process, url, user, run };
-}
+const settings = (dataDir: string) => ({ ...machineSettings(dataDir, provider), ...placeOfBackups() });
+const placeOfBackups = () => ({ ATRIUM_BACKUP_TO: place, ATRIUM_BACKUP_KEY_FILE: key });
+const startMachine = (dataDir: string) => startOn(settings(dataDir));
 
 /** Files come and go for good until it is told to stop. Returns what each that is there holds. */
 function writeOn(machine: Machine) {
@@ -91,33 +52,6 @@ function writeOn(machine: Machine) {
       await writing;
     },
   };
-}
-
-/** Ends all that runs there, computers too, and removes every byte. */
-async function lose(dataDir: string): Promise<void> {
-  for (let pids = pidsWith(dataDir); pids.length > 0; pids = pidsWith(dataDir)) {
-    for (const pid of pids) endProcess(pid);
-    await until(() => pids.every((pid) => !pidsWith(dataDir).includes(pid)));
-  }
-  const homes = join(dataDir, 'services', 'computers', '.homes');
-  if (isMounted(homes)) execFileSync('umount', ['--lazy', homes]);
-  // What is not called by the folder, such as what ran on a computer, may end a moment later.
-  await waitFor('the folder to be gone', async () => {
-    try {
-      removeDataDir(dataDir);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
-function endProcess(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended meanwhile.
-  }
 }
 
 const itemOf = async ({ user }: Machine, path: string) => {

@@ -17,11 +17,22 @@ import { loadConfig } from '../../config/index.ts';
 import { btrfsDisks, isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { readRecord, writeRecord } from '../../integrations/computers/host/records.ts';
+import { reportHost } from '../../models/computers/hosts.ts';
+import type { Database } from '../../models/database.ts';
 import { buildVault, manifestOf } from '../builders/backups.ts';
-import { stackEnvironment } from '../support/environment.ts';
+import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const { signal } = new AbortController();
+
+let environment: TestEnvironment;
+let database: Database;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+  ({ database } = environment);
+});
+afterAll(() => environment.close());
+
 const limits = { cpuMilli: 1_000, memoryMiB: 256, diskMiB: 256, maxTasks: 10, maxProcesses: 5, maxLogBytes: 1_000 };
 
 /** A host whose homes are ordinary folders, with one computer. */
@@ -52,12 +63,18 @@ test('a home comes back with its links, rights and holes, and nothing is followe
 
   const other = temporaryFolder();
   const config = loadConfig({ ...stackEnvironment(), ATRIUM_COMPUTERS_DIR: other, ATRIUM_COMPUTERS_IMAGE_MIB: '512' });
+  const host = { id: 'hst_1', address: null, drivers: [], cpuMilli: 1_000, memoryMiB: 1_000, maxRunning: 1 };
+  await reportHost(database, host);
   const layout = hostLayout(other);
   try {
     const manifest = { ...manifestOf({ at: '', homes }), format: 1 as const };
-    await loadHomes(manifest, { vault, config, signal });
-    await loadHomes(manifest, { vault, config, signal }); // as after an attempt that was killed at its end
-    expect(JSON.parse(readFileSync(layout.identity, 'utf8'))).toEqual({ hostId: 'hst_1' });
+    await loadHomes(manifest, { vault, config, database, signal });
+    await loadHomes(manifest, { vault, config, database, signal }); // as after an attempt that was killed at its end
+    // A host of its own, which no other that runs here is.
+    const { hostId } = JSON.parse(readFileSync(layout.identity, 'utf8')) as { hostId: string };
+    expect(hostId).not.toBe('hst_1');
+    const [hosts] = await database.pool.query('SELECT id FROM computer_hosts WHERE id IN (?)', [['hst_1', hostId]]);
+    expect(hosts).toEqual([{ id: hostId }]);
     expect(readRecord(layout, 'cmp_1')).toMatchObject({ limits, spaceId: 'spc_1', run: null });
     if (existsSync(layout.image)) await btrfsDisks(layout);
     const back = computerLayout(layout, 'cmp_1').home;
@@ -121,7 +138,7 @@ test('a home that cannot be restored as a whole is a gap, and holds up no other'
   const size = (id: string) => statSync(join(computerLayout(layout, id).home, 'file'), { throwIfNoEntry: false })?.size;
   try {
     const manifest = { ...manifestOf({ at: '', homes: { hostId: 'hst_1', computers } }), format: 1 as const };
-    const gaps = await loadHomes(manifest, { vault, config, signal });
+    const gaps = await loadHomes(manifest, { vault, config, database, signal });
     expect(gaps).toContainEqual(
       expect.stringMatching(/^a part of the home of cmp_deep \(tar failed \(2\): .*too long/),
     );
@@ -151,7 +168,7 @@ test('a place that cannot be read ends the restore, which is no matter of one ho
   const config = loadConfig({ ...stackEnvironment(), ATRIUM_COMPUTERS_DIR: other, ATRIUM_COMPUTERS_IMAGE_MIB: '256' });
   const manifest = { ...manifestOf({ at: '', homes }), format: 1 as const };
   try {
-    await expect(loadHomes(manifest, { vault, config, signal })).rejects.toThrow(/is missing/);
+    await expect(loadHomes(manifest, { vault, config, database, signal })).rejects.toThrow(/is missing/);
   } finally {
     const { image, homes: mounted } = hostLayout(other);
     if (existsSync(image) && isMounted(mounted)) execFileSync('umount', [mounted]);

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
 import { readManifest, writeManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
 import type { Environment } from '../../config/index.ts';
+import { reconcileScheduleId, sweeperScheduleId } from '../../temporal/workflowIds.ts';
 import { asUser } from '../builders/chat.ts';
 import { databasesOf, enter } from '../builders/databases.ts';
 import { buildBucket } from '../builders/drive.ts';
@@ -11,7 +13,12 @@ import { putFile } from '../builders/files.ts';
 import { buildIdentity } from '../builders/identity.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
-import { createEmptyDatabase, openTestEnvironment, runStatement } from '../support/environment.ts';
+import {
+  createEmptyDatabase,
+  openTestEnvironment,
+  runStatement,
+  type TestEnvironment,
+} from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/processes.ts';
 import { startProduct } from '../support/product.ts';
@@ -62,6 +69,16 @@ async function elsewhere(): Promise<{ settings: Environment }> {
     ATRIUM_DATA_DIR: temporaryFolder(),
   };
   return { settings };
+}
+
+/** Those of the lost installation, whose namespace the restored one gets. */
+async function removeSchedules({ config }: TestEnvironment): Promise<void> {
+  const connection = await Connection.connect({ address: config.temporal.address });
+  const { schedule } = new Client({ connection, namespace: config.temporal.namespace });
+  for (const idOf of [sweeperScheduleId, reconcileScheduleId]) {
+    await schedule.getHandle(idOf(config.installation)).delete();
+  }
+  await connection.close();
 }
 
 test('a backup that is killed is none, and the next goes on; a restore onto other servers has it all', async () => {
@@ -135,6 +152,7 @@ test('a backup that is killed is none, and the next goes on; a restore onto othe
   expect(restored).toMatchObject({ code: 0, output: expect.stringMatching(/Databases of spaces restored: 1\n/) });
   expect(readdirSync(settings.ATRIUM_DATA_DIR ?? '')).not.toContain('master.key');
   const other = openTestEnvironment({ ...environment, ...settings, ATRIUM_LOG_LEVEL: 'silent', ATRIUM_MASTER_KEY });
+  await removeSchedules(other);
   const process = await startProduct(other);
   const token = await (await buildIdentity(other)).sessions.createByOperator(user.id, 'test');
   const again = asUser({ url: process.apiUrl }, { ...user, token });

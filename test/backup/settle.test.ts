@@ -1,7 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import { settle } from '../../backup/restore/settle.ts';
 import type { NamedManifest } from '../../backup/vault/manifests.ts';
+import { reportHost } from '../../models/computers/hosts.ts';
 import { newId } from '../../models/ids.ts';
+import { installationOf } from '../../models/installation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
@@ -28,7 +30,7 @@ async function rowsOf(sql: string, values: unknown[] = []): Promise<RowDataPacke
   return (await environment.database.pool.query<RowDataPacket[]>(sql, values))[0];
 }
 const settled = (tenants: { databaseId: string }[] = []) =>
-  settle(environment.database, { tenants } as unknown as NamedManifest);
+  settle(environment.database, { id: 'backup', tenants } as unknown as NamedManifest);
 const ago = (hours: number) => new Date(Date.now() - hours * hourMs);
 
 test('sessions and links have ended', async () => {
@@ -105,4 +107,15 @@ test('databases of spaces are made again: from the backup, else from their own n
     { id: 'db_none', isMade: 0, restores: null },
     { id: 'db_own', isMade: 0, restores: 'bkp_2' },
   ]);
+});
+
+test('it is an installation of its own, which is quiet and knows no address of a host', async () => {
+  const before = await installationOf(environment.database);
+  const host = { drivers: [], cpuMilli: 1_000, memoryMiB: 1_000, maxRunning: 1 };
+  await reportHost(environment.database, { ...host, id: 'hst_1', address: 'https://host.example' });
+  await settled();
+  const after = await installationOf(environment.database);
+  expect(after).toMatchObject({ restoredFrom: 'backup', quietSince: expect.any(Date) });
+  expect(after.identity).not.toBe(before.identity);
+  expect(await rowsOf('SELECT address FROM computer_hosts')).toEqual([{ address: null }]);
 });

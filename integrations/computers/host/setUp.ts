@@ -19,7 +19,7 @@ import type { AgentCommands } from './holderSpec.ts';
 import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
-import type { HostLayout } from './layout.ts';
+import { type HostLayout, hostLayout } from './layout.ts';
 import { type HostLimits, hostLimits, raiseMachineSettings } from './machine.ts';
 import { findOwnView, type OwnView, terminalAdvice } from './ownView.ts';
 import { findSystemProgram } from './programs.ts';
@@ -134,17 +134,47 @@ function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
   if (advice !== undefined) throw off(advice);
 }
 
-function identify(layout: HostLayout): string {
-  const text = ifThere(() => readFileSync(layout.identity, 'utf8'));
-  if (text !== undefined) return (JSON.parse(text) as { hostId: string }).hostId;
-  const hostId = `hst_${randomBytes(10).toString('hex')}`;
-  writeIdentity(layout, hostId);
+interface Identity {
+  hostId: string;
+  /** The folder for which it was made; early ones do not have it. */
+  dir?: string;
+}
+
+/**
+ * The id of this host, which is made where there is none. By it the host's cgroups and containers are named, so that two
+ * hosts with one id on a machine would end each other's computers: a folder that was copied is refused.
+ */
+export function identify(layout: HostLayout): string {
+  const found = readIdentity(layout.identity);
+  const hostId = found?.hostId ?? `hst_${randomBytes(10).toString('hex')}`;
+  if (found?.dir === layout.dir) return hostId;
+  const other = found?.dir === undefined ? undefined : hostLayout(found.dir);
+  if (
+    other !== undefined &&
+    readIdentity(other.identity)?.hostId === hostId &&
+    !isSameFile(other.identity, layout.identity)
+  ) {
+    throw off(
+      `${layout.dir} is a copy of ${other.dir}, and both would be the host ${hostId}; remove one of them, or make a copy by a backup and a restore`,
+    );
+  }
+  writeIdentity(layout, { hostId, dir: layout.dir });
   return hostId;
 }
 
-/** Makes the folder this host's. */
-export function writeIdentity({ identity }: HostLayout, hostId: string): void {
-  writeDurablySync(identity, JSON.stringify({ hostId }));
+function readIdentity(file: string): Identity | undefined {
+  const text = ifThere(() => readFileSync(file, 'utf8'));
+  return text === undefined ? undefined : (JSON.parse(text) as Identity);
+}
+
+/** By another path, such as a link. */
+function isSameFile(one: string, other: string): boolean {
+  const [first, second] = [statSync(one), statSync(other)];
+  return first.dev === second.dev && first.ino === second.ino;
+}
+
+function writeIdentity({ identity: file }: HostLayout, identity: Identity): void {
+  writeDurablySync(file, JSON.stringify(identity));
 }
 
 function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): CgroupRoots | undefined {

@@ -1,0 +1,32 @@
+import type { Config } from '../../config/index.ts';
+import { openDatabase } from '../../models/database.ts';
+import { installationOf } from '../../models/installation.ts';
+import { off, ok } from './check.ts';
+import { commandLine } from './commandLine.ts';
+
+const whatWaits = 'automations, schedules, webhooks and mail wait';
+
+/** After a restore. */
+export const quietAdvice = `It is quiet: ${whatWaits} until "${commandLine} resume". Resume it once the original runs no more.`;
+
+export function describeQuiet(since: Date): string {
+  return `since ${since.toISOString()}: ${whatWaits}; "${commandLine} resume" lets them go on`;
+}
+
+/** Whether the installation waits to be resumed. */
+export async function checkQuiet(config: Pick<Config, 'database'>) {
+  const database = openDatabase(config);
+  try {
+    const { quietSince } = await installationOf(database).catch(whereNotMigrated);
+    return quietSince === null ? ok('no: it was not restored, or was resumed') : off(describeQuiet(quietSince));
+  } finally {
+    await database.close();
+  }
+}
+
+const noSuchTable = 1146;
+
+function whereNotMigrated(error: { errno?: number }): { quietSince: null } {
+  if (error.errno !== noSuchTable) throw error;
+  return { quietSince: null };
+}
