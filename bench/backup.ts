@@ -113,7 +113,9 @@ async function measure(name: string, args: string[], environment: NodeJS.Process
   });
   let seen = { peakKib: 0, cpuSeconds: 0 };
   const sampling = setInterval(() => {
-    seen = useOf(program.pid) ?? seen;
+    const use = useOf(program.pid);
+    // One that has just ended has no memory any more.
+    if (use !== undefined && use.peakKib > 0) seen = use;
   }, sampleMs);
   const code = await new Promise<number | null>((resolve) => program.once('exit', resolve));
   clearInterval(sampling);
