@@ -40,7 +40,7 @@ export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id
 export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): ErrorRequestHandler {
   const others = areas.flatMap(({ errors = {} }) => Object.entries(errors));
   return (error: unknown, req, res, _next) => {
-    const failure = describeFailure(error, req.operation?.bodyTypes);
+    const failure = describeFailure(error, { bodyTypes: req.operation?.bodyTypes, body: req.body });
     res.locals.failureCode = failure.code;
     // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
     if (failure.status >= 500) {

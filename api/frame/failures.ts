@@ -17,11 +17,16 @@ export interface Failure {
 
 const databaseRetryAfterSeconds = 2;
 
-/**
- * Every error that can reach the API, in the client's terms; an unknown one is a 500 without details. `bodyTypes` are
- * the media types that the operation takes.
- */
-export function describeFailure(error: unknown, bodyTypes: readonly string[] = []): Failure {
+/** The request that has failed, as far as its answer speaks of it. */
+interface Asked {
+  /** The media types that the operation takes. */
+  bodyTypes?: readonly string[] | undefined;
+  /** The body as it was read, to name a value that is wrong. */
+  body?: unknown;
+}
+
+/** Every error that can reach the API, in the client's terms; an unknown one is a 500 without details. */
+export function describeFailure(error: unknown, asked: Asked = {}): Failure {
   if (error instanceof DomainError) return describeDomainError(error);
   if (error instanceof URIError) return { status: 400, code: 'INVALID_PATH', detail: 'The path is not well encoded.' };
   if (isDatabaseUnavailable(error)) {
@@ -32,7 +37,7 @@ export function describeFailure(error: unknown, bodyTypes: readonly string[] = [
       retryAfterSeconds: databaseRetryAfterSeconds,
     };
   }
-  return describeHttpError(error, bodyTypes) ?? internalError;
+  return describeHttpError(error, asked) ?? internalError;
 }
 
 const internalError: Failure = {
@@ -57,7 +62,7 @@ interface HttpError {
   errors?: ValidatorFault[];
 }
 
-function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failure | undefined {
+function describeHttpError(error: unknown, { bodyTypes = [], body }: Asked): Failure | undefined {
   const { status, type, headers, errors } = error as HttpError;
   switch (status) {
     case 400:
@@ -66,7 +71,7 @@ function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failur
       }
       // The validator's errors always name fields; all others are from the body parser and below.
       if (errors === undefined) return { status, code: 'INVALID_BODY', detail: unreadable };
-      return describeFields(status, meantFaults(errors));
+      return describeFields(status, meantFaults(errors), body);
     case 401:
       return describeDomainError(notAuthenticated());
     case 404:
@@ -98,15 +103,30 @@ function describeMediaType(type: string | undefined, bodyTypes: readonly string[
   return `Send the body as ${bodyTypes.join(' or ')}.`;
 }
 
-function describeFields(status: number, faults: readonly ValidatorFault[]): Failure {
-  const errors = faults.map(fieldErrorOf);
-  const { pointer, detail } = errors[0] ?? fieldErrorOf({});
+function describeFields(status: number, faults: readonly ValidatorFault[], body: unknown): Failure {
+  const errors = faults.map((fault) => fieldErrorOf(fault, body));
+  const { pointer, detail } = errors[0] ?? fieldErrorOf({}, body);
   const whole = `${pointer === '' ? 'The body' : pointer} ${detail}.`;
   return { status, code: 'INVALID_REQUEST', detail: whole, errors };
 }
 
 /** `/body/name` becomes the pointer `/name`; `/query/limit` the parameter `limit`. */
-function fieldErrorOf({ path = '', message = 'is wrong' }: ValidatorFault): FieldError {
+function fieldErrorOf({ path = '', message = 'is wrong' }: ValidatorFault, body: unknown): FieldError {
   const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
-  return { pointer: pointer.slice(0, 1_000), detail: plainWords(message).slice(0, 1_000) };
+  const words = plainWords(message);
+  // Of a list it is the value that the caller knows, not its place.
+  const value = path.startsWith('/body/') && words.startsWith('must be one of:') ? valueAt(body, pointer) : undefined;
+  const isShort = typeof value === 'string' && value.length <= 100;
+  const detail = isShort ? `is ${JSON.stringify(value)}, and ${words}` : words;
+  return { pointer: pointer.slice(0, 1_000), detail: detail.slice(0, 1_000) };
+}
+
+/** What is at a JSON pointer; undefined where there is nothing. */
+function valueAt(body: unknown, pointer: string): unknown {
+  const names = pointer.split('/').slice(1);
+  return names.reduce<unknown>((value, name) => {
+    const key = name.replaceAll('~1', '/').replaceAll('~0', '~');
+    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
+    return isThere ? (value as Record<string, unknown>)[key] : undefined;
+  }, body);
 }

@@ -161,7 +161,9 @@ function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; 
   const granted = wanted.filter(isScope);
   if (granted.length === 0 || granted.length < wanted.length) {
     const known = Object.keys(knownScopes).join(', ');
-    throw new DomainError('unprocessable', 'UNKNOWN_SCOPE', `A key needs at least one scope, of these: ${known}.`);
+    const bad = wanted.find((scope) => !isScope(scope));
+    const what = bad === undefined ? 'A key needs at least one scope.' : `There is no scope ${JSON.stringify(bad)}.`;
+    throw new DomainError('unprocessable', 'UNKNOWN_SCOPE', `${what} There are these: ${known}.`);
   }
   if (expiresAt != null && expiresAt.getTime() <= Date.now()) {
     throw new DomainError('unprocessable', 'EXPIRY_IN_THE_PAST', 'The expiry must be in the future.', {
@@ -169,8 +171,10 @@ function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; 
     });
   }
   if (madeWith === undefined) return { granted, expiresAt: expiresAt ?? null };
-  if (!granted.every((scope) => allows(madeWith.scopes, scope))) {
-    throw new DomainError('forbidden', 'SCOPE_TOO_WIDE', 'A key cannot make a key with more scopes than its own.');
+  const wider = granted.find((scope) => !allows(madeWith.scopes, scope));
+  if (wider !== undefined) {
+    const detail = `A key cannot make a key with more scopes than its own, and lacks "${wider}".`;
+    throw new DomainError('forbidden', 'SCOPE_TOO_WIDE', detail);
   }
   const until = expiresAt ?? madeWith.expiresAt;
   if (madeWith.expiresAt !== null && until !== null && until > madeWith.expiresAt) {

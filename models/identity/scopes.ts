@@ -5,7 +5,9 @@
  */
 export const scopes = {
   '*': 'Everything its user may do.',
-  chat: 'Chat: threads, turns, models, and the operations they start.',
+  chat: 'Chat: threads, turns, models, and the operations they start. Reads the chat settings of spaces.',
+  'settings:write': 'Change what the chats of a space begin with: its system prompt, its default model, their limits.',
+  'sharing:write': 'Make and revoke links by which anybody reads a thread.',
   'spaces:read': 'See spaces and their members.',
   'spaces:write': 'Make, change and delete spaces and their members. Includes spaces:read.',
   billing: 'Credits: see balances and the ledger, set up, buy, limit.',

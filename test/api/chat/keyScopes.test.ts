@@ -264,3 +264,19 @@ describe('what others take further', () => {
     );
   });
 });
+
+test('a chatting key neither changes what chats begin with, nor publishes threads', async () => {
+  const chatting = await byKey('chat');
+  const { threadId } = await chatting.ask({ content: 'Hello' });
+  const settings = (by: ChatUser) =>
+    by.fetch(`/api/spaces/${user.spaceId}/chat-settings`, { method: 'PUT', body: { systemPrompt: 'Be brief.' } });
+  const share = (by: ChatUser) => by.fetch(`/api/threads/${threadId}/shares`, { method: 'POST', body: {} });
+  for (const refused of [await settings(chatting), await share(chatting)]) {
+    expect(refused.status).toBe(403);
+    expect(await refused.json()).toMatchObject({ code: 'INSUFFICIENT_SCOPE' });
+  }
+  expect((await chatting.fetch(`/api/spaces/${user.spaceId}/chat-settings`)).status).toBe(200);
+  expect((await settings(await byKey('settings:write'))).status).toBe(200);
+  expect((await share(await byKey('sharing:write'))).status).toBe(201);
+  await user.fetch(`/api/spaces/${user.spaceId}/chat-settings`, { method: 'PUT', body: {} });
+});

@@ -58,6 +58,17 @@ describe('POST /api/keys', () => {
     expect((await create(token, body)).status).toBe(400);
   });
 
+  test('an unknown scope is named', async () => {
+    const { token } = await buildUser(api.identity);
+    const { body } = await create(token, { name: 'k', scopes: ['chat', 'drive:raed'] });
+    expect(body.errors).toEqual([
+      { pointer: '/scopes/1', detail: expect.stringMatching(/^is "drive:raed", and must be one of: \*, chat, /) },
+    ]);
+    expect(body.detail).toContain('"drive:raed"');
+    const unknown = api.identity.keys.create('usr_1', { name: 'k', scopes: ['chat', 'drive:raed'] });
+    await expect(unknown).rejects.toThrow('There is no scope "drive:raed".');
+  });
+
   test('an expiry in the past is 422', async () => {
     const { token } = await buildUser(api.identity);
     const response = await create(token, { name: 'k', expiresAt: '2020-01-01T00:00:00Z' });
@@ -96,6 +107,8 @@ describe('a key', () => {
       const response = await create(key, { name: 'child', ...body });
       expect([response.status, response.body.code]).toEqual([403, code]);
     }
+    const wider = await create(key, { name: 'child', scopes: ['keys', 'audit'] });
+    expect(wider.body.detail).toContain('"audit"');
     const plain = await create(key, { name: 'child' });
     expect(plain.body).toMatchObject({ scopes: ['keys', 'spaces:write'], expiresAt: expiresAt.toISOString() });
     expect((await create(key, { name: 'child', scopes: ['spaces:read'], expiresAt: null })).body.expiresAt).toBe(
