@@ -88,6 +88,8 @@ export type AuditAction =
   | 'repository.credential-changed'
   | 'app.made'
   | 'app.removed'
+  | 'app.version-taken'
+  | 'app.version-refused'
   | 'draft.created'
   | 'draft.committed'
   | 'draft.merged'

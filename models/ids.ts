@@ -47,6 +47,7 @@ export const idPrefixes = {
   webhookEndpoint: 'whe',
   webhookDelivery: 'whd',
   appSchedule: 'sch',
+  appVersion: 'ver',
   automation: 'atm',
   automationRun: 'arn',
   spaceDatabase: 'dbs',

@@ -3,6 +3,7 @@ import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { filesBelow } from '../../models/apps/folderFiles.ts';
 import type { Run } from '../../models/apps/run.ts';
+import { type AppFiles, findVersion } from '../../models/apps/version.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 
@@ -16,25 +17,26 @@ const maxMarkerBytes = 2_097_152;
 const mode = 0o755;
 
 /**
- * Brings the files of a folder to the computer as they are in the drive now: those that have changed since they were
- * brought last are written, those that are gone are deleted, and what the app has written itself stays. Each file is
+ * Brings the files of a folder to the computer as they are in the version that is run: those that have changed since
+ * they were brought last are written, those that are gone are deleted, and what the app has written itself stays. Each file is
  * written in one step, so it may be done twice, or by two runs at once.
  */
 export async function placeFiles(
   { database, storage }: Deps,
   client: HostClient,
-  { spaceId, itemId, spec }: Pick<Run, 'spaceId' | 'itemId' | 'spec'>,
+  run: Pick<Run, 'appId' | 'itemId' | 'spec'>,
   signal: AbortSignal,
 ): Promise<void> {
+  const { itemId, spec } = run;
   const { folder } = spec.place;
   const marker = `apps/.${itemId}.json`;
-  const files = await filesBelow(database, { spaceId, itemId });
+  const files = new Map(Object.entries(await filesOf(database, run)));
   const placed = await readMarker(client, marker, signal);
   await client.makeFolder(folder, { parents: true });
   for (const [path, { objectKey, sha256 }] of files) {
     signal.throwIfAborted();
     if (placed[path] === sha256) continue;
-    const bytes = await storage.read(objectKey);
+    const bytes = await storage.read(objectKey).catch(asVersionGone);
     await client.writeFile(`${folder}/${path}`, bytes, { mode, parents: true, signal });
   }
   for (const path of Object.keys(placed)) {
@@ -43,6 +45,29 @@ export async function placeFiles(
   }
   const now = JSON.stringify(Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256])));
   if (now !== JSON.stringify(placed)) await client.writeFile(marker, Buffer.from(now), { parents: true, signal });
+}
+
+/** Those of the version that was in use when the run was asked for. */
+async function filesOf(
+  database: Database,
+  { appId, itemId, spec: { versionId } }: Pick<Run, 'appId' | 'itemId' | 'spec'>,
+): Promise<AppFiles> {
+  // Asked for before there were versions.
+  if (versionId === undefined) return Object.fromEntries(await filesBelow(database, { itemId }));
+  const version = await findVersion(database, appId, versionId);
+  if (version?.files == null) throw versionGone();
+  return version.files;
+}
+
+/** The drive keeps a file's earlier contents, but not for ever. */
+function asVersionGone(error: unknown): never {
+  if (error instanceof DomainError && error.code === 'CONTENT_MISSING') throw versionGone();
+  throw error;
+}
+
+function versionGone(): DomainError {
+  const detail = 'The drive does not keep the files of this version any more. Take the one that waits into use.';
+  return new DomainError('gone', 'APP_VERSION_GONE', detail);
 }
 
 /** What was brought last, as far as the computer still says so. */

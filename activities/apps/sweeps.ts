@@ -1,3 +1,4 @@
+import { noteRepositorySeen, type UnseenChange, unseenChanges } from '../../models/apps/changes.ts';
 import { forgetDeliveries } from '../../models/apps/forgetDeliveries.ts';
 import {
   type ActiveRun,
@@ -11,7 +12,7 @@ import { asCalendar, type DueSchedule, dueSchedules, waitingSchedules } from '..
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { AppDeps } from './deps.ts';
-import { takeDueAppRun } from './takeDueAppRun.ts';
+import { readApp, takeDueAppRun } from './takeDueAppRun.ts';
 
 type SweepDeps = Pick<AppDeps, 'appManifests' | 'config' | 'database' | 'logger' | 'workflows'>;
 
@@ -29,6 +30,20 @@ export function createAppSweeps(deps: SweepDeps) {
           return new Set([...(await workflows.runningRuns(runs))].map(({ id }) => id));
         },
         look: async (run, isWell) => (isWell ? 'left' : asSwept(await workflows.startRun(run), 'started')),
+      }),
+
+    /** Takes into use what was changed of apps that nobody has looked at since, or has it wait. */
+    sweepChangedApps: (): Promise<SweepReport> =>
+      sweepEach<UnseenChange>({
+        logger,
+        before: before(),
+        page: (page) => unseenChanges(database, page),
+        async look({ id, appId }) {
+          await readApp(deps, appId);
+          // The working tree of a repository may be away for long: it is looked at again whenever it is used.
+          await noteRepositorySeen(database, id);
+          return 'ended';
+        },
       }),
 
     /** Schedules whose tick has come, and nothing in Temporal has told of it. */
@@ -85,6 +100,6 @@ export function createAppSweeps(deps: SweepDeps) {
 }
 
 export const appSweeps = {
-  rescue: ['sweepRuns', 'sweepDueAppSchedules'],
+  rescue: ['sweepRuns', 'sweepChangedApps', 'sweepDueAppSchedules'],
   upkeep: ['mendAppSchedules', 'sweepRemovedApps', 'purgeOldRuns', 'purgeOldDeliveries'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createAppSweeps>>;

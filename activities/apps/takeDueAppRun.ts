@@ -23,7 +23,7 @@ export async function takeDueAppRun(
   const schedule = await findSchedule(database, scheduleId);
   if (schedule === undefined) return undefined;
   const { appId, dueAt } = schedule;
-  if (dueAt !== null && dueAt.getTime() <= Date.now() + aheadMs) await readManifest(deps, appId);
+  if (dueAt !== null && dueAt.getTime() <= Date.now() + aheadMs) await readApp(deps, appId);
   const { run, interrupted = [], waitMs } = await takeDueRun(database, scheduleId, { ...config.apps, aheadMs });
   // Those that wait are told here; of those that run, whoever makes their attempt looks.
   for (const one of interrupted) void workflows.startRun(one);
@@ -31,8 +31,8 @@ export async function takeDueAppRun(
   return waitMs;
 }
 
-/** Where it cannot be read now, it counts as it was read last. */
-async function readManifest(deps: Deps, appId: string): Promise<void> {
+/** Takes what is in an app now into use, if that may be. Where it cannot be read now, it stays as it was read last. */
+export async function readApp(deps: Pick<Deps, 'appManifests' | 'database'>, appId: string): Promise<void> {
   const app = await findApp(deps.database, appId);
   if (app === undefined) return;
   try {

@@ -35,10 +35,10 @@ export function appRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'createApp'>(req);
     const { itemId } = bodyOf<'createApp'>(req);
     const { item, place } = await authorizeItem(deps, callerOf(req), { spaceId, itemId });
-    const manifest = await requireManifestOf(deps, item, goneOf(res));
+    const name = await requireManifestOf(deps, item, goneOf(res));
     const authority = authorityOf(callerOf(req));
-    const { app, isNew } = await makeApp(database, { itemId, spaceId, ...manifest, authority, actor: actorOf(req) });
-    const now = isNew ? app : await lookAtApp(deps, app, item, goneOf(res));
+    const { app, isNew } = await makeApp(database, { itemId, spaceId, name, authority, actor: actorOf(req) });
+    const now = await lookAtApp(deps, app, item, goneOf(res));
     answer<'createApp'>(res, isNew ? 201 : 200, await presentApp(database, now, place.path));
   });
 

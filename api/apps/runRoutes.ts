@@ -96,7 +96,8 @@ export function runRoutes(deps: RouteDeps) {
       const now = await findRun(database, begun.id);
       return now === undefined || isActive(now) ? undefined : now;
     });
-    return presentOutcome(ended ?? (await getRun(database, begun.id)));
+    const outcome = presentOutcome(ended ?? (await getRun(database, begun.id)));
+    return { ...outcome, ...(app.waitingId !== null && { waitingVersionId: app.waitingId }) };
   }
 
   return router;

@@ -4,6 +4,7 @@ import { type DeliveryAuth, keepDelivery } from '../../models/apps/deliveries.ts
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import type { WebhookComponent } from '../../models/apps/manifest.ts';
 import { requireScopes } from '../../models/apps/requireScopes.ts';
+import { requireVersionInUse, waitsBeside } from '../../models/apps/requireVersionInUse.ts';
 import type { Actor } from '../../models/audit.ts';
 import { openLiving } from '../../models/drive/changes.ts';
 import type { DriveItem } from '../../models/drive/driveItem.ts';
@@ -74,7 +75,8 @@ export function webhookRoutes(deps: RouteDeps) {
     const sender = await senderOf(req, app, component, signedId);
     const { runId, isNew } = await keepDelivery(database, { app, component, ...content, ...sender }, config.apps);
     void launcher.startRun({ id: runId, spaceId });
-    const message = isNew ? 'The delivery is kept, and runs.' : 'This delivery was kept before; this is its run.';
+    const kept = isNew ? 'The delivery is kept, and runs.' : 'This delivery was kept before; this is its run.';
+    const message = app.waitingId === null ? kept : `${kept} ${waitsBeside}`;
     answer<'deliverToApp'>(res, 200, { ok: true, runId, component: component.name, message });
   };
   for (const method of ['post', 'put', 'patch', 'delete', 'get'] as const) {
@@ -133,7 +135,7 @@ export function webhookRoutes(deps: RouteDeps) {
   ): Promise<Sender> {
     const deliveryId = signedId ?? req.get('webhook-id') ?? req.get('x-github-delivery') ?? null;
     if (req.caller === undefined) {
-      const authority = { ...app.authority, userId: app.createdBy };
+      const authority = { ...app.authority, userId: app.runsAs };
       return { auth: signedId === undefined ? 'none' : 'signature', authority, actor: null, deliveryId };
     }
     // The body may have come slowly.
@@ -177,6 +179,7 @@ function webhookIn({ manifest: { components } }: App, name: string | undefined):
 }
 
 function webhookOf(app: App, name: string | undefined): WebhookComponent {
+  requireVersionInUse(app);
   const found = webhookIn(app, name);
   if (found !== undefined) return found;
   const isAny = app.manifest.components.some(({ kind }) => kind === 'webhook');

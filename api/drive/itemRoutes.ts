@@ -1,7 +1,7 @@
 import { moveItem, restoreItem, trashItem } from '../../models/drive/changes.ts';
 import { beginPurge } from '../../models/drive/purgeItems.ts';
 import { answer } from '../frame/answer.ts';
-import { callerOf } from '../frame/auth/caller.ts';
+import { callerOf, changerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { answerLater, failureOf, runOperation } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
@@ -31,12 +31,13 @@ export function driveItemRoutes(deps: RouteDeps) {
     // A container only makes sense with a path; with an id or a name alone it would be silently ignored.
     if (byPath === byParent || (containerId !== undefined && !byPath)) throw pathOrParent();
     const { place } = await authorizeItem(deps, caller, where);
-    const change = { ...where, userId: caller.userId, onConflict, ifMatch: req.get('if-match') };
+    const who = { userId: caller.userId, by: changerOf(caller) };
+    const change = { ...where, ...who, onConflict, ifMatch: req.get('if-match') };
     if (path !== undefined) {
       const container = {
         spaceId: where.spaceId,
         containerId: containerId ?? place.containerId,
-        userId: caller.userId,
+        ...who,
       };
       await authorizeContainer(deps, caller, container);
       const target = splitPath(path);
@@ -56,7 +57,7 @@ export function driveItemRoutes(deps: RouteDeps) {
     const caller = callerOf(req);
     const where = pathOf<'deleteDriveItem'>(req);
     const { permanent = false } = queryOf<'deleteDriveItem'>(req);
-    const change = { ...where, userId: caller.userId, ifMatch: req.get('if-match') };
+    const change = { ...where, userId: caller.userId, by: changerOf(caller), ifMatch: req.get('if-match') };
     if (!permanent) {
       await authorizeItem(deps, caller, where);
       await trashItem(database, change);
@@ -74,12 +75,13 @@ export function driveItemRoutes(deps: RouteDeps) {
     const caller = callerOf(req);
     const { spaceId, itemId } = pathOf<'restoreDriveItem'>(req);
     const { parentId, name, onConflict = 'error' } = bodyOf<'restoreDriveItem'>(req) ?? {};
+    const who = { userId: caller.userId, by: changerOf(caller) };
     await authorizeAnyItem(deps, caller, { spaceId, itemId });
     if (parentId !== undefined) await authorizeItem(deps, caller, { spaceId, itemId: parentId });
     answer<'restoreDriveItem'>(
       res,
       200,
-      presentItem(await restoreItem(database, { itemId, spaceId, folderId: parentId, name, onConflict })),
+      presentItem(await restoreItem(database, { itemId, spaceId, folderId: parentId, name, onConflict, ...who })),
     );
   });
 

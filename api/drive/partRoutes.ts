@@ -7,7 +7,7 @@ import { previewTarget } from '../../models/drive/placeFile.ts';
 import { abortUpload, beginCompletion, beginUpload, giveUpUnlessBegun } from '../../models/drive/uploads.ts';
 import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
-import { type Caller, callerOf } from '../frame/auth/caller.ts';
+import { type Caller, callerOf, changerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { answerLater, failureOf, runOperation } from '../frame/operationAnswer.ts';
@@ -36,6 +36,7 @@ export function drivePartRoutes(deps: RouteDeps) {
       spaceId,
       containerId,
       userId,
+      by: changerOf(caller),
       names: [...names, name],
       pathOf: 'file' as const,
       fileName: name,
@@ -99,6 +100,7 @@ export function drivePartRoutes(deps: RouteDeps) {
     const { spaceId, uploadId } = where;
     const upload = await DriveUpload.open(uploadId, { spaceId, userId: caller.userId });
     await authorizeContainer(deps, caller, upload.target);
+    await upload.noteSharer(changerOf(caller));
     return upload;
   }
 

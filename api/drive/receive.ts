@@ -8,6 +8,7 @@ import { type AlsoPlaced, UploadSession } from '../../models/drive/uploadSession
 import { DomainError } from '../../models/errors.ts';
 import { type Idempotency, type IdempotencyKey, idempotencyModels, keyInFlight } from '../../models/idempotency.ts';
 import type { AnswerOf } from '../frame/answer.ts';
+import { callerOf, changerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { idempotencyKeyOf } from '../frame/idempotency.ts';
 import { type FilePart, readMultipart } from '../frame/multipart.ts';
@@ -63,7 +64,14 @@ async function receive(
   await using session = new UploadSession({ database, store: storage, limits: config.drive }, spaceId);
   await readFiles(req, options, async (part, containerId) => {
     const place = targetOf(part.fields, part.fileName);
-    const target = { ...place, spaceId, userId, containerId, ifMatch: req.get('if-match') };
+    const target = {
+      ...place,
+      spaceId,
+      userId,
+      by: changerOf(callerOf(req)),
+      containerId,
+      ifMatch: req.get('if-match'),
+    };
     const spot = session.knownSpot(target, mostBytesOf(req));
     const file =
       spot === undefined

@@ -9,8 +9,8 @@ import { newId } from '../ids.ts';
 import { requireLivingSpace } from '../livingSpace.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, insert, select } from '../sql.ts';
+import { noteAppChange } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
-import { takeSchedules } from './takeSchedules.ts';
 
 /** A folder or a repository of the drive that is an app. */
 export interface App {
@@ -20,20 +20,28 @@ export interface App {
   spaceId: string;
   /** Where a folder's components run; null is the space's default computer. */
   computerId: string | null;
-  /** As it was last when it was right. */
+  /** Of the version in use; without components where there is none yet. */
   manifest: AppManifest;
+  /** Of the manifest that was read last. */
   manifestTag: string;
+  /** What somebody with the rights for it has taken into use; null where nobody has yet. */
+  versionId: string | null;
+  /** What is in its place now, and waits to be taken into use. */
+  waitingId: string | null;
   /** Why the present manifest cannot be used. */
   problem: ManifestProblem | null;
   createdBy: string;
-  /** What its maker could do then: what runs without somebody asking for it can do no more. */
+  /** In whose name it runs without somebody asking for it: who took the version into use. */
+  runsAs: string;
+  /** What they could do then. No run of the version can do more, whoever asks for it. */
   authority: Authority;
   createdAt: Date;
   removedAt: Date | null;
 }
 
 const columns = `id, item_id AS itemId, space_id AS spaceId, computer_id AS computerId, manifest,
-  manifest_tag AS manifestTag, problem, created_by AS createdBy, api_key_id AS apiKeyId, scopes,
+  manifest_tag AS manifestTag, problem, version_id AS versionId, waiting_id AS waitingId,
+  created_by AS createdBy, COALESCE(runs_as, created_by) AS runsAs, api_key_id AS apiKeyId, scopes,
   created_at AS createdAt, removed_at AS removedAt`;
 
 function appOf(row: object): App {
@@ -83,14 +91,15 @@ export async function listApps(
   return toPage(rows.map(appOf), page.limit, ({ id }) => id);
 }
 
-/** Makes an item an app. One that is one stays as it is. */
+/**
+ * Makes an item an app. One that is one stays as it is. What is in it has been brought about by its maker, as far as the
+ * app is concerned: whoever looks at it first takes it into use in their name, if they may.
+ */
 export async function makeApp(
   database: Database,
-  fields: Pick<App, 'itemId' | 'spaceId' | 'manifest' | 'manifestTag' | 'authority'> & {
-    actor: Actor & { userId: string };
-  },
+  fields: Pick<App, 'itemId' | 'spaceId' | 'authority'> & { name: string; actor: Actor & { userId: string } },
 ): Promise<{ app: App; isNew: boolean }> {
-  const { itemId, spaceId, manifest, manifestTag, authority, actor } = fields;
+  const { itemId, spaceId, name, authority, actor } = fields;
   return transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
     const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1 FOR UPDATE`;
@@ -98,7 +107,8 @@ export async function makeApp(
     if (known !== undefined) return { app: appOf(known), isNew: false };
     await appendAudit(tx, spaceId, actor, 'app.made', itemId);
     const id = newId('app');
-    const app = { id, itemId, spaceId, computerId: null, manifest, manifestTag, problem: null };
+    const manifest: AppManifest = { name, components: [] };
+    const app = { id, itemId, spaceId, computerId: null, manifest, manifestTag: '', problem: null };
     const createdAt = new Date();
     await insert(tx, 'apps', {
       id,
@@ -106,14 +116,15 @@ export async function makeApp(
       live: 1,
       space_id: spaceId,
       manifest: JSON.stringify(manifest),
-      manifest_tag: manifestTag,
+      manifest_tag: '',
       created_by: actor.userId,
       api_key_id: authority.apiKeyId,
       scopes: authority.scopes && JSON.stringify(authority.scopes),
       created_at: createdAt,
     });
-    const made = { ...app, createdBy: actor.userId, authority, createdAt, removedAt: null };
-    await takeSchedules(tx, made);
+    await noteAppChange(tx, [itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
+    const version = { versionId: null, waitingId: null, runsAs: actor.userId };
+    const made = { ...app, ...version, createdBy: actor.userId, authority, createdAt, removedAt: null };
     return { app: made, isNew: true };
   });
 }
@@ -122,24 +133,6 @@ export async function makeApp(
 export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise<void> {
   const rows = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [id]);
   if (rows.length === 0) throw notFound('app');
-}
-
-/**
- * Keeps what its manifest says now, with its schedules, or why it cannot be used. Whoever has read it from another one
- * than is kept (`fromTag`) may be late, and changes nothing: the next reader looks again.
- */
-export async function noteManifest(
-  database: Database,
-  app: Pick<App, 'id' | 'itemId' | 'spaceId' | 'manifest' | 'manifestTag' | 'problem'>,
-  fromTag: string,
-): Promise<void> {
-  const { id, manifest, manifestTag, problem } = app;
-  await transaction(database, async (tx) => {
-    if ((await lockedApp(tx, id))?.manifestTag !== fromTag) return;
-    const sql = 'UPDATE apps SET manifest = ?, manifest_tag = ?, problem = ? WHERE id = ?';
-    await execute(tx, sql, [JSON.stringify(manifest), manifestTag, problem && JSON.stringify(problem), id]);
-    if (problem === null) await takeSchedules(tx, app);
-  });
 }
 
 /** What the app is, stays in the drive. Throws 404. */

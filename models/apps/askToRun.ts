@@ -9,7 +9,9 @@ import type { AppComponent } from './manifest.ts';
 import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
 import { requireScopes } from './requireScopes.ts';
+import { requireVersionInUse } from './requireVersionInUse.ts';
 import { findRun, getRun, type Run, type RunSpec, type RunTrigger, runOfTrigger } from './run.ts';
+import { sharedScopes } from './versionRules.ts';
 
 export interface RunRequest {
   app: App;
@@ -37,6 +39,7 @@ export async function askToRun(database: Database, request: RunRequest): Promise
   const { app, id, actor, triggerKey } = request;
   const known = await findRun(database, id);
   if (known !== undefined) return known;
+  requireVersionInUse(app);
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = componentOf(app, request);
   await requireScopes(database, app, component, request);
@@ -58,10 +61,14 @@ export type NewRun = Omit<RunRequest, 'component' | 'actor'> & {
   userId: string;
 };
 
-/** Adds a run of an app that is locked. Throws 409 `APP_TOO_MANY_RUNS`. */
+/**
+ * Adds a run of an app that is locked. It may do what whoever asks for it may do, and no more than whoever took the
+ * version into use. Throws 409 `APP_TOO_MANY_RUNS`.
+ */
 export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
   const { app, id, component, place, trigger, triggerKey, deliveryId, userId, apiKeyId, scopes } = run;
   const { name } = component;
+  const allowed = sharedScopes([{ scopes }, app.authority]);
   const sql = "SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' LIMIT ?";
   if ((await select(tx, sql, [app.id, name, maxQueued])).length === maxQueued) {
     const detail = 'Too many runs of this component wait. Try again when some of them have ended.';
@@ -73,13 +80,13 @@ export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
     item_id: app.itemId,
     space_id: app.spaceId,
     component: name,
-    spec: JSON.stringify(specOf(component, place)),
+    spec: JSON.stringify({ ...specOf(component, place), ...(app.versionId !== null && { versionId: app.versionId }) }),
     trigger_kind: trigger,
     trigger_key: triggerKey ?? null,
     delivery_id: deliveryId ?? null,
     user_id: userId,
     api_key_id: apiKeyId,
-    scopes: scopes && JSON.stringify(scopes),
+    scopes: allowed && JSON.stringify(allowed),
     status: 'queued',
     active: 1,
     attempt: 0,

@@ -69,7 +69,7 @@ async function addRunOf(
   tx: Transaction,
   { app, schedule, tick, place }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns },
 ): Promise<(DueRun & { run: { id: string; spaceId: string } }) | string> {
-  const { itemId, spaceId, authority, createdBy: userId } = app;
+  const { itemId, spaceId, authority, runsAs: userId } = app;
   const component = scheduleNamed(app.manifest, schedule.component);
   if (component === undefined) return 'APP_COMPONENT_UNKNOWN';
   if ((await findPlaces(tx, [itemId])).get(itemId)?.isLive !== true) return 'APP_IN_TRASH';

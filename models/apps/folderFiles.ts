@@ -13,7 +13,7 @@ const pageSize = 500;
  */
 export async function filesBelow(
   database: Database,
-  { itemId }: { spaceId: string; itemId: string },
+  { itemId }: { itemId: string },
 ): Promise<Map<string, { objectKey: string; sha256: string }>> {
   const { DriveItem } = driveModels(database);
   const files = new Map<string, { objectKey: string; sha256: string }>();

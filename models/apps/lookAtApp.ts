@@ -3,8 +3,11 @@ import type { DriveItem } from '../drive/driveItem.ts';
 import { driveModels } from '../drive/models.ts';
 import { DomainError } from '../errors.ts';
 import { getRepository, requireReady } from '../git/repository.ts';
-import { type App, noteManifest } from './app.ts';
+import type { App } from './app.ts';
+import { changesOf } from './changes.ts';
+import { filesBelow } from './folderFiles.ts';
 import {
+  type ManifestProblem,
   type ManifestReader,
   type ManifestReading,
   type ManifestSource,
@@ -12,6 +15,8 @@ import {
   missingTag,
 } from './manifest.ts';
 import { refusedManifest } from './refusedManifest.ts';
+import { considerContent, noteProblem } from './takeVersion.ts';
+import type { AppFiles } from './version.ts';
 
 interface Deps {
   database: Database;
@@ -31,30 +36,47 @@ async function readManifestOf(
   return { kind: 'refused', tag: missingTag, problem: { code: 'APP_MANIFEST_MISSING', detail, faults: [] } };
 }
 
-/** The same of one that is to be an app. Throws 422 where its manifest cannot be used. */
-export async function requireManifestOf(
-  deps: Deps,
-  item: DriveItem,
-  signal: AbortSignal,
-): Promise<Pick<App, 'manifest' | 'manifestTag'>> {
+/** The name that the manifest gives an item that is to be an app. Throws 422 where the manifest cannot be used. */
+export async function requireManifestOf(deps: Deps, item: DriveItem, signal: AbortSignal): Promise<string> {
   const reading = await readManifestOf(deps, item, signal);
   if (reading.kind === 'same') throw new Error('No tag was given.');
   if (reading.kind === 'refused') throw refusedManifest(reading.problem);
-  return { manifest: reading.manifest, manifestTag: reading.tag };
+  if (item.kind === 'folder') await filesBelow(deps.database, { itemId: item.id });
+  return reading.manifest.name;
 }
 
-/** The app, with what its manifest says now. */
+/**
+ * The app, after what is in it now was taken into use, or waits for that. A folder is looked at when somebody has
+ * changed it; a repository each time, since its working tree changes without us.
+ */
 export async function lookAtApp(deps: Deps, app: App, item: DriveItem, signal: AbortSignal): Promise<App> {
-  const reading = await readManifestOf(deps, item, signal, app.manifestTag);
+  const { database } = deps;
+  const changes = await changesOf(database, app.id);
+  const isChanged = changes.some(({ unseen }) => unseen !== null);
+  if (item.kind === 'folder' && !isChanged) return app;
+  const mayBeSame = !isChanged && app.versionId !== null;
+  const reading = await readManifestOf(deps, item, signal, mayBeSame ? app.manifestTag : undefined);
   if (reading.kind === 'same') return app;
   const { tag: manifestTag } = reading;
-  const now = {
-    ...app,
-    manifestTag,
-    ...(reading.kind === 'read' ? { manifest: reading.manifest, problem: null } : { problem: reading.problem }),
-  };
-  await noteManifest(deps.database, now, app.manifestTag);
-  return now;
+  if (reading.kind === 'refused') return noteProblem(database, app, { problem: reading.problem, manifestTag, changes });
+  const files = item.kind === 'folder' ? await filesOrProblem(database, item.id) : null;
+  if (files !== null && 'problem' in files) {
+    return noteProblem(database, app, { problem: files.problem, manifestTag, changes });
+  }
+  const content = { manifest: reading.manifest, manifestTag, files: files === null ? null : files.files };
+  return considerContent(database, app, { content, changes });
+}
+
+async function filesOrProblem(
+  database: Database,
+  itemId: string,
+): Promise<{ files: AppFiles } | { problem: ManifestProblem }> {
+  try {
+    return { files: Object.fromEntries(await filesBelow(database, { itemId })) };
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'APP_TOO_LARGE') throw error;
+    return { problem: { code: 'APP_TOO_LARGE', detail: error.message, faults: [] } };
+  }
 }
 
 async function sourceOf(database: Database, item: DriveItem): Promise<ManifestSource | undefined> {

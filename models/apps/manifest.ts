@@ -50,7 +50,7 @@ export function scheduleNamed({ components }: AppManifest, name: string): Schedu
 
 /** Why a manifest cannot be used. */
 export interface ManifestProblem {
-  code: 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID';
+  code: 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID' | 'APP_TOO_LARGE';
   detail: string;
   /** What is wrong, and where; both count from 1. */
   faults: { line: number; column: number; detail: string }[];

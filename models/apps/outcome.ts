@@ -50,6 +50,7 @@ const forPeople = [
   'SECRET_MISSING',
   'CWD_NOT_FOUND',
   'APP_TOO_LARGE',
+  'APP_VERSION_GONE',
   'RUN_NOT_ALLOWED',
   'DELIVERY_GONE',
   'NOT_FOUND',

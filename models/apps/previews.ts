@@ -12,6 +12,7 @@ import type { WebComponent } from './manifest.ts';
 import { placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
 import { requireScopes } from './requireScopes.ts';
+import { requireVersionInUse } from './requireVersionInUse.ts';
 import { getRun, isActive, lockRun, type Run, runsOf } from './run.ts';
 
 /** A link to what a web component serves, and the run that serves it. */
@@ -45,6 +46,7 @@ export const isStillLinked = `(r.trigger_kind <> 'preview' OR ${isLinked})`;
  */
 export async function openPreview(database: Database, request: PreviewRequest): Promise<Preview> {
   const { app, linkId, actor, ttlSeconds, apiKeyId, scopes } = request;
+  requireVersionInUse(app);
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = webComponentOf(app, request.component);
   await requireScopes(database, app, component, request);

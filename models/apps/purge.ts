@@ -7,6 +7,8 @@ export const appsPurge: AreaPurge = {
     'app_webhook_secrets',
     'app_run_attempts',
     'app_runs',
+    'app_changes',
+    'app_versions',
     'apps',
     // Last: whoever makes it holds an app.
     'app_usage',

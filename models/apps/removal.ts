@@ -45,7 +45,7 @@ export async function forgetApp(database: Database, { id }: RemovedApp): Promise
     const [active] = await database.pool.query<RowDataPacket[]>(left, [id, runsAtOnce]);
     if (active.length === 0) {
       await removeDeliveriesOf(database, id);
-      for (const table of ['app_schedules', 'app_webhook_secrets']) {
+      for (const table of ['app_schedules', 'app_webhook_secrets', 'app_changes', 'app_versions']) {
         await deleteInBatches(database, `DELETE FROM ${table} WHERE app_id = ? LIMIT ?`, [id]);
       }
       await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);

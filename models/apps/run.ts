@@ -18,6 +18,8 @@ export type RunSpec = Omit<AppComponent, 'name' | 'isDefault'> & {
   place: PlaceOfRuns;
   /** That it listens on, of a web component. */
   port?: number;
+  /** Of the app, when it was asked for: its files are those that run. */
+  versionId?: string;
 };
 
 export interface Run {

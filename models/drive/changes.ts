@@ -1,4 +1,5 @@
 import type { Transaction } from 'sequelize';
+import { type Changer, noteAppChange } from '../apps/changes.ts';
 import { type On, transactionOf } from '../bound.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
@@ -18,6 +19,12 @@ import {
   openFolder,
 } from './tree.ts';
 import { indexWords } from './wordIndex.ts';
+
+/** Who changes the tree, and with what authority. */
+export interface Who {
+  userId: string;
+  by?: Changer | undefined;
+}
 
 /** An item with its place: the result of every change. */
 export interface Placed {
@@ -60,6 +67,7 @@ export async function moveItem(
     itemId: string;
     spaceId: string;
     userId: string;
+    by?: Changer | undefined;
     parent?: { folderId: string } | (Container & { names: readonly string[] }) | undefined;
     name?: string | undefined;
     onConflict: OnConflict;
@@ -69,7 +77,7 @@ export async function moveItem(
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
     const { Drive, DriveItem } = driveModels(tx);
-    const { spaceId, userId } = change;
+    const { spaceId } = change;
     const drive = await Drive.lock(spaceId, tx);
     const { item, place } = await openLiving(tx, spaceId, change.itemId);
     requireMatch(item, change.ifMatch);
@@ -87,7 +95,7 @@ export async function moveItem(
     const holder = await DriveItem.childOf(target.itself.id, wanted, tx);
     const taken = holder?.id === item.id ? null : holder;
     if (taken !== null && change.onConflict === 'replace')
-      await makeWay(item, { item: taken, place: target }, userId, tx);
+      await makeWay(item, { item: taken, place: target.below(taken) }, change, tx);
     const name = await chooseName(
       target,
       wanted,
@@ -101,40 +109,41 @@ export async function moveItem(
     if (isMoved) await attach(item, target, tx);
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
     const moved = { item, place: target.below(item) };
+    await noteChange(tx, [place, moved.place], change);
     await also?.(tx, moved);
     return moved;
   });
 }
 
 /** Replacing by a move puts the replaced item into the trash. A folder neither replaces nor is replaced. */
-async function makeWay(item: DriveItem, taken: Placed, userId: string, tx: Transaction): Promise<void> {
+async function makeWay(item: DriveItem, taken: Placed, who: Who, tx: Transaction): Promise<void> {
   if (!item.isFile || !taken.item.isFile) {
     throw new DomainError('conflict', 'NAME_TAKEN', 'Only a file can be replaced, and only by a file.');
   }
-  await intoTrash(taken, userId, tx);
+  await intoTrash(taken, who, tx);
 }
 
 /** Puts an item, with all that is below it, into the trash of its container. */
 export async function trashItem(
   database: Database,
-  change: { itemId: string; spaceId: string; userId: string; ifMatch?: string | undefined },
+  change: { itemId: string; spaceId: string; ifMatch?: string | undefined } & Who,
   also?: AlsoIn,
 ): Promise<void> {
   await transaction(database, async (tx) => {
     await driveModels(tx).Drive.lock(change.spaceId, tx);
     const found = await openLiving(tx, change.spaceId, change.itemId);
     requireMatch(found.item, change.ifMatch);
-    await intoTrash(found, change.userId, tx);
+    await intoTrash(found, change, tx);
     await also?.(tx, found);
   });
 }
 
-/** `place` may be anywhere in the item's container. */
-export async function intoTrash({ item, place }: Placed, userId: string, tx: Transaction): Promise<void> {
+export async function intoTrash({ item, place }: Placed, who: Who, tx: Transaction): Promise<void> {
   if (item.isRoot) throw isRoot();
   await detach(item, tx);
-  const trashed = { live: null, trashedAt: new Date(), trashedBy: userId, trashedFrom: place.containerId };
+  const trashed = { live: null, trashedAt: new Date(), trashedBy: who.userId, trashedFrom: place.containerId };
   await item.update(trashed, { transaction: tx });
+  await noteChange(tx, [place], who);
 }
 
 /** Brings an item back from the trash, to where it was or to another folder. */
@@ -146,7 +155,7 @@ export async function restoreItem(
     folderId?: string | undefined;
     name?: string | undefined;
     onConflict: 'error' | 'rename';
-  },
+  } & Who,
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
     const { Drive, DriveItem } = driveModels(tx);
@@ -164,8 +173,16 @@ export async function restoreItem(
     await item.update({ ...back, ...DriveItem.named(name), parentId: folder.itself.id }, { transaction: tx });
     await attach(item, folder, tx);
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
-    return { item, place: folder.below(item) };
+    const restored = { item, place: folder.below(item) };
+    await noteChange(tx, [restored.place], change);
+    return restored;
   });
+}
+
+/** Notes a change where these items are, or were, for the apps above them. */
+async function noteChange(tx: Transaction, places: readonly Place[], who: Who): Promise<void> {
+  const above = places.flatMap(({ chain }) => chain.slice(0, -1).map(({ id }) => id));
+  await noteAppChange(tx, [...new Set(above)], who);
 }
 
 /** An item that is neither in the trash nor below something that is. */

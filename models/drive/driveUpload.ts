@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import type { Changer } from '../apps/changes.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { jsonText } from '../jsonText.ts';
 import type { FileTarget } from './placeFile.ts';
@@ -51,6 +52,16 @@ export function defineDriveUpload(sequelize: Sequelize) {
       if (upload === null) throw notFound('upload');
       if (upload.itemId === null && upload.expiresAt <= new Date()) throw uploadExpired();
       return upload;
+    }
+
+    /**
+     * Somebody gets the links by which its parts are sent, or completes it. With another API key than it was begun with,
+     * nobody knows any more whose content it is.
+     */
+    async noteSharer({ apiKeyId }: Changer): Promise<void> {
+      if (apiKeyId === null || this.target.by === undefined || this.target.by.apiKeyId === apiKeyId) return;
+      const { by: _, ...target } = this.target;
+      await this.update({ target });
     }
 
     /** The file is in the tree. In the transaction that puts it there, so that it is put there once. */

@@ -1,4 +1,5 @@
 import type { Transaction } from 'sequelize';
+import { noteAppChange } from '../apps/changes.ts';
 import { type On, transactionOf } from '../bound.ts';
 import { DomainError } from '../errors.ts';
 import type { Content, DriveItem } from './driveItem.ts';
@@ -81,8 +82,13 @@ export async function placeFile(
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', file.text ?? '', tx);
   }
   const place = parent.below(item);
-  // It may yet be rolled back: what is remembered is only a hint.
-  knownFoldersOf(tx).remember(target, place, drive);
+  const isOfApp = await noteAppChange(
+    tx,
+    parent.chain.map(({ id }) => id),
+    target,
+  );
+  // It may yet be rolled back: what is remembered is only a hint. A change of an app is noted here alone.
+  if (!isOfApp) knownFoldersOf(tx).remember(target, place, drive);
   return { item, place };
 }
 

@@ -180,7 +180,8 @@ function placedIn(group: readonly Waiting[], items: readonly DriveItem[]): Place
 /**
  * Locks the drive, as every change does, counts the bytes against the quota, keeps the objects, and counts the files in
  * at their folder: one statement, which does all of it or nothing. Each table in it is one that it changes, since only
- * their rows are read as they are after the wait for the lock. `found` is how many rows it finds, changed or not, if
+ * their rows are read as they are after the wait for the lock. Only whether the folder is in an app is asked besides: that
+ * changes when an app is made, and whoever makes one looks at what is there afterwards. `found` is how many rows it finds, changed or not, if
  * everything is as it was believed to be.
  */
 function takingIn(group: readonly Waiting[]): { statement: Statement; found: number } {
@@ -201,11 +202,12 @@ function takingIn(group: readonly Waiting[]): { statement: Statement; found: num
     SET d.used_bytes = d.used_bytes + ?, ${untouched.join('')}f${last}.child_count = f${last}.child_count + ?,
       o.state = 'kept', o.is_complete = 1, o.lease_expires_at = NULL, o.space_id = ?,
       o.size = ELT(FIELD(o.object_key, ?), ?)
-    WHERE d.space_id = ? AND f${last}.height > 0 AND (? = 0 OR d.used_bytes + ? <= ?)`;
+    WHERE d.space_id = ? AND f${last}.height > 0 AND (? = 0 OR d.used_bytes + ? <= ?)
+      AND NOT EXISTS (SELECT 1 FROM apps a WHERE a.item_id IN (?) AND a.live = 1)`;
   const values = [
     ...chain.flatMap(({ id, name }) => [id, nameKey(name)]),
     ...[keys, noSpace, bytes, keys.length, spaceId, keys, sizes, spaceId],
-    ...[quotaBytes, bytes, quotaBytes],
+    ...[quotaBytes, bytes, quotaBytes, chain.map(({ id }) => id)],
   ];
   return { statement: { sql, values }, found: 1 + chain.length + keys.length };
 }

@@ -3,7 +3,7 @@ import { removeAppsOf } from '../apps/removal.ts';
 import { type Database, transaction } from '../database.ts';
 import { removeRepositories } from '../git/removal.ts';
 import { type Operation, operationModels } from '../operation.ts';
-import { intoTrash, openAny } from './changes.ts';
+import { intoTrash, openAny, type Who } from './changes.ts';
 import { appContainerId } from './containers.ts';
 import type { DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
@@ -20,14 +20,14 @@ const marksPerBatch = 1_000;
  */
 export async function beginPurge(
   database: Database,
-  change: { itemId: string; spaceId: string; userId: string; ifMatch?: string | undefined },
+  change: { itemId: string; spaceId: string; ifMatch?: string | undefined } & Who,
 ): Promise<Operation> {
   const { itemId, spaceId, userId } = change;
   return transaction(database, async (tx) => {
     await driveModels(tx).Drive.lock(spaceId, tx);
     const found = await openAny(tx, spaceId, itemId);
     requireMatch(found.item, change.ifMatch);
-    if (found.item.trashedAt === null) await intoTrash(found, userId, tx);
+    if (found.item.trashedAt === null) await intoTrash(found, change, tx);
     await found.item.update({ purgingAt: new Date() }, { transaction: tx });
     return operationModels(tx).Operation.begin({ kind: 'purgeItem', spaceId, userId, subjectId: itemId }, tx);
   });

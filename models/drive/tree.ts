@@ -1,4 +1,5 @@
 import type { Transaction } from 'sequelize';
+import type { Changer } from '../apps/changes.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { execute } from '../sql.ts';
 import { openRoot, requireOwner } from './containers.ts';
@@ -21,6 +22,8 @@ export interface Container {
   spaceId: string;
   containerId: string;
   userId: string;
+  /** With what authority it is changed; without it, whatever an app runs of it waits. */
+  by?: Changer | undefined;
 }
 
 /** A living folder of the space by its id, with its place. */

@@ -1,9 +1,11 @@
+import { type Changer, noteAppChange } from '../apps/changes.ts';
 import { type On, transactionOf } from '../bound.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import type { Content, DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
+import { placeOf } from './place.ts';
 import { indexWords } from './wordIndex.ts';
 
 /** A file's content, present or earlier, with its validators. */
@@ -32,6 +34,7 @@ export async function restoreVersion(
     /** What the version says, if it is a small text. */
     text: string;
     userId: string;
+    by?: Changer | undefined;
     ifMatch?: string | undefined;
   },
   keptVersions: number,
@@ -48,6 +51,12 @@ export async function restoreVersion(
     if (earlier === null) throw notFound('version');
     await earlier.destroy({ transaction: tx });
     await DriveVersion.replace(item, earlier.content, { userId, keptVersions, tx });
+    const { chain } = await placeOf(tx, item);
+    await noteAppChange(
+      tx,
+      chain.map(({ id }) => id),
+      change,
+    );
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', text, tx);
     return item;
   });

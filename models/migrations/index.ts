@@ -60,6 +60,7 @@ import { webhookRevisions } from './0058-webhook-revisions.ts';
 import { installation } from './0066-installation.ts';
 import { roundsAndVersions } from './0068-rounds-and-versions.ts';
 import { browserLinkSessions } from './0069-browser-link-sessions.ts';
+import { appVersions } from './0070-app-versions.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -124,4 +125,5 @@ export const migrations: Migration[] = [
   installation,
   roundsAndVersions,
   browserLinkSessions,
+  appVersions,
 ];

@@ -8,6 +8,8 @@ import type { TestProduct } from './product.ts';
 
 export type AppBody = operations['getApp']['responses'][200]['content']['application/json'];
 
+export type VersionBody = operations['refuseAppVersion']['responses'][200]['content']['application/json'];
+type VersionDetails = operations['getAppVersion']['responses'][200]['content']['application/json'];
 export type RunBody = operations['getRun']['responses'][200]['content']['application/json'];
 export type TimelineBody = operations['getRunTimeline']['responses'][200]['content']['application/json'];
 type OutcomeBody = operations['runApp']['responses'][200]['content']['application/json'];
@@ -92,6 +94,13 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     make: (itemId: string) => send('POST', `${space}/apps`, { itemId }),
     get: (itemId: string) => send('GET', `/api/apps/${itemId}`),
     list: () => send<{ data: AppBody[] }>('GET', `${space}/apps`),
+    versions: (itemId: string) => send<{ data: VersionBody[] }>('GET', `/api/apps/${itemId}/versions`),
+    version: (itemId: string, versionId: string) =>
+      send<VersionDetails>('GET', `/api/apps/${itemId}/versions/${versionId}`),
+    approve: (itemId: string, versionId: string) =>
+      send<VersionBody>('POST', `/api/apps/${itemId}/versions/${versionId}/approve`),
+    refuse: (itemId: string, versionId: string) =>
+      send<VersionBody>('POST', `/api/apps/${itemId}/versions/${versionId}/refuse`),
     run: (itemId: string, body: object = {}, headers?: Record<string, string>) =>
       send<OutcomeBody>('POST', `/api/apps/${itemId}/process/run`, body, headers),
     runs: (itemId: string) => send<{ data: RunBody[] }>('GET', `/api/apps/${itemId}/runs`),

@@ -3,6 +3,7 @@ import { collectOutput } from '../../../integrations/computers/collectOutput.ts'
 import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import { listApps } from '../../../models/apps/app.ts';
 import { askToRun } from '../../../models/apps/askToRun.ts';
+import { waitsBeside } from '../../../models/apps/requireVersionInUse.ts';
 import { getRun, isActive, processIdOf, type Run } from '../../../models/apps/run.ts';
 import { askToCancel } from '../../../models/apps/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
@@ -48,7 +49,7 @@ export function appTools(deps: AppToolDeps): Tool[] {
           database,
           data.map(({ itemId }) => itemId),
         );
-        const apps = data.flatMap(({ itemId, manifest: { name, components }, problem }) => {
+        const apps = data.flatMap(({ itemId, manifest: { name, components }, problem, waitingId }) => {
           const place = places.get(itemId);
           if (place?.isLive !== true) return [];
           const shown = components.map(({ name: component, kind, command, isDefault }) => ({
@@ -57,7 +58,8 @@ export function appTools(deps: AppToolDeps): Tool[] {
             command,
             isDefault,
           }));
-          return [{ app: place.path, name, components: shown, ...(problem && { problem }) }];
+          const waiting = waitingId !== null && { waiting: waitsBeside };
+          return [{ app: place.path, name, components: shown, ...(problem && { problem }), ...waiting }];
         });
         return { apps, ...(nextCursor !== null && { truncated: true }) };
       },
@@ -66,7 +68,7 @@ export function appTools(deps: AppToolDeps): Tool[] {
     serverTool<AppInput & { component?: string; waitSeconds: number }>({
       name: 'app_run',
       description:
-        'Runs a component of an app on its computer and waits for its end, for `waitSeconds` at most; it goes on after that, and app_log shows how.',
+        'Runs a component of an app on its computer and waits for its end, for `waitSeconds` at most; it goes on after that, and app_log shows how. It runs the version that is in use: what you have changed of an app that is given secrets or a database, or runs by itself, waits until the user approves it.',
       access: 'act',
       role: 'editor',
       scope: 'apps:write',
@@ -89,7 +91,8 @@ export function appTools(deps: AppToolDeps): Tool[] {
         const run = await askToRun(database, { ...cause, app, component, actor, apiKeyId, scopes });
         void workflows.startRun(run);
         try {
-          return describe(await untilEnded(run.id, waitSeconds * 1_000, signal));
+          const described = describe(await untilEnded(run.id, waitSeconds * 1_000, signal));
+          return { ...described, ...(app.waitingId !== null && { note: waitsBeside }) };
         } catch (error) {
           if (isGivenUp()) await cancel(turn, run);
           throw error;

@@ -3,7 +3,15 @@ import { parsePath } from '../../../models/drive/names.ts';
 import { DomainError } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
-import { containerOf, containerProperty, openPath, type PathInput, pathProperty } from './place.ts';
+import {
+  changerOf,
+  containerOf,
+  containerProperty,
+  noteOfApp,
+  openPath,
+  type PathInput,
+  pathProperty,
+} from './place.ts';
 
 const common = { access: 'act', role: 'editor', scope: 'drive:write', timeoutMs: 60_000, afterCrash: 'again' } as const;
 
@@ -25,6 +33,7 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
       ),
       async run(input, { turn, record }) {
         const { spaceId, userId } = turn;
+        const by = changerOf(turn);
         const { item, place } = await openPath(database, turn, input);
         const names = parsePath(input.to);
         const name = names.at(-1);
@@ -36,9 +45,9 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
           names: names.slice(0, -1),
         };
         let result: unknown;
-        const change = { itemId: item.id, spaceId, userId, parent, name, onConflict: input.ifExists };
+        const change = { itemId: item.id, spaceId, userId, by, parent, name, onConflict: input.ifExists };
         await moveItem(database, change, async (tx, moved) => {
-          result = { from: place.path, path: moved.place.path };
+          result = { from: place.path, path: moved.place.path, ...(await noteOfApp(tx, [place, moved.place])) };
           await record(tx, result);
         });
         return result;
@@ -55,8 +64,12 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
       async run(input, { turn, record }) {
         const { spaceId, userId } = turn;
         const { item, place } = await openPath(database, turn, input);
-        const result = { path: place.path, kind: item.kind, inTrash: true };
-        await trashItem(database, { itemId: item.id, spaceId, userId }, (tx) => record(tx, result));
+        let result: unknown;
+        const change = { itemId: item.id, spaceId, userId, by: changerOf(turn) };
+        await trashItem(database, change, async (tx) => {
+          result = { path: place.path, kind: item.kind, inTrash: true, ...(await noteOfApp(tx, [place])) };
+          await record(tx, result);
+        });
         return result;
       },
     }),

@@ -1,10 +1,12 @@
+import type { Transaction } from 'sequelize';
+import { type Changer, isAnyApp } from '../../../models/apps/changes.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import type { Database } from '../../../models/database.ts';
 import type { Placed } from '../../../models/drive/changes.ts';
 import { driveContainerId, threadContainerId } from '../../../models/drive/containers.ts';
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { parsePath } from '../../../models/drive/names.ts';
-import { findByPath } from '../../../models/drive/place.ts';
+import { findByPath, type Place } from '../../../models/drive/place.ts';
 import { DomainError } from '../../../models/errors.ts';
 
 /**
@@ -25,6 +27,20 @@ export const containerProperty = {
 
 export function containerOf(turn: Turn, container: PathInput['container']): string {
   return container === 'thread' ? threadContainerId(turn.threadId) : driveContainerId;
+}
+
+/** With what authority a turn changes the drive. */
+export function changerOf({ scopes, apiKeyId, id }: Turn): Changer {
+  return { scopes, apiKeyId, turnId: id };
+}
+
+/** What the model is told of a change at these places, where it was one of an app. */
+export async function noteOfApp(tx: Transaction, places: readonly Place[]): Promise<{ note?: string }> {
+  const above = places.flatMap(({ chain }) => chain.slice(0, -1).map(({ id }) => id));
+  if (!(await isAnyApp(tx, above))) return {};
+  const note =
+    'This is a file of an app. Where the app runs by itself, or is given secrets or a database, the change runs once the user has approved the new version of the app.';
+  return { note };
 }
 
 export async function findPath(

@@ -6,7 +6,15 @@ import { UploadSession } from '../../../models/drive/uploadSession.ts';
 import { DomainError } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
-import { containerOf, containerProperty, openFile, type PathInput, pathProperty } from './place.ts';
+import {
+  changerOf,
+  containerOf,
+  containerProperty,
+  noteOfApp,
+  openFile,
+  type PathInput,
+  pathProperty,
+} from './place.ts';
 import { readWhole } from './readText.ts';
 import { replaceText } from './replaceText.ts';
 
@@ -84,7 +92,7 @@ export function driveWriteTools(deps: Deps): ServerTool[] {
 
 function whereOf(turn: Turn, { path, container }: PathInput) {
   const { spaceId, userId } = turn;
-  return { spaceId, userId, containerId: containerOf(turn, container), names: parsePath(path) };
+  return { spaceId, userId, by: changerOf(turn), containerId: containerOf(turn, container), names: parsePath(path) };
 }
 
 async function writeFile(
@@ -106,7 +114,8 @@ async function writeFile(
     async (tx, placed) => {
       for (const { item, place } of placed) {
         const { version, size: sizeBytes } = item;
-        result = { path: place.path, version, sizeBytes, ...(replaced !== undefined && { replaced }) };
+        const more = { ...(replaced !== undefined && { replaced }), ...(await noteOfApp(tx, [place])) };
+        result = { path: place.path, version, sizeBytes, ...more };
       }
       await record(tx, result);
     },

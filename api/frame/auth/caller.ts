@@ -15,6 +15,11 @@ export function authorityOf(caller: Caller): Authority {
     : { scopes: caller.scopes, apiKeyId: caller.keyId };
 }
 
+/** The same, for a change of what an app may run later. */
+export function changerOf(caller: Caller): Authority & { turnId: null } {
+  return { ...authorityOf(caller), turnId: null };
+}
+
 /** Throws 403 `INSUFFICIENT_SCOPE`: for effects of an operation that its own scope does not cover. */
 export function requireScope(caller: Caller, needed: Scope, why?: string): void {
   if (!may(authorityOf(caller), needed)) throw insufficientScope(needed, why);

@@ -1,5 +1,6 @@
-import { getAppOf, noteManifest } from '../../../models/apps/app.ts';
+import { getAppOf } from '../../../models/apps/app.ts';
 import { takeDueRun } from '../../../models/apps/dueRun.ts';
+import { considerContent } from '../../../models/apps/takeVersion.ts';
 import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
 import { asUser, buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
@@ -182,11 +183,8 @@ test('a schedule that is paused comes back so, with the manifest that had it', a
   // Whoever has read the manifest long ago does not bring it back.
   const { database } = product.environment;
   const app = await getAppOf(database, id);
-  await noteManifest(
-    database,
-    { ...app, manifest: { ...app.manifest, components: [] }, manifestTag: 'late' },
-    'before',
-  );
+  const content = { manifest: { name: 'App', components: [] }, manifestTag: 'late', files: {} };
+  await considerContent(database, { ...app, versionId: 'ver_before' }, { content, changes: [] });
   expect(await getAppOf(database, id)).toEqual(app);
   expect(await schedule()).toMatchObject({ enabled: true });
 });

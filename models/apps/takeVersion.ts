@@ -1,0 +1,229 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { hasDatabase } from '../databases/connections.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { type Authority, insufficientScope, may } from '../identity/authority.ts';
+import { execute } from '../sql.ts';
+import { type App, lockedApp } from './app.ts';
+import { type AppChange, forgetChanges, lockChanges, noteSeen } from './changes.ts';
+import type { ManifestProblem } from './manifest.ts';
+import { takeSchedules } from './takeSchedules.ts';
+import {
+  type AppContent,
+  type AppVersion,
+  addVersion,
+  contentHashOf,
+  findVersion,
+  lockVersion,
+  setVersionState,
+} from './version.ts';
+import { scopesNeeded, sharedScopes, whyItWaits, whyMoreWaits } from './versionRules.ts';
+
+/** What an app was found to be, and the changes that were known before it was looked at. */
+export interface Found {
+  content: AppContent;
+  changes: readonly AppChange[];
+}
+
+/** Under whose name, and with what rights, a version is taken into use. */
+interface Taker extends Authority {
+  userId: string;
+}
+
+/**
+ * Takes what was found in an app into use, in the name of whoever has changed it last, if all who have changed it since
+ * the version in use may do what it needs. Else it waits, and the version in use stays. Where somebody has changed the
+ * app meanwhile, nothing is done: the next one looks again. Returns the app as it is then.
+ */
+export async function considerContent(database: Database, known: App, { content, changes }: Found): Promise<App> {
+  const isConnected = await hasDatabase(database, known.id);
+  return transaction(database, async (tx) => {
+    const app = await lockedApp(tx, known.id);
+    if (app === undefined) throw notFound('app');
+    const now = await lockChanges(tx, app.id);
+    if (app.versionId !== known.versionId || !isSame(now, changes)) return app;
+    const contentHash = contentHashOf(content);
+    const inUse = app.versionId === null ? undefined : await lockVersion(tx, app.id, app.versionId);
+    if (inUse?.contentHash === contentHash) return dropWaiting(tx, app, content, now);
+    const isRepository = content.files === null;
+    const reasons =
+      isRepository && inUse !== undefined
+        ? whyMoreWaits(inUse.manifest, content.manifest)
+        : whyItWaits(now, { manifest: content.manifest, hasDatabase: isConnected });
+    const waiting = app.waitingId === null ? undefined : await lockVersion(tx, app.id, app.waitingId);
+    if (reasons.length > 0 && waiting?.contentHash === contentHash && waiting.state === 'waiting') {
+      return keepSeen(tx, app, content, now);
+    }
+    const authors = now.map(({ userId, apiKeyId, scopes, turnId }) => ({ userId, apiKeyId, scopes, turnId }));
+    await setVersionState(tx, app.waitingId, 'replaced');
+    const id = await addVersion(tx, app, { ...content, contentHash, authors, reasons });
+    if (reasons.length > 0) {
+      await execute(tx, 'UPDATE apps SET waiting_id = ? WHERE id = ?', [id, app.id]);
+      return keepSeen(tx, { ...app, waitingId: id }, content, now);
+    }
+    const last = now.at(-1);
+    // A repository that asks for no more than before goes on in the name of who took that into use.
+    const taker: Taker =
+      last?.userId == null || (isRepository && inUse !== undefined)
+        ? { userId: app.runsAs, ...app.authority }
+        : { userId: last.userId, apiKeyId: last.apiKeyId, scopes: sharedScopes(now) };
+    const actor = { userId: taker.userId, credentialId: taker.apiKeyId, address: null };
+    return take(tx, app, { id, content, taker, actor, changes: now });
+  });
+}
+
+function isSame(now: readonly AppChange[], before: readonly AppChange[]): boolean {
+  const numbers = new Map(before.map(({ id, number }) => [id, number]));
+  return now.length === before.length && now.every(({ id, number }) => numbers.get(id) === number);
+}
+
+/** It is again as the version in use is. */
+async function dropWaiting(
+  tx: Transaction,
+  app: App,
+  { manifestTag }: AppContent,
+  changes: readonly AppChange[],
+): Promise<App> {
+  await setVersionState(tx, app.waitingId, 'replaced');
+  const sql = 'UPDATE apps SET waiting_id = NULL, manifest_tag = ?, problem = NULL WHERE id = ?';
+  await execute(tx, sql, [manifestTag, app.id]);
+  await forgetChanges(tx, changes);
+  return { ...app, waitingId: null, manifestTag, problem: null };
+}
+
+async function keepSeen(
+  tx: Transaction,
+  app: App,
+  { manifestTag }: AppContent,
+  changes: readonly AppChange[],
+): Promise<App> {
+  await execute(tx, 'UPDATE apps SET manifest_tag = ?, problem = NULL WHERE id = ?', [manifestTag, app.id]);
+  await noteSeen(tx, changes);
+  return { ...app, manifestTag, problem: null };
+}
+
+async function take(
+  tx: Transaction,
+  app: App,
+  {
+    id,
+    content,
+    taker,
+    actor,
+    changes,
+  }: Pick<Found, 'content' | 'changes'> & { id: string; taker: Taker; actor: Actor },
+): Promise<App> {
+  const { manifest, manifestTag } = content;
+  const { userId, apiKeyId } = taker;
+  const scopes = taker.scopes && JSON.stringify(taker.scopes);
+  await setVersionState(tx, app.versionId, 'replaced');
+  await execute(
+    tx,
+    `UPDATE app_versions SET state = 'in_use', user_id = ?, api_key_id = ?, scopes = ?, decided_by = ?, decided_at = ?
+      WHERE id = ?`,
+    [userId, apiKeyId, scopes, actor.userId, new Date(), id],
+  );
+  await execute(
+    tx,
+    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, waiting_id = NULL, runs_as = ?,
+        api_key_id = ?, scopes = ? WHERE id = ?`,
+    [JSON.stringify(manifest), manifestTag, id, userId, apiKeyId, scopes, app.id],
+  );
+  await forgetChanges(tx, changes);
+  await takeSchedules(tx, { ...app, manifest });
+  await appendAudit(tx, app.spaceId, actor, 'app.version-taken', id);
+  const authority = { apiKeyId, scopes: taker.scopes };
+  return { ...app, ...content, problem: null, versionId: id, waitingId: null, runsAs: userId, authority };
+}
+
+/** Keeps why what is in an app now cannot be used; the version in use stays. */
+export async function noteProblem(
+  database: Database,
+  known: App,
+  { problem, manifestTag, changes }: { problem: ManifestProblem; manifestTag: string; changes: readonly AppChange[] },
+): Promise<App> {
+  return transaction(database, async (tx) => {
+    const app = await lockedApp(tx, known.id);
+    if (app === undefined) throw notFound('app');
+    const now = await lockChanges(tx, app.id);
+    if (app.versionId !== known.versionId || !isSame(now, changes)) return app;
+    const sql = 'UPDATE apps SET manifest_tag = ?, problem = ? WHERE id = ?';
+    await execute(tx, sql, [manifestTag, JSON.stringify(problem), app.id]);
+    await noteSeen(tx, now);
+    return { ...app, manifestTag, problem };
+  });
+}
+
+interface Decision {
+  versionId: string;
+  actor: Actor & { userId: string };
+  authority: Authority;
+}
+
+/**
+ * Takes a version that waits into use, in the name of who decides so. Again it changes nothing. Throws 404, 403
+ * `INSUFFICIENT_SCOPE`, and 409 `APP_VERSION_REPLACED` where what waited is not what is there now.
+ */
+export async function approveVersion(
+  database: Database,
+  known: App,
+  { versionId, actor, authority }: Decision,
+): Promise<AppVersion> {
+  const isConnected = await hasDatabase(database, known.id);
+  await transaction(database, async (tx) => {
+    const app = await lockedApp(tx, known.id);
+    if (app === undefined) throw notFound('app');
+    const changes = await lockChanges(tx, app.id);
+    const version = await lockVersion(tx, app.id, versionId);
+    if (version.state === 'in_use') return;
+    const missing = scopesNeeded({ ...version, hasDatabase: isConnected }).find((scope) => !may(authority, scope));
+    if (missing !== undefined) throw insufficientScope(missing, ', which this version of the app needs');
+    // What nobody has looked at since is not what was decided about.
+    if (version.state !== 'waiting' || changes.some(({ unseen }) => unseen !== null)) throw replaced();
+    const taker = { userId: actor.userId, ...authority };
+    await take(tx, app, { id: version.id, content: version, taker, actor, changes });
+  });
+  return requireVersion(database, known, versionId);
+}
+
+/** Says that a version is not to be taken into use: the one in use goes on. Again it changes nothing. */
+export async function refuseVersion(
+  database: Database,
+  known: App,
+  { versionId, actor }: Omit<Decision, 'authority'>,
+): Promise<AppVersion> {
+  await transaction(database, async (tx) => {
+    const app = await lockedApp(tx, known.id);
+    if (app === undefined) throw notFound('app');
+    const version = await lockVersion(tx, app.id, versionId);
+    if (version.state === 'refused') return;
+    if (version.state !== 'waiting') throw replaced();
+    // Its changes stay known: what is changed next is changed on top of them.
+    await execute(tx, "UPDATE app_versions SET state = 'refused', decided_by = ?, decided_at = ? WHERE id = ?", [
+      actor.userId,
+      new Date(),
+      version.id,
+    ]);
+    await execute(tx, 'UPDATE apps SET waiting_id = NULL WHERE id = ?', [app.id]);
+    await appendAudit(tx, app.spaceId, actor, 'app.version-refused', version.id);
+  });
+  return requireVersion(database, known, versionId);
+}
+
+/** Throws 404. */
+export async function requireVersion(
+  database: Pick<Database, 'pool'>,
+  { id }: Pick<App, 'id'>,
+  versionId: string,
+): Promise<AppVersion> {
+  const version = await findVersion(database, id, versionId);
+  if (version === undefined) throw notFound('version');
+  return version;
+}
+
+function replaced(): DomainError {
+  const detail =
+    'This version does not wait any more: the app was changed, or decided about. Look at its versions again.';
+  return new DomainError('conflict', 'APP_VERSION_REPLACED', detail);
+}

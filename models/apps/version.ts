@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
+import { newId } from '../ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, insert, select } from '../sql.ts';
+import type { AppAuthor } from './changes.ts';
+import type { AppManifest } from './manifest.ts';
+import type { WhyItWaits } from './versionRules.ts';
+
+/** `replaced` is what was in use, or has waited, before another one. */
+export type VersionState = 'in_use' | 'waiting' | 'refused' | 'replaced';
+
+/** A folder's files by their paths below it. */
+export type AppFiles = Record<string, { objectKey: string; sha256: string }>;
+
+/** What an app is made of at one time. */
+export interface AppContent {
+  manifest: AppManifest;
+  manifestTag: string;
+  /** Null for a repository: what is in a working tree is not kept. */
+  files: AppFiles | null;
+}
+
+/** What of an app somebody has taken into use, or is to. */
+export interface AppVersion extends AppContent {
+  id: string;
+  appId: string;
+  spaceId: string;
+  state: VersionState;
+  contentHash: string;
+  /** Whose changes have brought it about since the version in use then. */
+  authors: AppAuthor[];
+  reasons: WhyItWaits[];
+  /** Who took it into use, and what its runs may do; null where nobody has. */
+  userId: string | null;
+  authority: Authority;
+  createdAt: Date;
+  decidedBy: string | null;
+  decidedAt: Date | null;
+}
+
+/** How many an app keeps. */
+const mostKept = 20;
+
+const columns = `id, app_id AS appId, space_id AS spaceId, state, content_hash AS contentHash, manifest,
+  manifest_tag AS manifestTag, files, authors, reasons, user_id AS userId, api_key_id AS apiKeyId, scopes,
+  created_at AS createdAt, decided_by AS decidedBy, decided_at AS decidedAt`;
+
+function versionOf(row: object): AppVersion {
+  const { manifest, files, authors, reasons, apiKeyId, scopes, ...rest } = row as AppVersion &
+    Record<'manifest' | 'authors' | 'reasons', string> &
+    Record<'files' | 'apiKeyId' | 'scopes', string | null>;
+  return {
+    ...(rest as unknown as AppVersion),
+    manifest: JSON.parse(manifest) as AppManifest,
+    files: files === null ? null : (JSON.parse(files) as AppFiles),
+    authors: JSON.parse(authors) as AppAuthor[],
+    reasons: JSON.parse(reasons) as WhyItWaits[],
+    authority: { apiKeyId, scopes: scopes === null ? null : (JSON.parse(scopes) as string[]) },
+  };
+}
+
+/** The same for the same content, wherever it was read. */
+export function contentHashOf({ manifest, files }: Pick<AppContent, 'manifest' | 'files'>): string {
+  const hash = createHash('sha256').update(JSON.stringify(manifest));
+  for (const path of Object.keys(files ?? {}).sort()) hash.update(`\0${path}\0${files?.[path]?.sha256}`);
+  return hash.digest('hex');
+}
+
+export async function findVersion(
+  { pool }: Pick<Database, 'pool'>,
+  appId: string,
+  id: string,
+): Promise<AppVersion | undefined> {
+  const sql = `SELECT ${columns} FROM app_versions WHERE id = ? AND app_id = ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id, appId]);
+  return rows[0] && versionOf(rows[0]);
+}
+
+/** Throws 404. */
+export async function lockVersion(tx: Transaction, appId: string, id: string): Promise<AppVersion> {
+  const sql = `SELECT ${columns} FROM app_versions WHERE id = ? AND app_id = ? FOR UPDATE`;
+  const [row] = await select<object>(tx, sql, [id, appId]);
+  if (row === undefined) throw notFound('version');
+  return versionOf(row);
+}
+
+/** An app's, newest first, without their files. */
+export async function listVersions(
+  { pool }: Pick<Database, 'pool'>,
+  appId: string,
+  page: PageRequest,
+): Promise<Page<AppVersion>> {
+  const before = decodeCursor(page.cursor);
+  const sql = `SELECT ${columns.replace('files', 'NULL AS files')} FROM app_versions
+    WHERE app_id = ? ${before === undefined ? '' : 'AND id < ?'} ORDER BY id DESC LIMIT ?`;
+  const values = before === undefined ? [appId, page.limit + 1] : [appId, before, page.limit + 1];
+  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
+  return toPage(rows.map(versionOf), page.limit, ({ id }) => id);
+}
+
+/** Adds one that is neither waiting nor in use yet, and forgets those that are too many. */
+export async function addVersion(
+  tx: Transaction,
+  app: { id: string; spaceId: string },
+  version: AppContent & Pick<AppVersion, 'contentHash' | 'authors' | 'reasons'>,
+): Promise<string> {
+  const { manifest, manifestTag, files, contentHash, authors, reasons } = version;
+  const id = newId('appVersion');
+  await insert(tx, 'app_versions', {
+    id,
+    app_id: app.id,
+    space_id: app.spaceId,
+    state: 'waiting',
+    content_hash: contentHash,
+    manifest: JSON.stringify(manifest),
+    manifest_tag: manifestTag,
+    files: files && JSON.stringify(files),
+    authors: JSON.stringify(authors),
+    reasons: JSON.stringify(reasons),
+    created_at: new Date(),
+  });
+  const old = await select<{ id: string }>(
+    tx,
+    'SELECT id FROM app_versions WHERE app_id = ? ORDER BY id DESC LIMIT 100 OFFSET ?',
+    [app.id, mostKept],
+  );
+  const gone = old.map((row) => row.id);
+  const forget = "DELETE FROM app_versions WHERE id IN (?) AND state <> 'in_use'";
+  if (gone.length > 0) await execute(tx, forget, [gone]);
+  return id;
+}
+
+export async function setVersionState(tx: Transaction, id: string | null, state: VersionState): Promise<void> {
+  if (id !== null) await execute(tx, 'UPDATE app_versions SET state = ? WHERE id = ?', [state, id]);
+}

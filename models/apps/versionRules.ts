@@ -1,0 +1,85 @@
+import { type Authority, may } from '../identity/authority.ts';
+import { allows, type Scope } from '../identity/scopes.ts';
+import type { AppAuthor } from './changes.ts';
+import type { AppComponent, AppManifest } from './manifest.ts';
+
+/** Why a version waits for somebody to take it into use. */
+export interface WhyItWaits {
+  code: 'SCOPE_MISSING' | 'CHANGED_BY_AGENT' | 'ASKS_FOR_MORE';
+  detail: string;
+}
+
+interface Needing {
+  manifest: AppManifest;
+  hasDatabase: boolean;
+}
+
+/** What an API key must be allowed that takes a version into use: all that its runs are given. */
+export function scopesNeeded({ manifest, hasDatabase }: Needing): Scope[] {
+  const needsSecrets = manifest.components.some(({ secrets }) => secrets.length > 0);
+  return ['apps:write', ...(needsSecrets ? (['secrets:read'] as const) : []), ...databaseScopes(hasDatabase)];
+}
+
+function databaseScopes(hasDatabase: boolean): Scope[] {
+  return hasDatabase ? ['databases:write'] : [];
+}
+
+/** Whether something runs of it by itself or for strangers, or is given what a program elsewhere does not get. */
+function isGivenMuch(component: AppComponent): boolean {
+  return component.secrets.length > 0 || component.kind === 'schedule' || component.kind === 'webhook';
+}
+
+/** Why a change by these authors, one after the other, is not taken into use in their name. Nothing where it is. */
+export function whyItWaits(authors: readonly AppAuthor[], version: Needing): WhyItWaits[] {
+  const needed = scopesNeeded(version);
+  const lacking = needed.filter((scope) => authors.some((author) => author.userId === null || !may(author, scope)));
+  const isByAgent = authors.some(({ turnId }) => turnId !== null);
+  const isMuch = version.hasDatabase || version.manifest.components.some(isGivenMuch);
+  return [
+    ...lacking.map((scope) => ({
+      code: 'SCOPE_MISSING' as const,
+      detail: `Somebody who has changed it lacks the scope "${scope}", which it needs.`,
+    })),
+    ...(isByAgent && isMuch ? [byAgent] : []),
+  ];
+}
+
+const byAgent: WhyItWaits = {
+  code: 'CHANGED_BY_AGENT',
+  detail:
+    'An agent has changed it, and it has a component that runs by itself, or is given secrets or a database. A person must look at it.',
+};
+
+/**
+ * The same of a repository, whose files anybody changes who may run programs on its computer: nobody knows who has
+ * changed its manifest, so it waits where it asks for more than the one in use.
+ */
+export function whyMoreWaits(inUse: AppManifest, next: AppManifest): WhyItWaits[] {
+  return next.components.flatMap((component) => {
+    const before = inUse.components.find(({ name }) => name === component.name);
+    const more = moreThan(before, component);
+    if (more === undefined) return [];
+    const detail = `The component ${component.name} asks for more than before: ${more}.`;
+    return [{ code: 'ASKS_FOR_MORE' as const, detail: detail.slice(0, 500) }];
+  });
+}
+
+function moreThan(before: AppComponent | undefined, now: AppComponent): string | undefined {
+  const added = now.secrets.filter((name) => before?.secrets.includes(name) !== true);
+  if (added.length > 0) return `the secrets ${added.join(', ')}`;
+  if (now.kind === 'webhook' && now.auth === 'none' && !(before?.kind === 'webhook' && before.auth === 'none')) {
+    return 'deliveries from anybody';
+  }
+  const runsByItself = now.kind === 'schedule' || now.kind === 'webhook';
+  if (runsByItself && before?.kind !== now.kind) return `a ${now.kind}`;
+  return undefined;
+}
+
+/** What several may do together: no more than each of them. */
+export function sharedScopes(authorities: readonly Pick<Authority, 'scopes'>[]): readonly string[] | null {
+  return authorities.reduce<readonly string[] | null>((shared, { scopes }) => {
+    if (shared === null || scopes === null) return shared ?? scopes;
+    const both = [...shared.filter((one) => allows(scopes, one)), ...scopes.filter((one) => allows(shared, one))];
+    return [...new Set(both)];
+  }, null);
+}

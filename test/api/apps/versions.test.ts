@@ -1,0 +1,252 @@
+import { deepStrictEqual } from 'node:assert';
+import { appsOf, manifestOf, scheduleManifest, webhookManifest } from '../../builders/app.ts';
+import { asUser, buildChatUser, type ChatUser } from '../../builders/chat.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { toolLines, toolOutputs } from '../../builders/tools.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// What runs of an app later has no more authority than whoever last changed what runs. Where nothing runs computers:
+// what is taken into use, and what waits. That the files of the version in use run is in runs.test.ts.
+
+let product: TestProduct;
+beforeAll(async () => {
+  product = await buildProduct({ ...hurriedSweeper });
+}, 60_000);
+afterAll(() => product.close());
+
+const secrets = ['TOKEN'];
+const open = webhookManifest('cat; echo $TOKEN | rev', { auth: 'none', secrets });
+
+async function setUp(manifest = webhookManifest('cat'), files: Record<string, string> = {}) {
+  const user = await buildChatUser(product);
+  const apps = appsOf(product, user);
+  await apps.send('PUT', `${apps.space}/secrets/TOKEN`, { value: 'hunter2-hunter2' });
+  const id = await apps.app(manifest, files);
+  const keyWith = async (...scopes: string[]): Promise<ChatUser> => {
+    const { key } = await product.identity.keys.create(user.id, { name: 'bot', scopes });
+    return asUser(product, { ...user, token: key });
+  };
+  const versions = async () => (await apps.versions(id)).body.data;
+  return { user, apps, id, keyWith, versions };
+}
+
+test('a key that may only write files has nothing run with what its owner may do', async () => {
+  const { apps, id, keyWith, versions } = await setUp();
+  const writer = appsOf(product, await keyWith('drive:write'));
+  await writer.put(id, 'atrium.yaml', open);
+  const refused = { status: 401, body: { code: 'INVALID_SIGNATURE' } };
+  expect(await apps.deliver(id)).toMatchObject(refused);
+  const secret = await apps.secret(id);
+  const { body } = await apps.deliver(id, { secret });
+  expect(body.message).toContain('waits for approval');
+  const [run] = (await apps.runs(id)).body.data;
+  expect(run?.id).toBe(body.runId);
+  const app = (await apps.get(id)).body;
+  expect(app.components).toMatchObject([{ command: 'cat', auth: 'signature', secrets: [] }]);
+  const [waiting, inUse] = await versions();
+  expect([app.waitingVersionId, app.versionId]).toEqual([waiting?.id, inUse?.id]);
+  expect(waiting).toMatchObject({ state: 'waiting', runsAs: null, changedBy: [{ turnId: null }] });
+  expect(waiting?.reasons.map(({ detail }) => detail)).toEqual([
+    expect.stringContaining('"apps:write"'),
+    expect.stringContaining('"secrets:read"'),
+  ]);
+  // Also when its owner changes something else: what the key has changed is still in it.
+  await apps.put(id, 'notes.txt', 'mine');
+  expect(await apps.deliver(id)).toMatchObject(refused);
+  // As it was before, it is the version that is in use.
+  await apps.put(id, 'atrium.yaml', webhookManifest('cat'));
+  await apps.send('DELETE', `${apps.space}/drive/items/${await itemIn(apps, id, 'notes.txt')}`);
+  expect((await apps.get(id)).body).toMatchObject({ versionId: app.versionId, waitingVersionId: null });
+});
+
+async function itemIn(apps: ReturnType<typeof appsOf>, folderId: string, name: string): Promise<string> {
+  const path = `${apps.space}/drive/items?parentId=${folderId}`;
+  const { data } = (await apps.send<{ data: { id: string; name: string }[] }>('GET', path)).body;
+  return data.find((item) => item.name === name)?.id ?? '';
+}
+
+type Change = (apps: ReturnType<typeof appsOf>, id: string) => Promise<unknown>;
+test.each<[string, Change]>([
+  ['writing a file', (apps, id) => apps.put(id, 'run.sh', 'env')],
+  ['adding a file', (apps, id) => apps.put(id, 'new.sh', 'env')],
+  [
+    'renaming one',
+    async (apps, id) =>
+      apps.send('PATCH', `${apps.space}/drive/items/${await itemIn(apps, id, 'other.sh')}`, {
+        name: 'run.sh',
+        onConflict: 'replace',
+      }),
+  ],
+  [
+    'moving a folder in',
+    async (apps, id) => {
+      const folder = await apps.folder({ 'evil.sh': 'env' });
+      return apps.send('PATCH', `${apps.space}/drive/items/${folder}`, { parentId: id });
+    },
+  ],
+  [
+    'moving one out',
+    async (apps, id) =>
+      apps.send('PATCH', `${apps.space}/drive/items/${await itemIn(apps, id, 'run.sh')}`, {
+        parentId: await apps.folder(),
+      }),
+  ],
+  [
+    'removing one',
+    async (apps, id) => apps.send('DELETE', `${apps.space}/drive/items/${await itemIn(apps, id, 'run.sh')}`),
+  ],
+  [
+    'purging one',
+    async (apps, id) =>
+      apps.send('DELETE', `${apps.space}/drive/items/${await itemIn(apps, id, 'run.sh')}?permanent=true`),
+  ],
+])('%s of an app that is given secrets, by a key that may not, waits', async (_what, change) => {
+  const manifest = scheduleManifest('./run.sh', { secrets });
+  const { apps, id, keyWith } = await setUp(manifest, { 'run.sh': 'true', 'other.sh': 'env' });
+  const before = (await apps.get(id)).body;
+  await change(appsOf(product, await keyWith('drive:write', 'apps:write')), id);
+  const after = (await apps.get(id)).body;
+  expect(after.waitingVersionId).toEqual(expect.any(String));
+  expect(after.versionId).toBe(before.versionId);
+  // In the name of the owner the same is taken into use at once.
+  const { apps: own, id: ownId } = await setUp(manifest, { 'run.sh': 'true', 'other.sh': 'env' });
+  const ownBefore = (await own.get(ownId)).body;
+  await change(own, ownId);
+  const ownAfter = (await own.get(ownId)).body;
+  expect(ownAfter.waitingVersionId).toBeNull();
+  expect(ownAfter.versionId).not.toBe(ownBefore.versionId);
+});
+
+test('an earlier content, and what comes back from the trash, is a change by whoever brings it back', async () => {
+  const { apps, id, keyWith } = await setUp(scheduleManifest('./run.sh', { secrets }), { 'run.sh': 'one' });
+  await apps.put(id, 'run.sh', 'two');
+  const before = (await apps.get(id)).body;
+  const key = appsOf(product, await keyWith('drive:write'));
+  const item = await itemIn(apps, id, 'run.sh');
+  expect((await key.send('POST', `${apps.space}/drive/items/${item}/versions/1/restore`)).status).toBe(200);
+  expect((await apps.get(id)).body).toMatchObject({
+    versionId: before.versionId,
+    waitingVersionId: expect.any(String),
+  });
+  await apps.put(id, 'run.sh', 'two');
+  expect((await apps.get(id)).body.waitingVersionId).toBeNull();
+  const gone = await itemIn(apps, id, 'run.sh');
+  await apps.send('DELETE', `${apps.space}/drive/items/${gone}`);
+  const without = (await apps.get(id)).body;
+  expect(without.waitingVersionId).toBeNull();
+  expect((await key.send('POST', `${apps.space}/drive/items/${gone}/restore`)).status).toBe(200);
+  const back = (await apps.get(id)).body;
+  expect(back).toMatchObject({ versionId: without.versionId, waitingVersionId: expect.any(String) });
+});
+
+test('a key that may do all of it has it run in its name, and no further than it may', async () => {
+  const { user, apps, id, keyWith, versions } = await setUp();
+  const key = appsOf(product, await keyWith('drive:write', 'apps:write', 'secrets:read'));
+  await key.put(id, 'atrium.yaml', open);
+  const { runId } = (await apps.deliver(id)).body;
+  const [inUse] = await versions();
+  expect(inUse).toMatchObject({ state: 'in_use', runsAs: user.id, reasons: [] });
+  const { pool } = product.environment.database;
+  const [rows] = await pool.query('SELECT scopes FROM app_runs WHERE id = ?', [runId]);
+  deepStrictEqual(JSON.parse((rows as { scopes: string }[])[0]?.scopes ?? ''), [
+    'drive:write',
+    'apps:write',
+    'secrets:read',
+  ]);
+});
+
+test('what waits is approved by who may do it all, or refused, once', async () => {
+  const { user, apps, id, keyWith, versions } = await setUp();
+  const writer = appsOf(product, await keyWith('drive:write'));
+  await writer.put(id, 'atrium.yaml', open);
+  const { waitingVersionId: waiting, versionId } = (await apps.get(id)).body;
+  const narrow = appsOf(product, await keyWith('apps:write', 'approvals'));
+  expect(await narrow.approve(id, waiting ?? '')).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
+  const program = appsOf(product, await keyWith('apps:write', 'secrets:read'));
+  expect(await program.approve(id, waiting ?? '')).toMatchObject({
+    status: 403,
+    body: { detail: expect.stringContaining('approvals') },
+  });
+  const [stranger, viewer] = [await buildChatUser(product), await buildChatUser(product)];
+  await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
+  expect((await appsOf(product, stranger).approve(id, waiting ?? '')).status).toBe(404);
+  expect((await appsOf(product, viewer).approve(id, waiting ?? '')).status).toBe(403);
+  const other = await setUp();
+  expect((await other.apps.approve(other.id, waiting ?? '')).status).toBe(404);
+  expect((await apps.approve(id, 'ver_none')).status).toBe(404);
+  expect((await apps.version(id, waiting ?? '')).body).toMatchObject({
+    components: [{ auth: 'none', secrets }],
+    files: { added: [], changed: ['atrium.yaml'], removed: [] },
+  });
+
+  expect(await apps.refuse(id, waiting ?? '')).toMatchObject({ status: 200, body: { state: 'refused' } });
+  expect((await apps.refuse(id, waiting ?? '')).status).toBe(200);
+  const gone = { status: 409, body: { code: 'APP_VERSION_REPLACED' } };
+  expect(await apps.approve(id, waiting ?? '')).toMatchObject(gone);
+  expect((await apps.get(id)).body).toMatchObject({ versionId, waitingVersionId: null });
+  // What was refused is not let in by the next change of somebody else.
+  await apps.put(id, 'notes.txt', 'mine');
+  const next = (await apps.get(id)).body.waitingVersionId ?? '';
+  expect(next).not.toBe('');
+  // What nobody has seen is not approved.
+  await writer.put(id, 'more.sh', 'env');
+  expect(await apps.approve(id, next)).toMatchObject(gone);
+  const last = (await apps.get(id)).body.waitingVersionId ?? '';
+  expect(await apps.approve(id, last)).toMatchObject({ status: 200, body: { state: 'in_use', runsAs: user.id } });
+  expect((await apps.approve(id, last)).status).toBe(200);
+  expect(await apps.refuse(id, last)).toMatchObject(gone);
+  expect((await apps.deliver(id)).status).toBe(200);
+  expect((await versions()).map(({ state }) => state)).toEqual(['in_use', 'replaced', 'refused', 'replaced']);
+});
+
+test('an app that a key makes of more than it may do waits from the beginning', async () => {
+  const { apps, keyWith } = await setUp();
+  const key = appsOf(product, await keyWith('apps:write', 'apps:read', 'drive:write'));
+  const id = await key.app(webhookManifest('cat', { auth: 'none', secrets }));
+  const app = (await apps.get(id)).body;
+  expect(app).toMatchObject({ versionId: null, waitingVersionId: expect.any(String), components: [] });
+  const waits = { status: 409, body: { code: 'APP_VERSION_WAITS' } };
+  expect(await apps.deliver(id)).toMatchObject(waits);
+  expect(await apps.run(id)).toMatchObject(waits);
+  expect((await apps.approve(id, app.waitingVersionId ?? '')).status).toBe(200);
+  expect((await apps.deliver(id)).status).toBe(200);
+});
+
+test('what an agent changes of an app that is given secrets, or runs by itself, waits for a person', async () => {
+  const { user, apps, id, versions } = await setUp();
+  const { path } = (await apps.send<{ path: string }>('GET', `${apps.space}/drive/items/${id}`)).body;
+  const calls = [
+    ['drive_write', { path: `${path}/atrium.yaml`, content: open }],
+    ['app_list', {}],
+    ['app_run', { app: path, component: 'receive' }],
+  ] as const;
+  const { chunks } = await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' });
+  const outputs = toolOutputs(chunks).map((output) => JSON.stringify(output));
+  expect(outputs[0]).toContain('approved the new version');
+  expect(outputs[2]).toContain('APP_COMPONENT_KIND');
+  expect(await apps.deliver(id)).toMatchObject({ status: 401 });
+  const [waiting] = await versions();
+  expect(waiting).toMatchObject({ state: 'waiting', reasons: [{ code: 'CHANGED_BY_AGENT' }] });
+  expect(waiting?.changedBy[0]?.turnId).toEqual(expect.any(String));
+  const listed = await user.ask({ content: toolLines([['app_list', {}]]), modelId: 'demo', mode: 'work' });
+  expect(JSON.stringify(toolOutputs(listed.chunks))).toContain('waits for approval');
+
+  // What runs only when somebody asks for it, and is given nothing, an agent could run at a terminal as well.
+  const plain = await apps.app(manifestOf('true'));
+  const { path: plainPath } = (await apps.send<{ path: string }>('GET', `${apps.space}/drive/items/${plain}`)).body;
+  const writing = ['drive_write', { path: `${plainPath}/a.sh`, content: 'true' }] as const;
+  await user.ask({ content: toolLines([writing]), modelId: 'demo', mode: 'work' });
+  expect((await apps.get(plain)).body.waitingVersionId).toBeNull();
+});
+
+test('the sweep takes into use what nobody has looked at', async () => {
+  const { apps, id } = await setUp(manifestOf('true'));
+  const { pool } = product.environment.database;
+  const component = async () => {
+    const [rows] = await pool.query('SELECT manifest FROM apps WHERE item_id = ?', [id]);
+    return (rows as { manifest: string }[])[0]?.manifest ?? '';
+  };
+  await apps.put(id, 'atrium.yaml', manifestOf('echo swept'));
+  await waitFor('the sweep', async () => (await component()).includes('swept'));
+});
