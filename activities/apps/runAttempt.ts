@@ -3,9 +3,11 @@ import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
+import { findApp } from '../../models/apps/app.ts';
 import { currentAttempt, noteAwake, noteTaken } from '../../models/apps/attempts.ts';
 import { contentOf } from '../../models/apps/deliveries.ts';
 import { cancelledBefore, notRun, outcomeOf } from '../../models/apps/outcome.ts';
+import { requireVersionInUse } from '../../models/apps/requireVersionInUse.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { endAttempt, isUnwanted, noteEnd, noteStarted } from '../../models/apps/steps.ts';
 import { getComputer } from '../../models/computers/computer.ts';
@@ -21,6 +23,7 @@ import type { AppDeps } from './deps.ts';
 import { keepLogAndClose } from './keepLog.ts';
 import { isPassing } from './passing.ts';
 import { placeFiles } from './placeFiles.ts';
+import { readApp } from './takeDueAppRun.ts';
 
 /** Of the output that a run keeps beside its log, for each stream. */
 const maxOutputBytes = 65_536;
@@ -114,6 +117,7 @@ export function createRunAttempt(deps: AppDeps) {
       throw new DomainError('conflict', 'RUN_LOST', detail);
     }
     await requireRight(run);
+    if (spec.place.kind === 'repository') await requireTree(run);
     const by = { userId, credentialId: apiKeyId, address: null };
     const { status } = await getComputer(database, spaceId, ref.computerId);
     const client = await liveComputers.awake(ref, by);
@@ -145,6 +149,13 @@ export function createRunAttempt(deps: AppDeps) {
     const hasScopes = may(run, 'apps:write') && (run.spec.secrets.length === 0 || may(run, 'secrets:read'));
     if (role !== undefined && isAtLeast(role, 'editor') && keyHolds && hasScopes) return;
     throw notAllowed();
+  }
+
+  /** Somebody may have had the tree changed since the run was asked for. */
+  async function requireTree({ appId }: Run): Promise<void> {
+    await readApp(deps, appId);
+    const app = await findApp(database, appId);
+    if (app !== undefined) requireVersionInUse(app);
   }
 
   /** Without the values of the space's secrets: what is kept is safe also when they are no longer known. */

@@ -4,7 +4,7 @@ import type { McpServer } from '../../models/mcp/mcpServers.ts';
 import { firstOf } from '../../models/text.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
-import { callerOf } from '../frame/auth/caller.ts';
+import { callerOf, requireScope } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
@@ -25,7 +25,11 @@ export function mcpServerRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'addMcpServer'>(req);
     const { name, url, headers = {}, approval = 'destructive', takesSecrets = false } = bodyOf<'addMcpServer'>(req);
     requireUrl(url);
-    const { userId } = callerOf(req);
+    const caller = callerOf(req);
+    // Its calls are made in the turns of others, with what those may do.
+    if (approval === 'never') requireScope(caller, 'approvals', ', which a server without approvals needs');
+    if (takesSecrets) requireScope(caller, 'secrets:read', ', which a server that takes secrets needs');
+    const { userId } = caller;
     await makeOnce<'addMcpServer'>(deps, req, res, 'mcpServer', async (id) => {
       await mcpServers.add({ id, spaceId, name, url, headers, approval, takesSecrets }, { ...actorOf(req), userId });
       // The answer says at once whether the server responds, and whether it accepts the headers.

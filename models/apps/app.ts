@@ -31,6 +31,8 @@ export interface App {
   /** Why the present manifest cannot be used. */
   problem: ManifestProblem | null;
   createdBy: string;
+  /** That is in a working tree, where nothing else can run instead. */
+  treeWaits: boolean;
   /** In whose name it runs without somebody asking for it: who took the version into use. */
   runsAs: string;
   /** What they could do then. No run of the version can do more, whoever asks for it. */
@@ -40,12 +42,16 @@ export interface App {
 }
 
 const columns = `id, item_id AS itemId, space_id AS spaceId, computer_id AS computerId, manifest,
-  manifest_tag AS manifestTag, problem, version_id AS versionId, waiting_id AS waitingId,
+  manifest_tag AS manifestTag, problem, version_id AS versionId, waiting_id AS waitingId, tree_waits AS treeWaits,
   created_by AS createdBy, COALESCE(runs_as, created_by) AS runsAs, api_key_id AS apiKeyId, scopes,
   created_at AS createdAt, removed_at AS removedAt`;
 
 function appOf(row: object): App {
-  const { manifest, problem, apiKeyId, scopes, ...rest } = row as Omit<App, 'manifest' | 'problem' | 'authority'> & {
+  const { manifest, problem, apiKeyId, scopes, treeWaits, ...rest } = row as Omit<
+    App,
+    'manifest' | 'problem' | 'authority' | 'treeWaits'
+  > & {
+    treeWaits: number;
     manifest: string;
     problem: string | null;
     apiKeyId: string | null;
@@ -54,6 +60,7 @@ function appOf(row: object): App {
   return {
     ...rest,
     authority: { apiKeyId, scopes: scopes === null ? null : (JSON.parse(scopes) as string[]) },
+    treeWaits: treeWaits === 1,
     manifest: JSON.parse(manifest) as AppManifest,
     problem: problem === null ? null : (JSON.parse(problem) as ManifestProblem),
   };
@@ -123,7 +130,7 @@ export async function makeApp(
       created_at: createdAt,
     });
     await noteAppChange(tx, [itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
-    const version = { versionId: null, waitingId: null, runsAs: actor.userId };
+    const version = { versionId: null, waitingId: null, treeWaits: false, runsAs: actor.userId };
     const made = { ...app, ...version, createdBy: actor.userId, authority, createdAt, removedAt: null };
     return { app: made, isNew: true };
   });

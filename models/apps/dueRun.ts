@@ -70,6 +70,7 @@ async function addRunOf(
   { app, schedule, tick, place }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns },
 ): Promise<(DueRun & { run: { id: string; spaceId: string } }) | string> {
   const { itemId, spaceId, authority, runsAs: userId } = app;
+  if (app.treeWaits) return 'APP_VERSION_WAITS';
   const component = scheduleNamed(app.manifest, schedule.component);
   if (component === undefined) return 'APP_COMPONENT_UNKNOWN';
   if ((await findPlaces(tx, [itemId])).get(itemId)?.isLive !== true) return 'APP_IN_TRASH';

@@ -54,7 +54,8 @@ export async function lookAtApp(deps: Deps, app: App, item: DriveItem, signal: A
   const changes = await changesOf(database, app.id);
   const isChanged = changes.some(({ unseen }) => unseen !== null);
   if (item.kind === 'folder' && !isChanged) return app;
-  const mayBeSame = !isChanged && app.versionId !== null;
+  const isRefused = app.treeWaits && app.waitingId === null;
+  const mayBeSame = !isChanged && app.versionId !== null && !isRefused;
   const reading = await readManifestOf(deps, item, signal, mayBeSame ? app.manifestTag : undefined);
   if (reading.kind === 'same') return app;
   const { tag: manifestTag } = reading;

@@ -51,6 +51,7 @@ const forPeople = [
   'CWD_NOT_FOUND',
   'APP_TOO_LARGE',
   'APP_VERSION_GONE',
+  'APP_VERSION_WAITS',
   'RUN_NOT_ALLOWED',
   'DELIVERY_GONE',
   'NOT_FOUND',

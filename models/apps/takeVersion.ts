@@ -7,7 +7,7 @@ import { type Authority, insufficientScope, may } from '../identity/authority.ts
 import { execute } from '../sql.ts';
 import { type App, lockedApp } from './app.ts';
 import { type AppChange, forgetChanges, lockChanges, noteSeen } from './changes.ts';
-import type { ManifestProblem } from './manifest.ts';
+import type { AppManifest, ManifestProblem } from './manifest.ts';
 import { takeSchedules } from './takeSchedules.ts';
 import {
   type AppContent,
@@ -43,14 +43,15 @@ export async function considerContent(database: Database, known: App, { content,
     if (app === undefined) throw notFound('app');
     const now = await lockChanges(tx, app.id);
     if (app.versionId !== known.versionId || !isSame(now, changes)) return app;
-    const contentHash = contentHashOf(content);
     const inUse = app.versionId === null ? undefined : await lockVersion(tx, app.id, app.versionId);
-    if (inUse?.contentHash === contentHash) return dropWaiting(tx, app, content, now);
     const isRepository = content.files === null;
-    const reasons =
-      isRepository && inUse !== undefined
-        ? whyMoreWaits(inUse.manifest, content.manifest)
-        : whyItWaits(now, { manifest: content.manifest, hasDatabase: isConnected });
+    const byThem = whyItWaits(now, { manifest: withAllOf(content, inUse), hasDatabase: isConnected });
+    const treeWaits = isRepository && inUse !== undefined && byThem.length > 0;
+    // What is in a tree is told from what was there before by who has changed it since.
+    const contentHash = contentHashOf(content, treeWaits ? now : []);
+    if (inUse?.contentHash === contentHash) return dropWaiting(tx, app, content, now);
+    const asksForMore = isRepository && inUse !== undefined ? whyMoreWaits(inUse.manifest, content.manifest) : [];
+    const reasons = [...byThem, ...asksForMore];
     const waiting = app.waitingId === null ? undefined : await lockVersion(tx, app.id, app.waitingId);
     if (reasons.length > 0 && waiting?.contentHash === contentHash && waiting.state === 'waiting') {
       return keepSeen(tx, app, content, now);
@@ -59,8 +60,9 @@ export async function considerContent(database: Database, known: App, { content,
     await setVersionState(tx, app.waitingId, 'replaced');
     const id = await addVersion(tx, app, { ...content, contentHash, authors, reasons });
     if (reasons.length > 0) {
-      await execute(tx, 'UPDATE apps SET waiting_id = ? WHERE id = ?', [id, app.id]);
-      return keepSeen(tx, { ...app, waitingId: id }, content, now);
+      const row = { waiting_id: id, tree_waits: treeWaits ? 1 : 0 };
+      await execute(tx, 'UPDATE apps SET ? WHERE id = ?', [row, app.id]);
+      return keepSeen(tx, { ...app, waitingId: id, treeWaits }, content, now);
     }
     const last = now.at(-1);
     // A repository that asks for no more than before goes on in the name of who took that into use.
@@ -71,6 +73,15 @@ export async function considerContent(database: Database, known: App, { content,
     const actor = { userId: taker.userId, credentialId: taker.apiKeyId, address: null };
     return take(tx, app, { id, content, taker, actor, changes: now });
   });
+}
+
+/**
+ * What is in a tree may be brought there a moment later: its changers need what either asks for. Of a folder, it is what
+ * is there now.
+ */
+function withAllOf({ manifest, files }: AppContent, inUse: AppContent | undefined): AppManifest {
+  if (files !== null || inUse === undefined) return manifest;
+  return { ...manifest, components: [...manifest.components, ...inUse.manifest.components] };
 }
 
 function isSame(now: readonly AppChange[], before: readonly AppChange[]): boolean {
@@ -86,10 +97,10 @@ async function dropWaiting(
   changes: readonly AppChange[],
 ): Promise<App> {
   await setVersionState(tx, app.waitingId, 'replaced');
-  const sql = 'UPDATE apps SET waiting_id = NULL, manifest_tag = ?, problem = NULL WHERE id = ?';
+  const sql = 'UPDATE apps SET waiting_id = NULL, tree_waits = 0, manifest_tag = ?, problem = NULL WHERE id = ?';
   await execute(tx, sql, [manifestTag, app.id]);
   await forgetChanges(tx, changes);
-  return { ...app, waitingId: null, manifestTag, problem: null };
+  return { ...app, waitingId: null, treeWaits: false, manifestTag, problem: null };
 }
 
 async function keepSeen(
@@ -126,7 +137,7 @@ async function take(
   );
   await execute(
     tx,
-    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, waiting_id = NULL, runs_as = ?,
+    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, waiting_id = NULL, tree_waits = 0, runs_as = ?,
         api_key_id = ?, scopes = ? WHERE id = ?`,
     [JSON.stringify(manifest), manifestTag, id, userId, apiKeyId, scopes, app.id],
   );
@@ -134,7 +145,8 @@ async function take(
   await takeSchedules(tx, { ...app, manifest });
   await appendAudit(tx, app.spaceId, actor, 'app.version-taken', id);
   const authority = { apiKeyId, scopes: taker.scopes };
-  return { ...app, ...content, problem: null, versionId: id, waitingId: null, runsAs: userId, authority };
+  const taken = { versionId: id, waitingId: null, treeWaits: false, runsAs: userId, authority };
+  return { ...app, manifest, manifestTag, problem: null, ...taken };
 }
 
 /** Keeps why what is in an app now cannot be used; the version in use stays. */

@@ -64,9 +64,13 @@ function versionOf(row: object): AppVersion {
   };
 }
 
-/** The same for the same content, wherever it was read. */
-export function contentHashOf({ manifest, files }: Pick<AppContent, 'manifest' | 'files'>): string {
+/** The same for the same content, wherever it was read, and the same changes that tell it from another. */
+export function contentHashOf(
+  { manifest, files }: Pick<AppContent, 'manifest' | 'files'>,
+  changes: readonly { id: string; number: number }[] = [],
+): string {
   const hash = createHash('sha256').update(JSON.stringify(manifest));
+  for (const { id, number } of changes) hash.update(`\0${id}\0${number}`);
   for (const path of Object.keys(files ?? {}).sort()) hash.update(`\0${path}\0${files?.[path]?.sha256}`);
   return hash.digest('hex');
 }

@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { noteAppChange } from '../apps/changes.ts';
 import type { Actor } from '../audit.ts';
 import type { Database } from '../database.ts';
 import { DomainError } from '../errors.ts';
@@ -94,6 +95,7 @@ export async function beginOrder(
     { kind, spaceId, userId, subjectId: itemId, ...(order.id !== undefined && { id: order.id }) },
     tx,
   );
+  await noteKeyChange(tx, { itemId }, { kind, actor });
   const now = new Date();
   await insert(tx, 'git_orders', {
     id: operation.id,
@@ -106,6 +108,28 @@ export async function beginOrder(
     deadline_at: new Date(now.getTime() + deadlineMs),
   });
   return operation;
+}
+
+/** Those that put other files into the working tree. */
+const treeKinds: readonly GitOrderKind[] = [
+  'fillRepository',
+  'createBranch',
+  'checkoutBranch',
+  'pullRepository',
+  'mergeDraft',
+];
+
+/** What of a repository is an app is then run with no more than the key may do. Nobody knows who else changes a tree. */
+async function noteKeyChange(
+  tx: Transaction,
+  { itemId }: Pick<Repository, 'itemId'>,
+  { kind, actor }: { kind: GitOrderKind; actor: Pick<Actor, 'credentialId'> & { userId: string } },
+): Promise<void> {
+  const { apiKeyId } = apiKeyOf(actor);
+  if (apiKeyId === undefined || !treeKinds.includes(kind)) return;
+  const [key] = await select<{ scopes: string }>(tx, 'SELECT scopes FROM api_keys WHERE id = ?', [apiKeyId]);
+  const by = { apiKeyId: apiKeyId ?? null, scopes: JSON.parse(key?.scopes ?? '[]') as string[], turnId: null };
+  await noteAppChange(tx, [itemId], { userId: actor.userId, by });
 }
 
 /** A person may sign out while it is worked at; a key that is revoked ends what it began. */

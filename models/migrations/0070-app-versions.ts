@@ -52,6 +52,8 @@ export const appVersions: Migration = {
       ['version_id', 'VARCHAR(40) NULL'],
       ['waiting_id', 'VARCHAR(40) NULL'],
       ['runs_as', 'VARCHAR(40) NULL'],
+      // 1 while what waits is in a working tree, where nothing else can run instead.
+      ['tree_waits', 'TINYINT UNSIGNED NOT NULL DEFAULT 0'],
     ];
     for (const [column, type] of columns) {
       const [present] = await sequelize.query(`SHOW COLUMNS FROM apps LIKE '${column}'`);

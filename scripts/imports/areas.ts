@@ -68,6 +68,7 @@ export const layers: Record<string, Layer> = {
         drive: 'a repository is an item, and its bundles are objects of the drive',
         computers: 'its working tree is on a computer',
         billing: 'a change of a tree takes what only a space with credits may wake',
+        apps: 'what a repository is may be an app, which is told of changes',
       },
       apps: {
         drive: 'an app is a folder or a repository of the drive',

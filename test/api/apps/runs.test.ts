@@ -4,7 +4,7 @@ import type { AppDeps } from '../../../activities/apps/deps.ts';
 import { createAppActivities } from '../../../activities/apps/index.ts';
 import { createUsers } from '../../../models/identity/users.ts';
 import { appsOf, manifestOf, type TimelineBody } from '../../builders/app.ts';
-import { buildChatUser } from '../../builders/chat.ts';
+import { asUser, buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
@@ -467,6 +467,76 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await byKey(id)).body.ok).toBe(true);
     const withSecret = await apps.app(manifestOf('true', { secrets: ['API_TOKEN'] }));
     expect(await byKey(withSecret)).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
+  }, 120_000);
+
+  test('the files of the version in use run, whatever somebody who may not have it run has put in their place', async () => {
+    const { user, apps } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const manifest = manifestOf('./report.sh; ls', { secrets: ['API_TOKEN'] });
+    const id = await apps.app(manifest, { 'report.sh': 'echo report' });
+    const { key } = await product.identity.keys.create(user.id, { name: 'key', scopes: ['drive:write'] });
+    const byKey = appsOf(product, asUser(product, { ...user, token: key }));
+    await byKey.put(id, 'report.sh', 'echo $API_TOKEN | rev');
+    await byKey.put(id, 'more.sh', 'true');
+    const { waitingVersionId } = (await apps.get(id)).body;
+    const before = (await apps.run(id)).body;
+    expect(before).toMatchObject({ ok: true, output: 'report\natrium.yaml\nreport.sh\n', waitingVersionId });
+    await apps.put(id, 'report.sh', 'echo mended');
+    const { waitingVersionId: mended } = (await apps.get(id)).body;
+    expect((await apps.approve(id, mended ?? '')).status).toBe(200);
+    const after = (await apps.run(id)).body;
+    expect(after).toMatchObject({ ok: true, output: 'mended\natrium.yaml\nmore.sh\nreport.sh\n' });
+    expect(after.waitingVersionId).toBeUndefined();
+  }, 120_000);
+
+  test('a manifest in a working tree waits where it asks for more than the one in use', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const git = gitOf(user);
+    const remote = remoteRepository(product.server, { 'atrium.yaml': manifestOf('echo one') });
+    const { id } = (await git.clone({ url: remote.url })).body;
+    const { treePath } = await git.cloned(id);
+    await computer.exec('true');
+    await treeOf(git, id).post('checkout', {});
+    expect((await apps.make(id)).status).toBe(201);
+    const write = (manifest: string) =>
+      computer.exec(`echo ${Buffer.from(manifest).toString('base64')} | base64 -d > ${treePath}/atrium.yaml`);
+    await write(manifestOf('echo two'));
+    expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'two\n' });
+    await write(manifestOf('echo three; env', { secrets: ['API_TOKEN'] }));
+    const run = (await apps.run(id)).body;
+    expect(run).toMatchObject({ ok: true, output: 'two\n', waitingVersionId: expect.any(String) });
+    const waiting = run.waitingVersionId ?? '';
+    expect((await apps.version(id, waiting)).body).toMatchObject({ reasons: [{ code: 'ASKS_FOR_MORE' }], files: null });
+    expect((await apps.approve(id, waiting)).status).toBe(200);
+    expect((await apps.run(id)).body.output).toMatch(/^three\n/);
+  }, 120_000);
+
+  test('a key that may only change a repository has nothing of it run with the rights of its owner', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const git = gitOf(user);
+    const manifest = manifestOf('./run.sh', { secrets: ['API_TOKEN'] });
+    const remote = remoteRepository(product.server, { 'atrium.yaml': manifest, 'run.sh': 'echo one' });
+    const { id } = (await git.clone({ url: remote.url })).body;
+    await git.cloned(id);
+    await computer.exec('true');
+    await treeOf(git, id).post('checkout', {});
+    expect((await apps.make(id)).status).toBe(201);
+    const { key } = await product.identity.keys.create(user.id, { name: 'key', scopes: ['git:write'] });
+    const byKey = treeOf(gitOf(asUser(product, { ...user, token: key })), id);
+    expect((await byKey.post('checkout', {})).status).toBe(200);
+    const waits = { status: 409, body: { code: 'APP_VERSION_WAITS' } };
+    expect(await apps.run(id)).toMatchObject(waits);
+    const { waitingVersionId: first } = (await apps.get(id)).body;
+    await apps.refuse(id, first ?? '');
+    expect(await apps.run(id)).toMatchObject(waits);
+    const { waitingVersionId: second } = (await apps.get(id)).body;
+    expect((await apps.approve(id, second ?? '')).status).toBe(200);
+    expect((await apps.run(id)).body).toMatchObject({ ok: true });
+    // In the name of somebody who may do it all, nothing waits.
+    expect((await treeOf(git, id).post('checkout', {})).status).toBe(200);
+    expect((await apps.run(id)).body).toMatchObject({ ok: true });
   }, 120_000);
 
   test('a repository runs in its working tree', async () => {
