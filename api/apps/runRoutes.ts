@@ -41,7 +41,10 @@ export function runRoutes(deps: RouteDeps) {
       req,
       res,
       'run',
-      async (id) => run(req, await setComputer(database, app, computerId, actorOf(req)), id, component),
+      async (id) => {
+        const by = { actor: actorOf(req), by: authorityOf(callerOf(req)) };
+        return run(req, await setComputer(database, app, computerId, by), id, component);
+      },
       { status: 200 },
     );
   });

@@ -3,6 +3,7 @@ import { type Actor, appendAudit } from '../audit.ts';
 import { getComputer } from '../computers/computer.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
 import { execute, insert, select } from '../sql.ts';
 import { type App, lockApp } from './app.ts';
 import type { AppComponent } from './manifest.ts';
@@ -95,9 +96,18 @@ export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
   });
 }
 
-/** Gives a folder's components another computer, from the next run on. */
-export async function setComputer(database: Database, app: App, computerId: string, actor: Actor): Promise<App> {
+/**
+ * Gives a folder's components another computer, from the next run on. Who may run programs there gets at what they are
+ * given, so it takes what those are given. Throws 403 `INSUFFICIENT_SCOPE`.
+ */
+export async function setComputer(
+  database: Database,
+  app: App,
+  computerId: string,
+  { actor, by }: { actor: Actor; by: Pick<Authority, 'scopes'> },
+): Promise<App> {
   await getComputer(database, app.spaceId, computerId);
+  for (const component of app.manifest.components) await requireScopes(database, app, component, by);
   const place = await placeOfRuns(database, app);
   if (place.kind === 'repository' && place.computerId !== computerId) {
     const detail = 'A repository runs where its working tree is. Clone it again to have it on another computer.';

@@ -31,7 +31,8 @@ export const scopes = {
   web: 'Let agents fetch pages of the web.',
   mcp: 'Let agents use the tools of the MCP servers of a space.',
   device: 'Let agents use the computer and the open tabs of their user, as far as a client there does it.',
-  approvals: 'Decide about calls that wait for it, as far as its other scopes cover them.',
+  approvals:
+    'Decide about calls and versions of apps that wait for it, as far as its other scopes cover them, and add MCP servers whose calls do not wait.',
   keys: 'List, make and revoke API keys, never with more than its own scopes.',
 } as const;
 

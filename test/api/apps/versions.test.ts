@@ -240,6 +240,16 @@ test('what an agent changes of an app that is given secrets, or runs by itself, 
   expect((await apps.get(plain)).body.waitingVersionId).toBeNull();
 });
 
+test('a key that may not read secrets does not move what is given them to a computer of its choice', async () => {
+  const { apps, id, keyWith } = await setUp(manifestOf('true', { secrets }));
+  const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
+  const before = (await apps.get(id)).body.computerId;
+  const key = appsOf(product, await keyWith('apps:write', 'computers:write'));
+  const moved = await key.send('POST', `/api/apps/${id}/process/set-computer`, { computerId });
+  expect(moved).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
+  expect((await apps.get(id)).body.computerId).toBe(before);
+});
+
 test('the sweep takes into use what nobody has looked at', async () => {
   const { apps, id } = await setUp(manifestOf('true'));
   const { pool } = product.environment.database;
