@@ -21,6 +21,7 @@ export interface AppAuthor extends Changer {
 export interface AppChange extends AppAuthor {
   id: string;
   number: number;
+  changedAt: Date;
   unseen: 1 | null;
 }
 
@@ -54,7 +55,7 @@ export async function isAnyApp(tx: Transaction, itemIds: readonly string[]): Pro
   return itemIds.length > 0 && (await select(tx, sql, [itemIds])).length > 0;
 }
 
-const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen`;
+const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen, changed_at AS changedAt`;
 
 function changeOf(row: object): AppChange {
   const { scopes, ...rest } = row as Omit<AppChange, 'scopes'> & { scopes: string | null };

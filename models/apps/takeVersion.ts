@@ -85,8 +85,10 @@ function withAllOf({ manifest, files }: AppContent, inUse: AppContent | undefine
 }
 
 function isSame(now: readonly AppChange[], before: readonly AppChange[]): boolean {
-  const numbers = new Map(before.map(({ id, number }) => [id, number]));
-  return now.length === before.length && now.every(({ id, number }) => numbers.get(id) === number);
+  // With the time: an author who was forgotten in between counts from one again.
+  const nameOf = ({ id, number, changedAt }: AppChange) => `${id} ${number} ${changedAt.getTime()}`;
+  const known = new Set(before.map(nameOf));
+  return now.length === before.length && now.every((change) => known.has(nameOf(change)));
 }
 
 /** It is again as the version in use is. */
@@ -131,9 +133,9 @@ async function take(
   await setVersionState(tx, app.versionId, 'replaced');
   await execute(
     tx,
-    `UPDATE app_versions SET state = 'in_use', user_id = ?, api_key_id = ?, scopes = ?, decided_by = ?, decided_at = ?
-      WHERE id = ?`,
-    [userId, apiKeyId, scopes, actor.userId, new Date(), id],
+    `UPDATE app_versions SET state = 'in_use', content_hash = ?, user_id = ?, api_key_id = ?, scopes = ?,
+        decided_by = ?, decided_at = ? WHERE id = ?`,
+    [contentHashOf(content), userId, apiKeyId, scopes, actor.userId, new Date(), id],
   );
   await execute(
     tx,

@@ -516,7 +516,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const git = gitOf(user);
-    const manifest = manifestOf('./run.sh', { secrets: ['API_TOKEN'] });
+    const manifest = manifestOf('sh run.sh', { secrets: ['API_TOKEN'] });
     const remote = remoteRepository(product.server, { 'atrium.yaml': manifest, 'run.sh': 'echo one' });
     const { id } = (await git.clone({ url: remote.url })).body;
     await git.cloned(id);

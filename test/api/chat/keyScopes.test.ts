@@ -280,3 +280,17 @@ test('a chatting key neither changes what chats begin with, nor publishes thread
   expect((await share(await byKey('sharing:write'))).status).toBe(201);
   await user.fetch(`/api/spaces/${user.spaceId}/chat-settings`, { method: 'PUT', body: {} });
 });
+
+test('a key adds no MCP server whose calls nobody approves, or that is given secrets, beyond its own scopes', async () => {
+  const add = async (body: object, ...scopes: Scope[]) => {
+    const server = { name: 'other', url: 'https://mcp.example.com', ...body };
+    const added = await (await byKey(...scopes)).fetch(`/api/spaces/${user.spaceId}/mcp-servers`, {
+      method: 'POST',
+      body: server,
+    });
+    return ((await added.json()) as { code?: string }).code;
+  };
+  expect(await add({ approval: 'never' }, 'tools')).toBe('INSUFFICIENT_SCOPE');
+  expect(await add({ takesSecrets: true }, 'tools', 'approvals')).toBe('INSUFFICIENT_SCOPE');
+  expect(await add({ approval: 'never', takesSecrets: true }, 'tools', 'approvals', 'secrets:read')).toBeUndefined();
+});
