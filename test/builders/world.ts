@@ -346,6 +346,12 @@ export const objects: Record<string, Builder> = {
     await world.database.pool.query('INSERT INTO app_schedules SET ?', [{ ...of, component: 'nightly', ...state }]);
     return itemId;
   },
+  'getAppVersion.driveItemId': async (world) => (await waitingVersion(world, 'get')).itemId,
+  'getAppVersion.versionId': async (world) => (await waitingVersion(world, 'get')).versionId,
+  'approveAppVersion.driveItemId': async (world) => (await waitingVersion(world, 'approve')).itemId,
+  'approveAppVersion.versionId': async (world) => (await waitingVersion(world, 'approve')).versionId,
+  'refuseAppVersion.driveItemId': async (world) => (await waitingVersion(world, 'refuse')).itemId,
+  'refuseAppVersion.versionId': async (world) => (await waitingVersion(world, 'refuse')).versionId,
   'Apps.component': () => 'nightly',
   'Webhooks.component': () => 'receive',
   'Webhooks.appId': (world) => builderOf('driveItemId', 'Apps')(world),
@@ -417,6 +423,33 @@ export const objects: Record<string, Builder> = {
     return (await operationModels(database).Operation.begin(operation)).id;
   },
 };
+
+interface OfApp {
+  itemId: string;
+  versionId: string;
+}
+
+const waiting = new WeakMap<World, Record<string, Promise<OfApp>>>();
+
+/** One for each world and operation: a version of an app that waits. */
+function waitingVersion(world: World, operation: string): Promise<OfApp> {
+  const known = waiting.get(world) ?? {};
+  waiting.set(world, known);
+  known[operation] ??= makeWaitingVersion(world);
+  return known[operation];
+}
+
+async function makeWaitingVersion(world: World): Promise<OfApp> {
+  const itemId = await builderOf('driveItemId', 'Apps')(world);
+  const { id, manifest, manifestTag } = await getAppOf(world.database, itemId);
+  const versionId = newId('appVersion');
+  const of = { id: versionId, app_id: id, space_id: world.spaceId, state: 'waiting', content_hash: 'a'.repeat(64) };
+  const content = { manifest: JSON.stringify(manifest), manifest_tag: manifestTag, files: '{}' };
+  const row = { ...of, ...content, authors: '[]', reasons: '[]', created_at: new Date() };
+  await world.database.pool.query('INSERT INTO app_versions SET ?', [row]);
+  await world.database.pool.query('UPDATE apps SET waiting_id = ? WHERE id = ?', [versionId, id]);
+  return { itemId, versionId };
+}
 
 const backedUp = new WeakMap<World, Promise<string>>();
 
