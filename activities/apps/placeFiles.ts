@@ -18,8 +18,8 @@ const mode = 0o755;
 
 /**
  * Brings the files of a folder to the computer as they are in the version that is run: those that have changed since
- * they were brought last are written, those that are gone are deleted, and what the app has written itself stays. Each file is
- * written in one step, so it may be done twice, or by two runs at once.
+ * they were brought last are written, those that are gone are deleted, and what the app has written itself stays. Each
+ * file is written in one step, so it may be done twice, or by two runs at once.
  */
 export async function placeFiles(
   { database, storage }: Deps,

@@ -55,7 +55,8 @@ export async function isAnyApp(tx: Transaction, itemIds: readonly string[]): Pro
   return itemIds.length > 0 && (await select(tx, sql, [itemIds])).length > 0;
 }
 
-const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen, changed_at AS changedAt`;
+const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen,
+  changed_at AS changedAt`;
 
 function changeOf(row: object): AppChange {
   const { scopes, ...rest } = row as Omit<AppChange, 'scopes'> & { scopes: string | null };
@@ -90,7 +91,8 @@ export async function noteSeen(tx: Transaction, changes: readonly AppChange[]): 
 /** The same of one change, where the app is a repository. */
 export async function noteRepositorySeen({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query(
-    `UPDATE app_changes c JOIN apps a ON a.id = c.app_id JOIN drive_items i ON i.id = a.item_id AND i.kind = 'repository'
+    `UPDATE app_changes c JOIN apps a ON a.id = c.app_id
+       JOIN drive_items i ON i.id = a.item_id AND i.kind = 'repository'
         SET c.unseen = NULL WHERE c.id = ?`,
     [id],
   );

@@ -139,8 +139,8 @@ async function take(
   );
   await execute(
     tx,
-    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, waiting_id = NULL, tree_waits = 0, runs_as = ?,
-        api_key_id = ?, scopes = ? WHERE id = ?`,
+    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, waiting_id = NULL, tree_waits = 0,
+        runs_as = ?, api_key_id = ?, scopes = ? WHERE id = ?`,
     [JSON.stringify(manifest), manifestTag, id, userId, apiKeyId, scopes, app.id],
   );
   await forgetChanges(tx, changes);

@@ -180,9 +180,9 @@ function placedIn(group: readonly Waiting[], items: readonly DriveItem[]): Place
 /**
  * Locks the drive, as every change does, counts the bytes against the quota, keeps the objects, and counts the files in
  * at their folder: one statement, which does all of it or nothing. Each table in it is one that it changes, since only
- * their rows are read as they are after the wait for the lock. Only whether the folder is in an app is asked besides: that
- * changes when an app is made, and whoever makes one looks at what is there afterwards. `found` is how many rows it finds, changed or not, if
- * everything is as it was believed to be.
+ * their rows are read as they are after the wait for the lock. Only whether the folder is in an app is asked besides:
+ * that changes when an app is made, and whoever makes one looks at what is there afterwards. `found` is how many rows
+ * it finds, changed or not, if everything is as it was believed to be.
  */
 function takingIn(group: readonly Waiting[]): { statement: Statement; found: number } {
   const { folder, target, quotaBytes } = firstOf(group);

@@ -62,7 +62,8 @@ export const appVersions: Migration = {
     // What there is already counts as brought about by whoever made the app: the sweep takes it into use in their name.
     await sequelize.query(`INSERT IGNORE INTO app_changes
         (id, app_id, space_id, user_id, api_key_id, scopes, number, unseen, changed_at)
-      SELECT CONCAT(id, ':', COALESCE(api_key_id, created_by)), id, space_id, created_by, api_key_id, scopes, 1, 1, created_at
+      SELECT CONCAT(id, ':', COALESCE(api_key_id, created_by)), id, space_id, created_by, api_key_id, scopes, 1, 1,
+          created_at
         FROM apps WHERE live = 1 AND version_id IS NULL`);
   },
 };

@@ -469,7 +469,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await byKey(withSecret)).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
   }, 120_000);
 
-  test('the files of the version in use run, whatever somebody who may not have it run has put in their place', async () => {
+  test('the files of the version in use run, whatever a key that may not have it run has put in their place', async () => {
     const { user, apps } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const manifest = manifestOf('./report.sh; ls', { secrets: ['API_TOKEN'] });
