@@ -10,6 +10,7 @@ import { createRouter } from '../frame/router.ts';
 import { optionalTime, time } from '../frame/times.ts';
 import { authorizeApp } from './authorizeApp.ts';
 
+const mostAuthors = 100;
 /** How many files of each kind of difference are named. */
 const mostNamed = 500;
 
@@ -55,7 +56,7 @@ export function versionRoutes(deps: RouteDeps) {
 
 function presentVersion(version: AppVersion): AnswerOf<'listAppVersions'>['data'][number] {
   const { id, state, reasons, authors, userId, decidedBy } = version;
-  const changedBy = authors.map(({ userId: by, apiKeyId, turnId }) => ({ userId: by, apiKeyId, turnId }));
+  const changedBy = authors.slice(-mostAuthors).map(({ userId: by, apiKeyId, turnId }) => ({ userId: by, apiKeyId, turnId }));
   const decided = { decidedBy, decidedAt: optionalTime(version.decidedAt) };
   return { id, state, reasons, changedBy, runsAs: userId, createdAt: time(version.createdAt), ...decided };
 }
