@@ -42,7 +42,7 @@ export const appVersions: Migration = {
         number INT UNSIGNED NOT NULL,
         unseen TINYINT UNSIGNED NULL,
         changed_at DATETIME(3) NOT NULL,
-        KEY app_changes_app (app_id),
+        KEY app_changes_app (app_id, changed_at, id),
         KEY app_changes_unseen (unseen, changed_at, id),
         KEY app_changes_space (space_id)
       )`,
