@@ -56,7 +56,9 @@ export function versionRoutes(deps: RouteDeps) {
 
 function presentVersion(version: AppVersion): AnswerOf<'listAppVersions'>['data'][number] {
   const { id, state, reasons, authors, userId, decidedBy } = version;
-  const changedBy = authors.slice(-mostAuthors).map(({ userId: by, apiKeyId, turnId }) => ({ userId: by, apiKeyId, turnId }));
+  const changedBy = authors
+    .slice(-mostAuthors)
+    .map(({ userId: by, apiKeyId, turnId }) => ({ userId: by, apiKeyId, turnId }));
   const decided = { decidedBy, decidedAt: optionalTime(version.decidedAt) };
   return { id, state, reasons, changedBy, runsAs: userId, createdAt: time(version.createdAt), ...decided };
 }
