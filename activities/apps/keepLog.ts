@@ -30,8 +30,12 @@ export async function keepLogAndClose(
     await using log = await beginObject({ database, store: storage, quotaBytes }, run.spaceId);
     const { objectKey, reserve } = log;
     const bytes = recordBytes(await records(AbortSignal.any([stopped, patience])));
-    await storage.write(objectKey, bytes, { fileName: 'log', maxBytes: Number.MAX_SAFE_INTEGER, reserve });
-    await closeAttempt(database, of, objectKey);
+    const { sha256 } = await storage.write(objectKey, bytes, {
+      fileName: 'log',
+      maxBytes: Number.MAX_SAFE_INTEGER,
+      reserve,
+    });
+    await closeAttempt(database, of, { objectKey, sha256 });
   } catch (error) {
     stopped.throwIfAborted();
     if (isPassing(error) && Date.now() - endedAt.getTime() < patienceMs) throw error;

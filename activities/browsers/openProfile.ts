@@ -38,7 +38,8 @@ export async function openProfile(
 
 /** What is not as it was written never will be. */
 function isBroken(error: unknown): boolean {
-  return error instanceof DomainError && (error.code === 'PROFILE_BROKEN' || error.kind === 'notFound');
+  const codes = ['PROFILE_BROKEN', 'CONTENT_DAMAGED', 'CONTENT_MISSING'];
+  return error instanceof DomainError && codes.includes(error.code);
 }
 
 function notOpened(cause?: unknown): DomainError {

@@ -23,13 +23,13 @@ export async function saveProfile(deps: BrowserDeps, session: BrowserSession, si
     await using arriving = await beginObject({ database, store: storage, quotaBytes }, spaceId);
     const { objectKey, reserve } = arriving;
     const sealed = sealedProfiles.seal({ spaceId, profileId, number }, packed.body);
-    const { size } = await storage.write(objectKey, sealed, {
+    const { size, sha256 } = await storage.write(objectKey, sealed, {
       fileName: 'profile',
       maxBytes: mostSealed(deps),
       reserve,
     });
     signal.throwIfAborted();
-    await keepSave(database, session, { objectKey, sizeBytes: size });
+    await keepSave(database, session, { objectKey, sizeBytes: size, sha256 });
   } finally {
     packed.body.destroy();
     await home.settle().catch((error: unknown) => {

@@ -36,7 +36,7 @@ export function createBackupActivities(deps: DatabaseDeps) {
         const { objectKey, reserve } = arriving;
         const sent = { fileName: 'backup.gz', maxBytes: Number.MAX_SAFE_INTEGER, reserve };
         const leftOut = new LeftOut();
-        const { size } = await tenantServer.dump(
+        const { size, sha256 } = await tenantServer.dump(
           { ...keeper, database: serverName },
           signal,
           (bytes) =>
@@ -48,7 +48,7 @@ export function createBackupActivities(deps: DatabaseDeps) {
             ),
           leftOut,
         );
-        await keepBackup(database, { id: backupId, objectKey, sizeBytes: size, leftOut, kept });
+        await keepBackup(database, { id: backupId, objectKey, sizeBytes: size, sha256, leftOut, kept });
       } catch (error) {
         signal.throwIfAborted();
         logger.warn({ err: error, backupId, databaseId }, 'A backup of a database could not be made.');

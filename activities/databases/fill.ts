@@ -40,6 +40,6 @@ function absent(error: unknown): never {
 /** What is not as it was written never will be. */
 function refused(error: unknown): never {
   const { code } = error as { code?: unknown };
-  const isBroken = error instanceof SyntaxError || String(code).startsWith('Z_');
+  const isBroken = error instanceof SyntaxError || code === 'CONTENT_DAMAGED' || String(code).startsWith('Z_');
   throw isBroken ? new RestoreRefused('The backup is broken.') : error;
 }

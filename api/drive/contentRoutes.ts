@@ -4,6 +4,7 @@ import { isText } from '../../integrations/storage/contentType.ts';
 import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
 import { maxIndexedTextBytes } from '../../integrations/storage/inspect.ts';
 import type { Content } from '../../models/drive/driveItem.ts';
+import { damageOf } from '../../models/drive/findings.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { contentOf, restoreVersion } from '../../models/drive/versions.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -48,7 +49,9 @@ export function driveContentRoutes(deps: RouteDeps) {
     );
     const all = below === undefined && item.isFile ? [item, ...earlier] : earlier;
     const page = toPage(all, limit, ({ version }) => String(version));
-    answer<'listDriveVersions'>(res, 200, { data: page.data.map(presentVersion), nextCursor: page.nextCursor });
+    const damaged = await damageOf(deps.database, page.data);
+    const data = page.data.map((row) => presentVersion(row, damaged));
+    answer<'listDriveVersions'>(res, 200, { data, nextCursor: page.nextCursor });
   });
 
   router.post(`${base}/versions/:version/restore`, async (req, res) => {

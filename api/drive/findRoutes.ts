@@ -1,4 +1,5 @@
 import { driveContainerId } from '../../models/drive/containers.ts';
+import { damageOf } from '../../models/drive/findings.ts';
 import { buildTree } from '../../models/drive/fsTree.ts';
 import { searchDrive } from '../../models/drive/search.ts';
 import { invalidCursor } from '../../models/pages.ts';
@@ -49,8 +50,12 @@ export function driveFindRoutes(deps: RouteDeps) {
       limit,
       after: decodeSearch(cursor),
     });
+    const damaged = await damageOf(
+      deps.database,
+      found.map(({ item }) => item),
+    );
     answer<'searchDrive'>(res, 200, {
-      data: found.map(presentFound),
+      data: found.map((one) => presentFound(one, damaged)),
       nextCursor: next === undefined ? null : encodeSearch(next),
     });
   });

@@ -1,4 +1,5 @@
 import { moveItem, restoreItem, trashItem } from '../../models/drive/changes.ts';
+import { damageOf } from '../../models/drive/findings.ts';
 import { beginPurge } from '../../models/drive/purgeItems.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf, changerOf } from '../frame/auth/caller.ts';
@@ -16,11 +17,8 @@ export function driveItemRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
-    answer<'getDriveItem'>(
-      res,
-      200,
-      presentItem(await authorizeAnyItem(deps, callerOf(req), pathOf<'getDriveItem'>(req))),
-    );
+    const found = await authorizeAnyItem(deps, callerOf(req), pathOf<'getDriveItem'>(req));
+    answer<'getDriveItem'>(res, 200, presentItem(found, await damageOf(database, [found.item])));
   });
 
   router.patch('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {

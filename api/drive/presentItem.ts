@@ -1,10 +1,12 @@
 import type { DriveItem } from '../../models/drive/driveItem.ts';
 import type { DriveVersion } from '../../models/drive/driveVersion.ts';
+import type { Damage } from '../../models/drive/findings.ts';
 import type { Place } from '../../models/drive/place.ts';
 import type { Found } from '../../models/drive/search.ts';
 import { optionalTime, time } from '../frame/times.ts';
 
-export function presentItem({ item, place }: { item: DriveItem; place: Place }) {
+/** `damaged` are the contents that are known not to be as they were stored, by their objects. */
+export function presentItem({ item, place }: { item: DriveItem; place: Place }, damaged?: ReadonlyMap<string, Damage>) {
   return {
     id: item.id,
     spaceId: item.spaceId,
@@ -14,6 +16,7 @@ export function presentItem({ item, place }: { item: DriveItem; place: Place }) 
     name: item.isRoot ? '' : item.name,
     path: place.path,
     ...presentContent(item),
+    ...presentDamage(item, damaged),
     version: item.version,
     childCount: item.childCount,
     createdBy: item.createdBy,
@@ -41,19 +44,25 @@ export function presentUploaded({ item, place }: { item: DriveItem; place: Place
   };
 }
 
-export function presentVersion(version: DriveVersion | DriveItem) {
+export function presentVersion(version: DriveVersion | DriveItem, damaged?: ReadonlyMap<string, Damage>) {
   const isPresent = 'id' in version;
   return {
     version: version.version,
     isCurrent: isPresent,
     ...presentContent(version),
+    ...presentDamage(version, damaged),
     createdBy: isPresent ? version.updatedBy : version.createdBy,
     createdAt: time(isPresent ? version.updatedAt : version.createdAt),
   };
 }
 
-export function presentFound({ item, place, fields }: Found) {
-  return { ...presentItem({ item, place }), matched: fields };
+export function presentFound({ item, place, fields }: Found, damaged?: ReadonlyMap<string, Damage>) {
+  return { ...presentItem({ item, place }, damaged), matched: fields };
+}
+
+function presentDamage({ objectKey }: Pick<DriveItem, 'objectKey'>, damaged?: ReadonlyMap<string, Damage>) {
+  const damage = objectKey === null ? undefined : damaged?.get(objectKey);
+  return damage === undefined ? {} : { damage };
 }
 
 function presentContent({

@@ -1,5 +1,6 @@
 import { type FolderRef, makeFolder } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
+import { damageOf } from '../../models/drive/findings.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { toPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
@@ -40,15 +41,18 @@ export function driveRoutes(deps: RouteDeps) {
       parentId === undefined
         ? await openPath(deps, { spaceId, containerId, userId: caller.userId }, path ?? '/')
         : await authorizeItem(deps, caller, { spaceId, itemId: parentId });
-    if (item.kind !== 'folder')
-      return void answer<'listDriveItems'>(res, 200, { data: [presentItem({ item, place })], nextCursor: null });
+    if (item.kind !== 'folder') {
+      const data = [presentItem({ item, place }, await damageOf(database, [item]))];
+      return void answer<'listDriveItems'>(res, 200, { data, nextCursor: null });
+    }
     const { limit, cursor } = pageOf(req);
     const page = toPage(
       await driveModels(database).DriveItem.children(item.id, limit + 1, decodeChild(cursor)),
       limit,
       encodeChild,
     );
-    const data = page.data.map((child) => presentItem({ item: child, place: place.below(child) }));
+    const damaged = await damageOf(database, page.data);
+    const data = page.data.map((child) => presentItem({ item: child, place: place.below(child) }, damaged));
     answer<'listDriveItems'>(res, 200, { data, nextCursor: page.nextCursor });
   });
 

@@ -1,4 +1,5 @@
 import { driveContainerId } from '../../models/drive/containers.ts';
+import { damageOf } from '../../models/drive/findings.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { findPlaces } from '../../models/drive/place.ts';
 import { operationModels } from '../../models/operation.ts';
@@ -32,9 +33,10 @@ export function driveTrashRoutes(deps: RouteDeps) {
       deps.database,
       page.data.map(({ id }) => id),
     );
+    const damaged = await damageOf(deps.database, page.data);
     const data = page.data.flatMap((item) => {
       const place = places.get(item.id);
-      return place === undefined ? [] : [presentItem({ item, place })];
+      return place === undefined ? [] : [presentItem({ item, place }, damaged)];
     });
     answer<'listTrash'>(res, 200, { data, nextCursor: page.nextCursor });
   });

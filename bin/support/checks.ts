@@ -12,6 +12,7 @@ import { checkBackups } from './checkBackups.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
 import { checkBrowsers, checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
+import { checkContents } from './checkContents.ts';
 import { checkDatabases } from './checkDatabases.ts';
 import { checkDisk } from './checkDisk.ts';
 import { checkGitHosting } from './checkGitHosting.ts';
@@ -130,6 +131,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined, isRes
     ...(isOurs('storage') ? where('storage', { name: 'storage access', look: () => checkStorageAccess(config) }) : []),
     { name: 'models', look: () => checkModels(config) },
     { name: 'push', look: () => checkPush(config) },
+    ...where('database', { name: 'contents', look: () => checkContents(config) }),
     ...where('database', { name: 'egress', look: () => checkEgress(config, running === undefined) }),
     ...where('database', { name: 'mcp servers', look: () => checkMcpServers(config) }),
     ...where('tenantDatabase', { name: 'databases of spaces', look: () => checkDatabases(config) }),

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/index.ts';
 import { openDatabase } from '../../models/database.ts';
+import { createContentFindings } from '../../models/drive/findings.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
 import { migrateInstallation } from '../../models/migrate.ts';
 import type { Report } from '../../stack/report.ts';
@@ -11,15 +12,17 @@ const firstSpaceName = 'Home';
 
 /**
  * Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each
- * start.
+ * start. After an unclean end, what was stored last is to be looked at.
  */
 export async function prepareInstallation(
   config: Config,
-  waiting: { report: Report; signal: AbortSignal },
+  { wasUnclean = false, ...waiting }: { report: Report; signal: AbortSignal; wasUnclean?: boolean | undefined },
 ): Promise<{ user: { email: string } }> {
   await Promise.all([migrateInstallation(config), registerWhenServed(config, waiting)]);
   const database = openDatabase(config);
   try {
+    // The sweeper looks at them. Whoever is first to read one of them whole does so too.
+    if (wasUnclean) await createContentFindings(database).suspectLatest();
     const identity = createIdentity(database, await openEnvelope(database, config), config);
     return { user: await seedFirstUser(identity) };
   } finally {

@@ -22,6 +22,7 @@ import { createComputers } from '../../models/computers/computers.ts';
 import { createPortLinks } from '../../models/computers/portLinks.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
+import { createContentFindings, type Damage } from '../../models/drive/findings.ts';
 import { reserveOf } from '../../models/drive/objectReserve.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
@@ -63,7 +64,8 @@ export async function createServices({ config, logger, readers, remoteWriters, d
   const feed = new TurnFeed({ database, logger, remoteWriters: remoteWriters || notices !== undefined, notices });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
-  const storage = new ObjectStore(config.storage);
+  const findings = createContentFindings(database);
+  const storage = new ObjectStore(config.storage, { find: findings.find, note: noteContent });
   const { processorMs } = config.readers;
   const documents = new DocumentReaders(processorMs === undefined ? {} : { limits: { processorMs } });
   const envelope = await openEnvelope(database, config);
@@ -97,6 +99,13 @@ export async function createServices({ config, logger, readers, remoteWriters, d
   meters.gauge('turns', states, 'status', () => countUnendedTurns(database));
   const ages = 'Seconds since each sweep last came to its end, of the whole installation.';
   meters.gauge('sweep_age_seconds', ages, 'sweep', () => sweepAges(database, [...sweeps.rescue, ...sweeps.upkeep]));
+  const contents = 'Stored objects that are not as they were stored, of the whole installation.';
+  meters.gauge('damaged_contents', contents, 'finding', () => findings.counts());
+  async function noteContent(objectKey: string, finding: Damage | null): Promise<void> {
+    if ((await findings.note(objectKey, finding)) && finding !== null) {
+      logger.error({ objectKey, finding }, 'A stored object is not as it was stored.');
+    }
+  }
   return {
     config,
     logger,

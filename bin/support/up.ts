@@ -6,6 +6,7 @@ import { startStack } from '../../stack/index.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { formatDuration, type Report, timed } from '../../stack/report.ts';
 import { requireDisk } from './checkDisk.ts';
+import { markInUse } from '../../stack/uncleanStart.ts';
 import { CommandFailure } from './failure.ts';
 import { findInstallation } from './findInstallation.ts';
 import { announceOurselves, takeDataDir } from './running.ts';
@@ -64,16 +65,23 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
     loading = load();
     loading.catch(() => undefined);
   };
+  const use = launch.need.storage ? markInUse(launch.dataDir) : undefined;
+  // Until it is in the database that the last use had no orderly end, the next start has to find that too.
+  let isNoted = use?.wasUnclean !== true;
   const stack = await startStack({ ...launch, databaseSocket: true, onLaunched, report, signal });
-  started.defer(() => stack.stop());
+  started.defer(async () => {
+    await stack.stop();
+    if (isNoted) use?.end();
+  });
   presence.update({ environment: stack.environment, parts: stack.parts() });
   stack.onRestart(() => presence.update({ parts: stack.parts() }));
 
   const [{ prepareInstallation }, { startProduct }] = await (loading ?? load());
   const config = loadConfig({ ...launch.environment, ...stack.environment });
   const { user } = await timed(report, { done: 'Database and namespace up to date' }, () =>
-    prepareInstallation(config, { report, signal }),
+    prepareInstallation(config, { report, signal, wasUnclean: use?.wasUnclean }),
   );
+  isNoted = true;
   signal.throwIfAborted();
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');

@@ -258,5 +258,8 @@ export interface MirrorRecords {
    * Compare and set: `next.version` becomes current if `next.version - 1` is (0 before the first), else false. `bundle`
    * is null where only refs have moved. With `replacesAll` it takes the place of the whole chain, whose objects may go.
    */
-  save(ref: RepositoryRef, next: MirrorState & { bundle: StoredBundle | null; replacesAll: boolean }): Promise<boolean>;
+  save(
+    ref: RepositoryRef,
+    next: MirrorState & { bundle: (StoredBundle & { sha256: Buffer }) | null; replacesAll: boolean },
+  ): Promise<boolean>;
 }

@@ -1,5 +1,6 @@
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import type { ContentCheck } from './checkedContent.ts';
 import type { ByteRange } from './objectStore.ts';
 import { connectTimeoutMs, stalledReaderMs } from './s3.ts';
 
@@ -75,9 +76,9 @@ export class DirectRead {
 
   /**
    * Sends the bytes on, and ends `reader` after the last. Resolves too when the reader leaves; rejects when the store
-   * fails.
+   * fails, or when `check` refuses what it has seen, before the last bytes are sent.
    */
-  async sendTo(reader: Writable): Promise<void> {
+  async sendTo(reader: Writable, check?: ContentCheck): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const { socket, rest } = this;
     if (reader.destroyed) return void socket.destroy();
@@ -94,6 +95,14 @@ export class DirectRead {
     this.take = (bytes) => {
       this.left -= bytes.length;
       socket.setTimeout(stalledReaderMs);
+      try {
+        check?.add(bytes);
+        if (this.left === 0) check?.end();
+      } catch (error) {
+        reader.destroy();
+        reject(error);
+        return false;
+      }
       // The window is free for the next bytes when these have left it.
       reader.write(bytes, (error) => {
         if (error) return;

@@ -1,5 +1,6 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import { DomainError } from '../../models/errors.ts';
+import { damageError } from './checkedContent.ts';
 
 const retryAfterSeconds = 5;
 /** A full store needs a person. */
@@ -17,9 +18,7 @@ export function normaliseStorageError(error: unknown): DomainError {
     switch (error.name) {
       case 'NoSuchKey':
       case 'NotFound':
-        return new DomainError('upstream', 'CONTENT_MISSING', 'The object store does not have the content.', {
-          cause: error,
-        });
+        return damageError('missing', error);
       case 'NoSuchUpload':
       case 'InvalidPart':
         return new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.', { cause: error });

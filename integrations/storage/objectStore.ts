@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable, Writable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import {
   DeleteObjectsCommand,
@@ -11,6 +12,14 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
+import {
+  ContentCheck,
+  type Contents,
+  type Damage,
+  damageError,
+  damageOf,
+  type KnownContent,
+} from './checkedContent.ts';
 import { DirectPut } from './directPut.ts';
 import { DirectRead } from './directRead.ts';
 import { contentDisposition, servedContentType } from './disposition.ts';
@@ -33,6 +42,12 @@ export interface OpenObject {
   sendTo(reader: Writable): Promise<void>;
 }
 
+/** What is known of an object that is about to be read, and what its bytes are held against. */
+interface Known extends KnownContent {
+  isPart: boolean;
+  check: ContentCheck | undefined;
+}
+
 /** Below this, a separate connection costs more than it saves. */
 const directFromBytes = 1024 * 1024;
 /** So often at most what has arrived for a key is discarded: then its object is removed later. */
@@ -50,8 +65,11 @@ export class ObjectStore {
   /** Signs for the address at which clients reach the store. */
   private readonly signer: S3Client;
   readonly bucket: string;
+  private readonly contents: Contents | undefined;
 
-  constructor(storage: Config['storage']) {
+  /** Without `contents`, bytes are read as the store has them. */
+  constructor(storage: Config['storage'], contents?: Contents) {
+    this.contents = contents;
     const { client, patient, agents } = createS3Clients(storage);
     this.client = client;
     this.direct = DirectPut.for(storage, { agents, client });
@@ -92,23 +110,99 @@ export class ObjectStore {
     return inspection.result();
   }
 
+  /**
+   * An object's bytes, or a range of them. A whole object is held against the hash that it was stored with: the stream
+   * fails with 502 `CONTENT_DAMAGED` before its last bytes. What is known to be damaged is not read in part.
+   */
   async read(key: string, range?: ByteRange): Promise<Readable> {
+    const known = await this.known(key, range);
     const Range = range && `bytes=${range.start}-${range.end}`;
     const command = new GetObjectCommand({ Bucket: this.bucket, Key: key, Range });
-    const { Body } = await storageCall(this.patient.send(command, toBegin(this.silenceMs)));
-    return Readable.from(bytesOf(watchSilence(Body as IncomingMessage, this.silenceMs)), { objectMode: false });
+    const sending = storageCall(this.patient.send(command, toBegin(this.silenceMs)));
+    const { Body } = await this.noting(key, known, sending);
+    const bytes = bytesOf(watchSilence(Body as IncomingMessage, this.silenceMs));
+    return Readable.from(this.checked(key, known, bytes), { objectMode: false });
   }
 
-  /** All `length` bytes of an object, or a range of that length, about to be sent to a reader. */
+  private async *checked(key: string, known: Known | undefined, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    try {
+      yield* known?.check?.pass(bytes) ?? bytes;
+    } catch (error) {
+      await this.note(key, known, error);
+      throw error;
+    }
+    await this.note(key, known);
+  }
+
+  /** Notes what a read, or its failure, says of a content, where that is news. */
+  private async note(key: string, known: Known | undefined, error?: unknown): Promise<void> {
+    const damage = error === undefined ? null : damageOf(error);
+    if (known === undefined || damage === undefined || damage === known.finding) return;
+    if (damage === null && (known.isPart || known.check?.isPassed === false)) return;
+    // The read says the same, whether it can be noted or not.
+    await this.contents?.note(key, damage).catch(() => undefined);
+  }
+
+  private async noting<T>(key: string, known: Known | undefined, work: Promise<T>): Promise<T> {
+    return work.catch(async (error: unknown) => {
+      await this.note(key, known, error);
+      throw error;
+    });
+  }
+
+  /**
+   * All `length` bytes of an object, or a range of that length, about to be sent to a reader. A small object that is
+   * damaged is refused here; a large one ends its reader in the middle of its last bytes.
+   */
   async open(key: string, length: number, range?: ByteRange): Promise<OpenObject> {
+    const known = await this.known(key, range);
     if (length >= directFromBytes) {
       const command = new GetObjectCommand({ Bucket: this.bucket, Key: key });
       const link = await storageCall(getSignedUrl(this.client, command, { expiresIn: 60 }));
       const direct = await storageCall(DirectRead.open(link, { length, silenceMs: this.silenceMs }, range));
-      if (direct !== undefined) return { sendTo: (reader) => storageCall(direct.sendTo(reader)) };
+      if (direct !== undefined) {
+        return {
+          sendTo: async (reader) => {
+            await this.noting(key, known, storageCall(direct.sendTo(reader, known?.check)));
+            await this.note(key, known);
+          },
+        };
+      }
     }
     const bytes = await this.read(key, range);
-    return { sendTo: (reader) => storageCall(sendStream(bytes, reader)) };
+    if (known?.check === undefined || length >= directFromBytes) {
+      return { sendTo: (reader) => storageCall(sendStream(bytes, reader)) };
+    }
+    const whole = await buffer(bytes);
+    return { sendTo: (reader) => sendStream(Readable.from([whole], { objectMode: false }), reader) };
+  }
+
+  /** Reads the whole of an object, and notes what it finds. Null says that it is as it was stored. */
+  async verify(key: string, onBytes?: () => void): Promise<Damage | null> {
+    try {
+      for await (const _bytes of await this.read(key)) onBytes?.();
+      return null;
+    } catch (error) {
+      const damage = damageOf(error);
+      if (damage === undefined) throw error;
+      return damage;
+    }
+  }
+
+  /** Throws where the content is known not to be as it was stored. What is suspect is looked at first. */
+  private async requireSound(key: string, known: KnownContent | undefined): Promise<void> {
+    const finding = known?.finding === 'suspect' ? await this.verify(key) : (known?.finding ?? null);
+    if (finding !== null) throw damageError(finding);
+  }
+
+  /** What the bytes of a read are held against: nothing where it is for a part. */
+  private async known(key: string, range?: ByteRange): Promise<Known | undefined> {
+    const known = await this.contents?.find(key);
+    if (known === undefined) return undefined;
+    if (range !== undefined) await this.requireSound(key, known);
+    const isPart = range !== undefined;
+    const check = isPart || known.sha256 === null ? undefined : new ContentCheck(known.sha256);
+    return { ...known, isPart, check };
   }
 
   /** Inspects an object that a client has sent: reads all of it. */
@@ -138,7 +232,10 @@ export class ObjectStore {
     return inspection.result();
   }
 
-  /** A link by which anybody can read the object for a while. */
+  /**
+   * A link by which anybody can read the object for a while, as the store has it. Throws where its content is known not to
+   * be as it was stored.
+   */
   async presignRead(
     key: string,
     file: { name: string; contentType: string },
@@ -150,6 +247,7 @@ export class ObjectStore {
       ResponseContentDisposition: contentDisposition(file, options.download),
       ResponseContentType: servedContentType(file.contentType),
     });
+    await this.requireSound(key, await this.contents?.find(key));
     return storageCall(getSignedUrl(this.signer, command, { expiresIn: options.expiresInSeconds }));
   }
 

@@ -152,18 +152,22 @@ export async function noteEnd(database: Database, end: AttemptEnd): Promise<void
 }
 
 /** Goes on after an attempt whose end is recorded, with its log where that was kept. Again, it changes nothing. */
-export async function closeAttempt(database: Database, of: AttemptOf, logKey: string | null): Promise<void> {
+export async function closeAttempt(
+  database: Database,
+  of: AttemptOf,
+  log: { objectKey: string; sha256: Buffer } | null,
+): Promise<void> {
   const found = await findRun(database, of.runId);
   if (found === undefined) return;
   await transaction(database, async (tx) => {
     const { Drive, DriveObject } = driveModels(tx);
     // The drive's lock comes first, as everywhere.
-    if (logKey !== null) await Drive.lock(found.spaceId, tx);
+    if (log !== null) await Drive.lock(found.spaceId, tx);
     const run = await lockAttempt(tx, of);
     if (run === undefined) return;
-    if (logKey !== null) {
-      await DriveObject.keep(logKey, tx);
-      await noteLog(tx, run, logKey);
+    if (log !== null) {
+      await DriveObject.keep(log.objectKey, log.sha256, tx);
+      await noteLog(tx, run, log.objectKey);
     }
     const status = (await endedAs(tx, run)) ?? 'failed';
     if (isTriedAgain(run, status)) {

@@ -14,14 +14,14 @@ import type { BrowserSession } from './session.ts';
 export async function keepSave(
   database: Database,
   session: BrowserSession,
-  { objectKey, sizeBytes }: { objectKey: string; sizeBytes: number },
+  { objectKey, sizeBytes, sha256 }: { objectKey: string; sizeBytes: number; sha256: Buffer },
 ): Promise<void> {
   const { spaceId, profileId, number } = session;
   if (profileId === null) throw new Error('Nothing is saved of a session without a profile.');
   await transaction(database, async (tx) => {
     const profile = await lockProfile(tx, { spaceId, profileId });
     if (profile.opened !== number || profile.saved >= number) throw overtaken();
-    await driveModels(tx).DriveObject.keep(objectKey, tx);
+    await driveModels(tx).DriveObject.keep(objectKey, sha256, tx);
     if (profile.objectKey !== null) await driveModels(tx).DriveObject.doom([profile.objectKey], tx);
     const now = new Date();
     const saved = { saved: number, object_key: objectKey, size_bytes: sizeBytes, saved_at: now };

@@ -91,6 +91,7 @@ interface MadeBackup {
   id: string;
   objectKey: string;
   sizeBytes: number;
+  sha256: Buffer;
   leftOut: LeftOut;
   kept: number;
 }
@@ -98,13 +99,13 @@ interface MadeBackup {
 /** Its object is complete in the store. The oldest beyond those that are kept go. */
 export async function keepBackup(
   database: Database,
-  { id, objectKey, sizeBytes, leftOut, kept }: MadeBackup,
+  { id, objectKey, sizeBytes, sha256, leftOut, kept }: MadeBackup,
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const backup = await lockBackup(tx, id);
     // Another worker has done it, or the database has gone meanwhile: then the object is given up.
     if (backup?.state !== 'making') return;
-    await driveModels(tx).DriveObject.keep(objectKey, tx);
+    await driveModels(tx).DriveObject.keep(objectKey, sha256, tx);
     const as = {
       state: 'kept',
       object_key: objectKey,

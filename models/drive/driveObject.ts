@@ -81,19 +81,20 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     /** In the transaction that writes what the object belongs to. The object is complete in the store. */
-    static async keep(objectKey: string, tx: Transaction): Promise<void> {
-      await DriveObject.changeArriving(objectKey, { state: 'kept', is_complete: true, lease_expires_at: null }, tx);
+    static async keep(objectKey: string, sha256: Buffer, tx: Transaction): Promise<void> {
+      const kept = { state: 'kept', is_complete: true, lease_expires_at: null, sha256, kept_at: new Date() };
+      await DriveObject.changeArriving(objectKey, kept, tx);
     }
 
     /** The same for one of the reserve: its bytes are counted only now. Throws 413 `QUOTA_EXCEEDED`. */
     static async keepReserved(
       objectKey: string,
-      { spaceId, size, quotaBytes }: { spaceId: string; size: number; quotaBytes: number },
+      { spaceId, size, sha256, quotaBytes }: { spaceId: string; size: number; sha256: Buffer; quotaBytes: number },
       tx: Transaction,
     ): Promise<void> {
       await Drive.reserve(spaceId, size, quotaBytes, tx);
       await DriveObject.changeArriving(objectKey, { space_id: spaceId, size }, tx);
-      await DriveObject.keep(objectKey, tx);
+      await DriveObject.keep(objectKey, sha256, tx);
     }
 
     private static async changeArriving(

@@ -58,9 +58,9 @@ export async function placeFile(
     isInside && contentTypeInside !== undefined ? { ...file.content, contentType: contentTypeInside } : file.content;
   const parent = await openFolders(drive, target, { names: folder, there }, tx);
   requireReplaceable(found, target);
-  const { objectKey, size } = content;
-  if (file.isReserved) await DriveObject.keepReserved(objectKey, { spaceId, size, quotaBytes }, tx);
-  else await DriveObject.keep(objectKey, tx);
+  const { objectKey, size, sha256 } = content;
+  if (file.isReserved) await DriveObject.keepReserved(objectKey, { spaceId, size, sha256, quotaBytes }, tx);
+  else await DriveObject.keep(objectKey, sha256, tx);
   const isReplaced = found !== null && onConflict === 'replace';
   const item = isReplaced
     ? found

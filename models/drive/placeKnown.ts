@@ -191,6 +191,7 @@ function takingIn(group: readonly Waiting[]): { statement: Statement; found: num
   const last = chain.length - 1;
   const keys = group.map(({ file }) => file.content.objectKey);
   const sizes = group.map(({ file }) => file.content.size);
+  const hashes = group.map(({ file }) => file.content.sha256);
   const bytes = sizes.reduce((sum, size) => sum + size, 0);
   const joins = chain.map((_, level) => {
     const parent = level === 0 ? 'd.space_id' : `f${level - 1}.id`;
@@ -201,12 +202,12 @@ function takingIn(group: readonly Waiting[]): { statement: Statement; found: num
     STRAIGHT_JOIN drive_objects o ON o.object_key IN (?) AND o.state = 'arriving' AND o.space_id = ?
     SET d.used_bytes = d.used_bytes + ?, ${untouched.join('')}f${last}.child_count = f${last}.child_count + ?,
       o.state = 'kept', o.is_complete = 1, o.lease_expires_at = NULL, o.space_id = ?,
-      o.size = ELT(FIELD(o.object_key, ?), ?)
+      o.size = ELT(FIELD(o.object_key, ?), ?), o.sha256 = ELT(FIELD(o.object_key, ?), ?), o.kept_at = ?
     WHERE d.space_id = ? AND f${last}.height > 0 AND (? = 0 OR d.used_bytes + ? <= ?)
       AND NOT EXISTS (SELECT 1 FROM apps a WHERE a.item_id IN (?) AND a.live = 1)`;
   const values = [
     ...chain.flatMap(({ id, name }) => [id, nameKey(name)]),
-    ...[keys, noSpace, bytes, keys.length, spaceId, keys, sizes, spaceId],
+    ...[keys, noSpace, bytes, keys.length, spaceId, keys, sizes, keys, hashes, new Date(), spaceId],
     ...[quotaBytes, bytes, quotaBytes, chain.map(({ id }) => id)],
   ];
   return { statement: { sql, values }, found: 1 + chain.length + keys.length };

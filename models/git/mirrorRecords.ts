@@ -33,7 +33,7 @@ interface SavedState {
   manifest: SavedManifest;
 }
 
-type NextState = SavedState & { bundle: Bundle | null; replacesAll: boolean };
+type NextState = SavedState & { bundle: (Bundle & { sha256: Buffer }) | null; replacesAll: boolean };
 
 /**
  * What is saved of repositories. The bundles are objects of the drive like any other: counted against the space's
@@ -141,7 +141,7 @@ async function saveState(
     const isIt = repository?.version === version && objectKey !== null;
     return { isSaved: isIt && (await isBundleOf(tx, { itemId, version, objectKey })), doomed: [] };
   }
-  if (objectKey !== null) await DriveObject.keep(objectKey, tx);
+  if (bundle !== null) await DriveObject.keep(bundle.objectKey, bundle.sha256, tx);
   let doomed: string[] = [];
   if (replacesAll) {
     const sql = 'SELECT object_key AS objectKey FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';

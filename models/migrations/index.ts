@@ -57,6 +57,7 @@ import { webhookEndpoints } from './0055-webhook-endpoints.ts';
 import { webhookDeliveries } from './0056-webhook-deliveries.ts';
 import { webhookRounds } from './0057-webhook-rounds.ts';
 import { webhookRevisions } from './0058-webhook-revisions.ts';
+import { contentFindings } from './0062-content-findings.ts';
 import { installation } from './0066-installation.ts';
 import { roundsAndVersions } from './0068-rounds-and-versions.ts';
 import { browserLinkSessions } from './0069-browser-link-sessions.ts';
@@ -122,6 +123,7 @@ export const migrations: Migration[] = [
   webhookRounds,
   webhookRevisions,
   modelCallHolds,
+  contentFindings,
   installation,
   roundsAndVersions,
   browserLinkSessions,

@@ -97,7 +97,7 @@ export function formOf(fields: Record<string, string>, files: readonly SentFile[
 }
 
 /** What a person does with a drive, over HTTP. */
-export function driveOf(product: TestProduct, user: Pick<ChatUser, 'token' | 'spaceId'>) {
+export function driveOf(product: { url: string }, user: Pick<ChatUser, 'token' | 'spaceId'>) {
   const base = `/api/spaces/${user.spaceId}/drive`;
   const send = (
     method: string,

@@ -3,7 +3,7 @@ import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import type { Environment } from '../../config/index.ts';
 import { start, type TestProcess } from './processes.ts';
 
-const program = join(import.meta.dirname, '..', '..', 'bin', 'atrium.ts');
+export const program = join(import.meta.dirname, '..', '..', 'bin', 'atrium.ts');
 
 /** The environment of a test without Atrium's own variables: those of the test alone count. */
 export function plainEnvironment(variables: Environment): NodeJS.ProcessEnv {

@@ -22,7 +22,11 @@ export const longTests = [
 ];
 
 /** Tests that `npm test` runs on a small scale, and `npm run test:long` at full size. */
-export const largerTests = ['test/chaos/kill.test.ts', 'test/integrations/computers/terminalFuzz.test.ts'];
+export const largerTests = [
+  'test/chaos/kill.test.ts',
+  'test/chaos/powerCut.test.ts',
+  'test/integrations/computers/terminalFuzz.test.ts',
+];
 
 /** Jest's patterns of what a run leaves out: nothing where it is told which files to run. */
 export function leftOut(argv) {

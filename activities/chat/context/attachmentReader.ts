@@ -68,6 +68,7 @@ export class AttachmentReader {
       return view;
     } catch (error) {
       if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
+      if (error instanceof DomainError && error.code === 'CONTENT_DAMAGED') return absent('it is damaged');
       // The store is down for a moment, or too many documents are being read: the activity is retried, instead of
       // answering as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
@@ -83,7 +84,7 @@ export class AttachmentReader {
       if (size > maxReadPdfBytes) return absent('the PDF is too large');
       return viewOfPdf(await this.#documents.pdf(await read(), { spaceId }));
     }
-    const bytes = await read({ start: 0, end: Math.min(size, maxTextBytes) - 1 });
+    const bytes = await read(size > maxTextBytes ? { start: 0, end: maxTextBytes - 1 } : undefined);
     if (!isText(bytes)) return absent('it is not text');
     return { kind: 'text', text: new TextDecoder().decode(bytes, { stream: true }), hasMore: size > bytes.length };
   }

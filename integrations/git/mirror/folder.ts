@@ -7,7 +7,7 @@ import { noAuthorities } from '../process/environment.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { isUnexplained, wasKilled } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import type { GitFilter, MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
+import type { GitFilter, MirrorRecords, MirrorState, RepositoryRef, SavedMirror, StoredBundle } from '../types.ts';
 import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
 import { initRepository, namesIn, packsIn, writeManifest } from './repository.ts';
@@ -108,13 +108,25 @@ export class MirrorFolder implements AsyncDisposable {
     await this.#state.begin(isUsable ? state.version : 0);
     const from = isUsable ? state.version : 0;
     for (const bundle of saved.bundles.filter(({ version }) => version > from)) {
-      await takeInOwn(git, await this.#deps.storage.read(bundle.objectKey), saved.manifest);
+      await this.#takeIn(bundle, saved.manifest);
     }
     await writeManifest(git, saved.manifest);
     if (!isUsable && !(await isConnected(git, saved.manifest.filter))) {
       throw gitError('GIT_FAILED', 'The repository cannot be restored: its bundles lack objects.');
     }
     await this.#state.settle(saved.version);
+  }
+
+  async #takeIn({ objectKey }: StoredBundle, manifest: SavedMirror['manifest']): Promise<void> {
+    const { storage } = this.#deps;
+    try {
+      await takeInOwn(this.git, await storage.read(objectKey), manifest);
+    } catch (error) {
+      this.git.signal.throwIfAborted();
+      // Git refuses a damaged bundle before it has read all of it. Read to its end, the store says what is wrong.
+      for await (const _bytes of await storage.read(objectKey));
+      throw error;
+    }
   }
 
   /**

@@ -68,16 +68,18 @@ export async function store(
   planned: Planned | null,
 ): Promise<SavedMirror> {
   const whole = planned?.whole;
+  let stored: { sha256: Buffer } | undefined;
   if (planned !== null) {
     git.signal.throwIfAborted();
     const maxBytes = deps.config.maxBytes * 2;
     const options = { fileName: 'repository.bundle', maxBytes, reserve: async () => undefined };
     const bytes = whole === undefined ? planned.open() : unlessAborted(planned.open(), git.signal);
-    await deps.storage.write(planned.bundle.objectKey, bytes, options);
+    stored = await deps.storage.write(planned.bundle.objectKey, bytes, options);
   }
   const bundle = planned?.bundle ?? null;
   const replacesAll = saved === undefined || whole !== undefined;
-  const isSaved = await deps.records.save(ref, { version, manifest, bundle, replacesAll });
+  const next = bundle === null || stored === undefined ? null : { ...bundle, sha256: stored.sha256 };
+  const isSaved = await deps.records.save(ref, { version, manifest, bundle: next, replacesAll });
   if (!isSaved) throw gitError('GIT_CONFLICT', 'The repository has been changed by another process.');
   // Both can be had again.
   await whole

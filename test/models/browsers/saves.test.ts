@@ -9,6 +9,9 @@ import { insertRows } from '../../builders/rows.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 let environment: TestEnvironment;
+/** Of nothing that is read here. */
+const sha256 = Buffer.alloc(32, 1);
+
 beforeAll(async () => {
   environment = await createTestEnvironment();
 });
@@ -48,14 +51,14 @@ async function setUp() {
 test('a save takes the place of the one before it, and ends its session with that', async () => {
   const { database, profileId, first, live, object, stateOf } = await setUp();
   const objectKey = await object();
-  await keepSave(database, live, { objectKey, sizeBytes: 10 });
+  await keepSave(database, live, { objectKey, sizeBytes: 10, sha256 });
   expect(await findProfile(database, profileId)).toMatchObject({ saved: 3, objectKey, sizeBytes: 10 });
   expect([await stateOf(first), await stateOf(objectKey)]).toEqual(['doomed', 'kept']);
   expect(await findBrowser(database, live.id)).toMatchObject({ status: 'ended', saveCode: null });
 
   // Another worker that has done the same is too late.
   const again = await object();
-  const twice = keepSave(database, live, { objectKey: again, sizeBytes: 10 });
+  const twice = keepSave(database, live, { objectKey: again, sizeBytes: 10, sha256 });
   await expect(twice).rejects.toMatchObject({ code: 'PROFILE_OVERTAKEN' });
   expect([await stateOf(objectKey), await stateOf(again)]).toEqual(['kept', 'arriving']);
 });
@@ -63,7 +66,7 @@ test('a save takes the place of the one before it, and ends its session with tha
 test('what an earlier session brings late is not saved', async () => {
   const { database, profileId, first, late, object, stateOf } = await setUp();
   const objectKey = await object();
-  const saved = keepSave(database, late, { objectKey, sizeBytes: 10 });
+  const saved = keepSave(database, late, { objectKey, sizeBytes: 10, sha256 });
   await expect(saved).rejects.toMatchObject({ code: 'PROFILE_OVERTAKEN' });
   expect(await findProfile(database, profileId)).toMatchObject({ saved: 1, objectKey: first });
   expect([await stateOf(first), await stateOf(objectKey)]).toEqual(['kept', 'arriving']);
@@ -73,7 +76,7 @@ test('an object that was given up meanwhile changes nothing', async () => {
   const { database, profileId, first, live, object, stateOf } = await setUp();
   const objectKey = await object();
   await driveModels(database).DriveObject.giveUp([objectKey]);
-  await expect(keepSave(database, live, { objectKey, sizeBytes: 10 })).rejects.toMatchObject({
+  await expect(keepSave(database, live, { objectKey, sizeBytes: 10, sha256 })).rejects.toMatchObject({
     code: 'UPLOAD_EXPIRED',
   });
   expect(await findProfile(database, profileId)).toMatchObject({ saved: 1, objectKey: first });

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { driveModels } from '../../../models/drive/models.ts';
@@ -46,7 +47,7 @@ async function plan(bytes = 10) {
       records.save(ref, {
         version,
         manifest: { head: 'refs/heads/main', refs: {}, shallow: [], filter: null },
-        bundle: { ...bundle, version },
+        bundle: { ...bundle, version, sha256: createHash('sha256').update(Buffer.alloc(bytes)).digest() },
         replacesAll: true,
       }),
     isStored: async () => (await bucket.keys()).includes(bundle.objectKey),

@@ -1,0 +1,29 @@
+import type { Config } from '../../config/index.ts';
+import { openDatabase } from '../../models/database.ts';
+import { createContentFindings } from '../../models/drive/findings.ts';
+import { type CheckResult, ok, wrong } from './check.ts';
+
+const shown = 10;
+
+/** Stored objects that were found to be damaged or missing: files, repositories, profiles, backups of databases. */
+export async function checkContents(config: Config): Promise<CheckResult> {
+  const database = openDatabase(config);
+  try {
+    const findings = createContentFindings(database);
+    const counts = await findings.counts();
+    const [damaged = 0, missing = 0] = [counts.get('damaged'), counts.get('missing')];
+    const [suspect] = await findings.suspects(1);
+    const waiting = suspect === undefined ? '' : '; after an unclean end, the latest are being looked at';
+    if (damaged + missing === 0) return ok(`none is known to be damaged or missing${waiting}`);
+    const some = await findings.list(shown);
+    const names = some.map(
+      ({ spaceId, objectKey, finding, itemId }) => `${itemId ?? objectKey} (${spaceId}, ${finding})`,
+    );
+    const more = damaged + missing > some.length ? ', …' : '';
+    return wrong(
+      `${damaged} damaged, ${missing} missing: ${names.join(', ')}${more}${waiting}. See docs/operations.md`,
+    );
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,27 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { buildChatUser } from '../../builders/chat.ts';
+import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+
+let product: TestGit;
+beforeAll(async () => {
+  product = await buildGit();
+}, 60_000);
+afterAll(() => product.close());
+
+test('a repository whose bundle is damaged in the store says so, where it has to be read', async () => {
+  const git = gitOf(await buildChatUser(product));
+  const { id } = (await git.clone({ url: remoteRepository(product.server).url })).body;
+  expect(await git.cloned(id)).toMatchObject({ status: 'ready' });
+  const { config, database } = product.environment;
+  const [[bundle]] = (await database.pool.query(
+    'SELECT object_key AS objectKey, bytes FROM git_bundles WHERE item_id = ?',
+    [id],
+  )) as unknown as [[{ objectKey: string; bytes: number }]];
+  const zeros = { Bucket: product.bucket.name, Key: bundle.objectKey, Body: new Uint8Array(Number(bundle.bytes)) };
+  await product.bucket.client.send(new PutObjectCommand(zeros));
+  // What this machine has of it is only a cache.
+  rmSync(join(config.git.dir, id), { recursive: true, force: true });
+  expect(await git.send('GET', `/git/${id}/branches`)).toMatchObject({ status: 502, code: 'CONTENT_DAMAGED' });
+});
