@@ -39,6 +39,10 @@ const allowed: { beginning: string; why: string }[] = [
     why: 'The same, once a sweep.',
   },
   {
+    beginning: 'SELECT name FROM schema_migrations ORDER BY name',
+    why: 'A row for each step of the schema, read when a process starts.',
+  },
+  {
     beginning: 'SELECT id FROM ( SELECT id FROM api_keys WHERE revoked_at <',
     why: 'MySQL hashes all keys once, where many are to go, rather than look up the children of each.',
   },
