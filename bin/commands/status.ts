@@ -26,7 +26,7 @@ export function addStatus(program: Command): void {
       const quietSince = ready ? await findQuiet() : null;
       const restore = running === undefined ? findUnfinished(dataDir) : undefined;
       print(command, {
-        json: { ...toJson(running, ready, hosts), quietSince, ...(restore !== undefined && { restore }) },
+        json: { ...toJson(running, ready, { hosts, quietSince }), ...(restore !== undefined && { restore }) },
         text: restore ?? toText(running, ready, { hosts, quietSince }),
       });
     });
@@ -50,18 +50,20 @@ async function findQuiet(): Promise<Date | null> {
   return withDatabase(async (database) => (await installationOf(database)).quietSince).catch(() => null);
 }
 
-/** Without `environment`: it holds passwords. */
-function toJson(running: RunningAtrium | undefined, ready: boolean, hosts: readonly HostUse[]) {
-  if (running === undefined) return { state: 'stopped', ready };
-  const { process, state, startedAt, parts, apiUrl } = running;
-  return { state, ready, pid: process.pid, startedAt, apiUrl, parts, hosts: hostsToJson(hosts) };
+/** What the database says of an Atrium that is ready. */
+interface Found {
+  hosts: readonly HostUse[];
+  quietSince: Date | null;
 }
 
-function toText(
-  running: RunningAtrium | undefined,
-  ready: boolean,
-  { hosts, quietSince }: { hosts: readonly HostUse[]; quietSince: Date | null },
-): string {
+/** Without `environment`: it holds passwords. */
+function toJson(running: RunningAtrium | undefined, ready: boolean, { hosts, quietSince }: Found) {
+  if (running === undefined) return { state: 'stopped', ready };
+  const { process, state, startedAt, parts, apiUrl } = running;
+  return { state, ready, pid: process.pid, startedAt, apiUrl, parts, hosts: hostsToJson(hosts), quietSince };
+}
+
+function toText(running: RunningAtrium | undefined, ready: boolean, { hosts, quietSince }: Found): string {
   if (running === undefined) return 'Atrium does not run here. Start it with "npm start".';
   const { ATRIUM_TEMPORAL_UI_URL: uiUrl } = running.environment;
   const state = running.state === 'running' && !ready ? 'running, but not ready' : running.state;

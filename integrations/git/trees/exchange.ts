@@ -64,7 +64,10 @@ if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then
 fi
 printf %s "$item" > .git/atrium-item
 cd - >/dev/null
+# All of it is on the disk before it has its name: half a tree is nobody's, and would be in the way of another.
+sync -f -- "$new"
 mv -T -- "$new" "$tree"
+sync -- "$(dirname -- "$tree")"
 `;
 
 // Only the repository's own: another folder may have come to its place.

@@ -2,12 +2,13 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { buildChatUser } from '../../builders/chat.ts';
-import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { buildHostedGit } from '../../builders/hostedRepository.ts';
+import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 
 let product: TestGit;
 beforeAll(async () => {
-  product = await buildGit();
-}, 60_000);
+  product = await buildHostedGit();
+}, 90_000);
 afterAll(() => product.close());
 
 test('a repository whose bundle is damaged in the store says so, where it has to be read', async () => {
@@ -23,5 +24,5 @@ test('a repository whose bundle is damaged in the store says so, where it has to
   await product.bucket.client.send(new PutObjectCommand(zeros));
   // What this machine has of it is only a cache.
   rmSync(join(config.git.dir, id), { recursive: true, force: true });
-  expect(await git.send('GET', `/git/${id}/branches`)).toMatchObject({ status: 502, code: 'CONTENT_DAMAGED' });
+  expect(await git.send('POST', `/git/${id}/checkout`, {})).toMatchObject({ status: 502, code: 'CONTENT_DAMAGED' });
 });

@@ -95,9 +95,11 @@ describe.each(tested)('with $name', ({ options }) => {
     const late = await runOn(client, 'sleep 600', { isPrivate: true, timeoutMs: 300 });
     expect(late).toMatchObject({ state: 'killed', killedBy: 'timeout' });
     const processId = await start('echo ready; sleep 600');
-    const stopped = remote.host.stop(computerId);
     const ends: unknown[] = [];
+    let stopped: Promise<unknown> | undefined;
     for await (const { kind, payload } of client.output(processId, { follow: true })) {
+      // Stopped only once it is followed: a computer that has stopped is not followed any more.
+      stopped ??= remote.host.stop(computerId);
       if (kind === 'exit') ends.push(JSON.parse(Buffer.from(payload).toString()));
     }
     expect(ends).toMatchObject([{ state: 'killed', killedBy: 'stop' }]);

@@ -72,6 +72,8 @@ describe('the programs of a computer', () => {
     expect(readdirSync(folder).toSorted()).toEqual([
       'holder.cjs',
       'holder.cjs.sources',
+      'screens.cjs',
+      'screens.cjs.sources',
       'xterm-addon-serialize.cjs',
       'xterm-headless.cjs',
     ]);
