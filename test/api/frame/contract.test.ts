@@ -128,7 +128,8 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
 
     test('is in the table of roles, and what its path names can be made for the table’s test', () => {
       expect(() => accessOf(accessTable, operation.id)).not.toThrow();
-      for (const name of parametersOf(operation)) expect(() => builderOf(name, operation.area)).not.toThrow();
+      for (const name of parametersOf(operation))
+        expect(() => builderOf(name, operation.area, operation.id)).not.toThrow();
     });
 
     test('has examples, and they are true', () => {
