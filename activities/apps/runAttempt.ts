@@ -7,7 +7,7 @@ import { findApp } from '../../models/apps/app.ts';
 import { currentAttempt, noteAwake, noteTaken } from '../../models/apps/attempts.ts';
 import { contentOf } from '../../models/apps/deliveries.ts';
 import { cancelledBefore, notRun, outcomeOf } from '../../models/apps/outcome.ts';
-import { requireVersionInUse } from '../../models/apps/requireVersionInUse.ts';
+import { requireTreeInUse } from '../../models/apps/requireVersionInUse.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { endAttempt, isUnwanted, noteEnd, noteStarted } from '../../models/apps/steps.ts';
 import { getComputer } from '../../models/computers/computer.ts';
@@ -155,7 +155,7 @@ export function createRunAttempt(deps: AppDeps) {
   async function requireTree({ appId }: Run): Promise<void> {
     await readApp(deps, appId);
     const app = await findApp(database, appId);
-    if (app !== undefined) requireVersionInUse(app);
+    if (app !== undefined) await requireTreeInUse(database, app);
   }
 
   /** Without the values of the space's secrets: what is kept is safe also when they are no longer known. */

@@ -38,10 +38,10 @@ export function createAppSweeps(deps: SweepDeps) {
         logger,
         before: before(),
         page: (page) => unseenChanges(database, page),
-        async look({ id, appId }) {
+        async look({ id, number, appId }) {
           await readApp(deps, appId);
           // The working tree of a repository may be away for long: it is looked at again whenever it is used.
-          await noteRepositorySeen(database, id);
+          await noteRepositorySeen(database, { id, number });
           return 'ended';
         },
       }),

@@ -53,7 +53,7 @@ export function drivePartRoutes(deps: RouteDeps) {
         if ((await DriveUpload.findByPk(id)) === null) await begin(id);
         return { id };
       },
-      { show: async (kept) => describe(await DriveUpload.open(kept.id, { spaceId, userId })) },
+      { show: async (kept) => describe(await open(caller, { spaceId, uploadId: kept.id })) },
     );
 
     /** If killed in between, it leaves an object whose lease runs out. */

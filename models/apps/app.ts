@@ -3,6 +3,7 @@ import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { revokeAccountsOf } from '../databases/connections.ts';
+import { driveModels } from '../drive/models.ts';
 import { notFound } from '../errors.ts';
 import type { Authority } from '../identity/authority.ts';
 import { newId } from '../ids.ts';
@@ -109,6 +110,8 @@ export async function makeApp(
   const { itemId, spaceId, name, authority, actor } = fields;
   return transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
+    // What is being written to the item is there before it is an app, or is noted as a change of one.
+    await driveModels(tx).Drive.lock(spaceId, tx);
     const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1 FOR UPDATE`;
     const [known] = await select<object>(tx, sql, [itemId]);
     if (known !== undefined) return { app: appOf(known), isNew: false };

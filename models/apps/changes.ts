@@ -89,16 +89,19 @@ export async function noteSeen(tx: Transaction, changes: readonly AppChange[]): 
 }
 
 /** The same of one change, where the app is a repository. */
-export async function noteRepositorySeen({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
+export async function noteRepositorySeen(
+  { pool }: Pick<Database, 'pool'>,
+  { id, number }: Pick<AppChange, 'id' | 'number'>,
+): Promise<void> {
   await pool.query(
     `UPDATE app_changes c JOIN apps a ON a.id = c.app_id
        JOIN drive_items i ON i.id = a.item_id AND i.kind = 'repository'
-        SET c.unseen = NULL WHERE c.id = ?`,
-    [id],
+        SET c.unseen = NULL WHERE c.id = ? AND c.number = ?`,
+    [id, number],
   );
 }
 
-export type UnseenChange = Waiting & { appId: string };
+export type UnseenChange = Waiting & { appId: string; number: number };
 
 /** Changes since which nobody has looked at their apps, oldest first. */
 export function unseenChanges(
@@ -107,7 +110,7 @@ export function unseenChanges(
 ): Promise<UnseenChange[]> {
   return oldestFirst<UnseenChange>(
     database,
-    { table: 'app_changes', columns: ['app_id AS appId'], where: 'unseen = 1', time: 'changed_at' },
+    { table: 'app_changes', columns: ['app_id AS appId', 'number'], where: 'unseen = 1', time: 'changed_at' },
     page,
   );
 }

@@ -3,6 +3,7 @@ import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { hasDatabase } from '../databases/connections.ts';
 import { DomainError, notFound } from '../errors.ts';
+import { isTreeToChange } from '../git/orders.ts';
 import { type Authority, insufficientScope, may } from '../identity/authority.ts';
 import { execute } from '../sql.ts';
 import { type App, lockedApp } from './app.ts';
@@ -195,10 +196,30 @@ export async function approveVersion(
     if (missing !== undefined) throw insufficientScope(missing, ', which this version of the app needs');
     // What nobody has looked at since is not what was decided about.
     if (version.state !== 'waiting' || changes.some(({ unseen }) => unseen !== null)) throw replaced();
+    if (version.files === null) await requireSettledTree(tx, app, { version, changes, hasDatabase: isConnected });
     const taker = { userId: actor.userId, ...authority };
     await take(tx, app, { id: version.id, content: version, taker, actor, changes });
   });
   return requireVersion(database, known, versionId);
+}
+
+/**
+ * The working tree of a repository is not part of a version: what was decided about is the tree after the changes that
+ * were known when it was looked at. Throws 409 `APP_VERSION_REPLACED` where there are others, and `GIT_REPOSITORY_BUSY`
+ * while git is still to change it.
+ */
+async function requireSettledTree(
+  tx: Transaction,
+  { itemId, treeWaits }: App,
+  { version, changes, hasDatabase: isConnected }: { version: AppVersion; changes: AppChange[]; hasDatabase: boolean },
+): Promise<void> {
+  const isStale = treeWaits
+    ? version.contentHash !== contentHashOf(version, changes)
+    : whyItWaits(changes, { ...version, hasDatabase: isConnected }).length > 0;
+  if (isStale) throw replaced();
+  if (!(await isTreeToChange(tx, itemId))) return;
+  const detail = 'Git is still at work in this repository. Look at the version again when that has ended.';
+  throw new DomainError('conflict', 'GIT_REPOSITORY_BUSY', detail, { retryAfterSeconds: 10 });
 }
 
 /** Says that a version is not to be taken into use: the one in use goes on. Again it changes nothing. */

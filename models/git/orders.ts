@@ -119,6 +119,12 @@ const treeKinds: readonly GitOrderKind[] = [
   'mergeDraft',
 ];
 
+/** Whether something is still to be done that puts other files into the working tree. */
+export async function isTreeToChange(tx: Transaction, itemId: string): Promise<boolean> {
+  const sql = 'SELECT id FROM git_orders WHERE item_id = ? AND kind IN (?) LIMIT 1';
+  return (await select(tx, sql, [itemId, treeKinds])).length > 0;
+}
+
 /** What of a repository is an app is then run with no more than the key may do. Nobody knows who else changes a tree. */
 async function noteKeyChange(
   tx: Transaction,

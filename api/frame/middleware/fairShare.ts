@@ -7,7 +7,15 @@ import { FairPlaces } from '../fairPlaces.ts';
 const heldMs = 5_000;
 /** The same where a request mostly waits for something else: a computer, a model, a git server, a client that uploads. */
 const waitingHeldMs = 250;
-const waitingAreas: ReadonlySet<string> = new Set(['Browsers', 'Computers', 'Databases', 'Desktops', 'Git', 'OpenAI']);
+const waitingAreas: ReadonlySet<string> = new Set([
+  'Apps',
+  'Browsers',
+  'Computers',
+  'Databases',
+  'Desktops',
+  'Git',
+  'OpenAI',
+]);
 /** Their answers last as long as whoever reads them takes. */
 const streams: ReadonlySet<string> = new Set(['text/event-stream', 'application/octet-stream']);
 
