@@ -47,7 +47,7 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
     using heartbeat = keepAlive();
     const names = Object.keys(sweeps).filter((name) => !leftBehind.has(name));
     const known = await sweepPositions(database, Object.keys(sweeps));
-    const positionsOf = new Map(names.map((name) => [name, known.get(name) ?? new Map<string, SweepPosition>()]));
+    const positionsOf = new Map(names.map((name) => [name, new Map<string, SweepPosition>(known.get(name))]));
     const budget = new AbortController();
     const over = new AbortController();
     const timer = setTimeout(() => budget.abort(new OutOfTime('The next round goes on.')), budgetMs);
@@ -77,7 +77,9 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
     return Object.fromEntries(ended.map((one) => [one.name, one.how === 'through' ? one.done : one.how]));
 
     function asRound({ name, how }: Ended): SweptRound {
-      return { name, isThrough: how === 'through', positions: positionsOf.get(name) ?? new Map() };
+      // One that broke off has noted no place: the next round begins where this one did.
+      const positions = how === 'failed' || how === 'stuck' ? known.get(name) : positionsOf.get(name);
+      return { name, isThrough: how === 'through', positions: positions ?? new Map() };
     }
   };
 }

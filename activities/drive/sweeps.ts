@@ -36,7 +36,7 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
     },
 
     /**
-     * Reads what may have been lost with the power, and holds it against its hash: for a while in each sweep, the latest
+     * Reads what may have been lost with the power, and holds it against its hash: for a while in each sweep, the smallest
      * first. What is as it was stored is no longer suspect; what cannot be read stays so.
      */
     async sweepContents(): Promise<{ looked: number; damaged: number; missing: number; failed: number }> {

@@ -5,6 +5,7 @@ import { holdForBackup } from '../../models/backupHold.ts';
 import { hostsInUse } from '../../models/computers/removedHosts.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
+import { createContentFindings } from '../../models/drive/findings.ts';
 import { openEnvelope } from '../../models/identity/index.ts';
 import { schemaOf, withSchemaHeld } from '../../models/migrate.ts';
 import { describeBytes } from '../describeBytes.ts';
@@ -84,7 +85,8 @@ async function makeHeld(
   const objects = await objectsOf({ vault, config, database, before, pace, signal });
   report(`Objects of the bucket: ${objects.count}, ${describeBytes(objects.bytes)}`);
   const { missing } = objects;
-  if (missing.count > 0) gaps.push(`${missing.count} objects that rows name and the bucket does not have`);
+  if (missing.count > 0)
+    gaps.push(`${missing.count} objects that rows name and the bucket does not have, or not as they were stored`);
   const { seen, damaged } = vault.sample;
   if (seen.size > 0) report(`Pieces that are used again, read to be sure: ${seen.size}, damaged: ${damaged}`);
   if (damaged > 0) report('Damaged pieces were written anew. Look for others: backup verify');
@@ -145,7 +147,8 @@ async function objectsOf({
   config,
   ...deps
 }: Omit<Parameters<typeof storeObjects>[0], 'storage'> & { config: Config }) {
-  const storage = new ObjectStore(config.storage);
+  // What is damaged is told, and not kept as if it were whole.
+  const storage = new ObjectStore(config.storage, createContentFindings(deps.database));
   try {
     return await storeObjects({ ...deps, storage });
   } finally {

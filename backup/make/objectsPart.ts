@@ -1,8 +1,8 @@
+import { damageOf } from '../../integrations/storage/checkedContent.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { Database } from '../../models/database.ts';
 import { ownersOf } from '../../models/drive/objectOwners.ts';
 import { type BackedUpObject, countObjectsForBackup, objectsForBackup } from '../../models/drive/objectsForBackup.ts';
-import { DomainError } from '../../models/errors.ts';
 import { objectWeight, type Pace } from '../pace.ts';
 import { fromLines, toLines } from '../vault/lines.ts';
 import type { Manifest, NamedManifest, ObjectEntry } from '../vault/manifests.ts';
@@ -33,7 +33,7 @@ export interface StoredObjects {
   missing: Manifest['missing'];
 }
 
-/** An entry of the list, and whether it was copied now. Without one the store does not have the object. */
+/** An entry of the list, and whether it was copied now. Without one the store does not have the object as it was stored. */
 interface Copied {
   object: BackedUpObject;
   entry: ObjectEntry | undefined;
@@ -41,8 +41,8 @@ interface Copied {
 }
 
 /**
- * The objects that rows name. What an attempt before this one has copied is not copied again. One that the store has lost
- * is told, and holds up no other; one that is on its way, or has been given up, is named by no row of the backup.
+ * The objects that rows name. What an attempt before this one has copied is not copied again. One that the store has lost,
+ * or that is damaged, is told, and holds up no other; one that is on its way, or has been given up, is named by no row of the backup.
  */
 export async function storeObjects(deps: Deps): Promise<StoredObjects> {
   const { vault, database, pace, signal } = deps;
@@ -61,7 +61,7 @@ export async function storeObjects(deps: Deps): Promise<StoredObjects> {
       const stored = await vault.store(await deps.storage.read(object.key));
       return { object, entry: { key: object.key, ...stored }, isNew: true };
     } catch (error) {
-      if (!(error instanceof DomainError) || error.code !== 'CONTENT_MISSING') throw error;
+      if (damageOf(error) === undefined) throw error;
       return { object, entry: undefined, isNew: false };
     }
   }

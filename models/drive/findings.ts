@@ -60,10 +60,10 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       return count;
     },
 
-    /** Keys of what is to be looked at, the latest first. */
+    /** Keys of what is to be looked at, the smallest first: a large one may take all the time that there is. */
     async suspects(limit: number): Promise<string[]> {
       const sql = `SELECT object_key AS objectKey FROM drive_objects
-        WHERE finding = 'suspect' AND state = 'kept' ORDER BY kept_at DESC LIMIT ?`;
+        WHERE finding = 'suspect' AND state = 'kept' ORDER BY size LIMIT ?`;
       return (await rows<{ objectKey: string }>(sql, [limit])).map(({ objectKey }) => objectKey);
     },
 

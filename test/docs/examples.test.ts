@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -8,6 +8,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildHostingProduct } from '../builders/computer.ts';
 import type { TestProduct } from '../builders/product.ts';
 import { drivers } from '../integrations/computers/drivers.ts';
+import { beginningOf, blocksOf } from '../support/examples.ts';
 import { tenantServer } from '../support/runServer.ts';
 
 /** The examples of the pages work as they stand there: pasted one after the other, behind those of the README. */
@@ -29,8 +30,6 @@ const leftOut: Record<string, string> = {
 };
 
 const pages = ['apps', 'automations', 'chat', 'computers', 'databases', 'drive', 'identity', 'secrets', 'webhooks'];
-const blocksOf = (file: string) =>
-  [...readFileSync(file, 'utf8').matchAll(/^```(?:sh|bash)\n(.*?)^```/gms)].map(([, block = '']) => block);
 const isRun = (block: string) => !Object.keys(leftOut).some((words) => block.includes(words));
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
@@ -56,19 +55,16 @@ describe.each(usable.slice(0, 1))('with $name', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** What all pages begin with, as the README has it, but for the address and the token. */
-  const beginning = () =>
-    blocksOf('README.md')
-      .find((block) => block.includes('export SPACE='))
-      ?.replace(/^export URL=.*$/m, `export URL=${product.url}`)
-      .replace(/^export TOKEN=.*$/m, `export TOKEN=${user.token}`) ?? 'exit 1';
-
   test.each(pages)('docs/%s.md', async (page) => {
     const blocks = blocksOf(`docs/${page}.md`).filter(isRun);
     expect(blocks.length).toBeGreaterThan(0);
     // Here an answer that is not 2xx ends the script. A person would see it.
     const strict = 'set -euo pipefail; curl() { command curl --silent --show-error --fail-with-body "$@"; }';
-    const shell = spawn('bash', ['-c', [strict, beginning(), ...blocks].join('\n')], { cwd: folder });
+    const shell = spawn(
+      'bash',
+      ['-c', [strict, beginningOf({ url: product.url, token: user.token }), ...blocks].join('\n')],
+      { cwd: folder },
+    );
     const [out, err, [exitCode]] = await Promise.all([text(shell.stdout), text(shell.stderr), once(shell, 'close')]);
     expect({ exitCode, ...(exitCode !== 0 && { out, err }) }).toEqual({ exitCode: 0 });
   });

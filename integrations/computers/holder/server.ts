@@ -45,6 +45,9 @@ export function createHolderServer(options: ServerOptions): Server {
   const open = { ports: 0, requests: 0 };
   const server = createServer((req, res) => {
     if (req.method === 'GET' && req.url === '/') return send(res, 200, options.status());
+    if (req.method === 'GET' && req.url === '/ping') {
+      return void ping(options.agent, res).catch((error: unknown) => sendProblem(res, error));
+    }
     if (open.requests >= mostRequests) return sendProblem(res, tooMany('requests for'));
     open.requests++;
     const done = options.use({ method: req.method ?? '', isOwn: routeOf(req).path[0] === 'own' });
@@ -81,7 +84,6 @@ function answer(options: ServerOptions, req: IncomingMessage, res: ServerRespons
   if (first === 'processes') return answerProcesses(users, req, res, route);
   if (first === 'own' && rest[0] === 'processes') return answerProcesses(own, req, res, { ...route, path: rest });
   if (first === 'paused' && req.method === 'POST') return takePaused([users, own], req, res);
-  if (first === 'ping') return ping(agent, res);
   if (first === 'files') return fileRoute(agent, req, res, route);
   return Promise.reject(notFoundHere());
 }

@@ -7,6 +7,7 @@ import { buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildHostedGit } from '../../builders/hostedRepository.ts';
 import { localGitServer, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
+import { beginningOf } from '../../support/examples.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { gitIn } from '../../support/gitRepository.ts';
 import { start, type TestProcess } from '../../support/processes.ts';
@@ -22,8 +23,8 @@ function blocksOf(title: string): string[] {
 }
 
 async function follow(commands: string, product: TestGit, user: ChatUser): Promise<string> {
-  const env = { PATH, TOKEN: user.token, SPACE: user.spaceId };
-  const there = commands.replaceAll('$URL', product.url);
+  const env = { PATH };
+  const there = `${beginningOf({ url: product.url, token: user.token })}\n${commands}`;
   const { stdout } = await promisify(execFile)('bash', ['-euc', there], { env, timeout: 100_000 });
   expect(stdout).not.toContain('"code":');
   return stdout;
