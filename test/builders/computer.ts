@@ -15,8 +15,9 @@ export async function buildHostingProduct(
   chmodSync(dir, 0o755);
   const product = await buildProduct((providerUrl) => ({
     ATRIUM_COMPUTERS: 'auto',
-    ATRIUM_COMPUTERS_DIR: dir,
     ...(typeof overrides === 'function' ? overrides(providerUrl) : overrides),
+    // Last: what a test has of the run's stack names the folder of the run, which is no file's own.
+    ATRIUM_COMPUTERS_DIR: dir,
   }));
   const { close } = product;
   return Object.assign(product, {
