@@ -224,7 +224,8 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
         await using connection = await enter(database);
         await connection.query('INSERT INTO notes (run, number) VALUES (?, ?)', [run, number]);
         return async () => {
-          await using after = await enter(database);
+          // It may have another port since.
+          await using after = await enter(await databases.connection(database.id));
           const [rows] = await after.query('SELECT number FROM notes WHERE run = ? AND number = ?', [run, number]);
           expect(rows).toEqual([{ number }]);
         };
