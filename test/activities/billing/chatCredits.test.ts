@@ -46,6 +46,9 @@ beforeAll(async () => {
     ATRIUM_MODELS_FILE: modelsFile,
     ATRIUM_BILLING_ENFORCED: 'true',
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+    // All messages of a user are to meet: here nobody waits for a place.
+    ATRIUM_REQUESTS_AT_ONCE: '200',
+    ATRIUM_REQUESTS_PER_USER_AT_ONCE: '200',
   };
   product = await buildProduct(settings, ({ body }) =>
     JSON.stringify(body.messages).includes('for ever') ? { tokens: ['Look. '], toolCalls: [toolCall()] } : undefined,

@@ -88,6 +88,6 @@ test('a second worker of the folder takes its computers over when the first is k
     return response.status === 200 && ((await response.json()) as { state: string });
   });
   expect(found.state).toBe('running');
-  expect(second.log()).toContain('has taken over the computers of its folder');
+  await waitFor('the second to say so', () => second.log().includes('has taken over the computers of its folder'));
   expect((await computer.exec('echo taken over')).stdout).toBe('taken over\n');
 });
