@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
@@ -57,9 +58,11 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := recoverUploads("."); err != nil {
+	if err := recoverUploads(disk); err != nil {
 		return err
 	}
+	removeTemporary()
+	go removeBesideObjects(time.Now())
 	return embedgw.RunVersityGW(ctx, &store{Posix: inner, disk: disk}, &embedgw.Config{
 		RootUserAccess:    os.Getenv("STORE_ACCESS_KEY_ID"),
 		RootUserSecret:    os.Getenv("STORE_SECRET_ACCESS_KEY"),

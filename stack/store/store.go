@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"hash/maphash"
 	"path/filepath"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/versity/versitygw/backend/posix"
@@ -16,12 +14,10 @@ import (
 type store struct {
 	*posix.Posix
 	disk disk
-	// completing lets one request at a time put an upload together: the inner store tells a second one that all is done
-	// while the first still works.
-	completing [64]sync.Mutex
+	// uploads lets one request at a time put an upload together or list its parts. While the inner store puts it
+	// together, it answers a second such request that all is done, and a list that there is no such upload.
+	uploads turns
 }
-
-var seed = maphash.MakeSeed()
 
 func (s *store) PutObject(ctx context.Context, input s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
 	output, err := s.Posix.PutObject(ctx, input)
@@ -58,13 +54,14 @@ func (s *store) UploadPartCopy(
 func (s *store) CompleteMultipartUpload(
 	ctx context.Context, input *s3.CompleteMultipartUploadInput,
 ) (s3response.CompleteMultipartUploadResult, string, error) {
-	if input.UploadId != nil {
-		turn := &s.completing[maphash.String(seed, *input.UploadId)%uint64(len(s.completing))]
-		turn.Lock()
-		defer turn.Unlock()
-	}
+	defer s.uploads.take(input.UploadId)()
 	output, version, err := s.Posix.CompleteMultipartUpload(ctx, input)
 	return output, version, s.named(err, *input.Bucket, input.Key)
+}
+
+func (s *store) ListParts(ctx context.Context, input *s3.ListPartsInput) (s3response.ListPartsResult, error) {
+	defer s.uploads.take(input.UploadId)()
+	return s.Posix.ListParts(ctx, input)
 }
 
 func (s *store) AbortMultipartUpload(ctx context.Context, input *s3.AbortMultipartUploadInput) error {

@@ -1,16 +1,24 @@
-import { readdirSync, renameSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  ListPartsCommand,
+  PutObjectCommand,
   S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { startObjectStore } from '../../stack/objectStore.ts';
 import { getObjectStore } from '../../stack/programs.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { createStackContext } from '../support/stackContext.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const bucket = 'atrium-test';
 
@@ -31,6 +39,7 @@ async function storeIn(dataDir?: string) {
     client,
     dataDir: context.dataDir,
     folder: join(context.servicesDir, 'storage', 'objects', bucket),
+    head: (key: string) => client.send(new HeadObjectCommand({ Bucket: bucket, Key: key })),
     async stop() {
       client.destroy();
       await store.service.stop();
@@ -50,8 +59,10 @@ async function uploadOf(client: S3Client, key: string, parts: number) {
     }),
   );
   return {
+    id: UploadId ?? '',
     complete: (by = client) =>
       by.send(new CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } })),
+    list: () => client.send(new ListPartsCommand({ ...object, UploadId })),
   };
 }
 
@@ -67,18 +78,87 @@ test('an upload whose completion was cut off by a kill is completed by the next 
 
   const second = await storeIn(first.dataDir);
   await upload.complete(second.client);
-  const { ContentLength } = await second.client.send(new HeadObjectCommand({ Bucket: bucket, Key: 'cut' }));
-  expect(ContentLength).toBe(10 * 1_048_576);
+  expect((await second.head('cut')).ContentLength).toBe(10 * 1_048_576);
   expect(readdirSync(uploads)).toEqual([]);
   await second.stop();
 });
 
+test('an upload whose object had its name when a kill cut off the removal of its parts is complete', async () => {
+  const first = await storeIn();
+  const upload = await uploadOf(first.client, 'named', 2);
+  const uploads = join(first.folder, '.sgwtmp', 'multipart');
+  const [ofKey = ''] = readdirSync(uploads);
+  const parts = temporaryFolder();
+  execFileSync('cp', ['-a', join(uploads, ofKey), parts]);
+  const { ETag } = await upload.complete();
+  await first.stop();
+  execFileSync('cp', ['-a', join(parts, ofKey), uploads]);
+  const left = join(uploads, ofKey, `${upload.id}.0123-2.inprogress`);
+  renameSync(join(uploads, ofKey, upload.id), left);
+  rmSync(join(left, '1'));
+
+  const second = await storeIn(first.dataDir);
+  expect((await upload.complete(second.client)).ETag).toBe(ETag);
+  expect(await second.head('named')).toMatchObject({ ContentLength: 10 * 1_048_576, ETag });
+  expect(readdirSync(uploads)).toEqual([]);
+  await second.stop();
+});
+
+test('a list of parts waits for a completion under way, and then the object is there', async () => {
+  const { client, head, stop } = await storeIn();
+  const upload = await uploadOf(client, 'listed', 8);
+  const completing = upload.complete();
+  let isListed = true;
+  while (isListed) {
+    isListed = await upload.list().then(
+      () => true,
+      ({ name }: Error) => name !== 'NoSuchUpload',
+    );
+  }
+  expect((await head('listed')).ContentLength).toBe(40 * 1_048_576);
+  await completing;
+  await stop();
+});
+
+test('a start removes the temporary files that a kill has left, and neither objects nor uploads', async () => {
+  const first = await storeIn();
+  const keys = ['kept', '.kept.sgwtmp.note', `.kept.sgwtmp.${BigInt(Date.now() + 3_600_000) * 1_000_000n}`];
+  for (const Key of keys) await first.client.send(new PutObjectCommand({ Bucket: bucket, Key, Body: 'x' }));
+  const upload = await uploadOf(first.client, 'arriving', 2);
+  await first.stop();
+  const hash = (text: string) => createHash('sha256').update(text).digest('hex');
+  const temporary = join(first.folder, '.sgwtmp');
+  const leave = (...path: string[]) => writeFileSync(join(...path), 'half of it');
+  leave(first.folder, `.kept.sgwtmp.${BigInt(Date.now()) * 1_000_000n}`);
+  leave(temporary, `${hash('kept')}.123`);
+  leave(temporary, 'multipart', hash('arriving'), `${hash('1')}.123`);
+  mkdirSync(join(temporary, 'multipart', hash('done')));
+  mkdirSync(join(temporary, 'multipart', hash('unanswered'), 'upload'), { recursive: true });
+  // The store may run as a user of its own.
+  execFileSync('chown', ['-R', '--reference', first.folder, temporary]);
+
+  const { client, stop } = await storeIn(first.dataDir);
+  expect(readdirSync(temporary)).toEqual(['multipart']);
+  expect(readdirSync(join(temporary, 'multipart'))).toEqual([hash('arriving')]);
+  expect(readdirSync(join(temporary, 'multipart', hash('arriving')))).toEqual([upload.id]);
+  await waitFor('the names beside objects to go', async () => {
+    const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+    return Contents.length <= keys.length;
+  });
+  const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+  expect(Contents.map(({ Key }) => Key).toSorted()).toEqual(keys.toSorted());
+  const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket }));
+  expect(Uploads.map(({ Key }) => Key)).toEqual(['arriving']);
+  await upload.complete(client);
+  await stop();
+});
+
 test('of several completions at once, none is told that the object is there before it is', async () => {
-  const { client, stop } = await storeIn();
+  const { client, head, stop } = await storeIn();
   const upload = await uploadOf(client, 'twice', 8);
   const completeAndLook = async () => {
     await upload.complete();
-    return client.send(new HeadObjectCommand({ Bucket: bucket, Key: 'twice' }));
+    return head('twice');
   };
   const found = await Promise.all([completeAndLook(), completeAndLook(), completeAndLook()]);
   expect(found.map(({ ContentLength }) => ContentLength)).toEqual(found.map(() => 40 * 1_048_576));
