@@ -26,7 +26,7 @@ import { createDesktopActivities } from './desktops/index.ts';
 import { desktopSweeps } from './desktops/sweeps.ts';
 import type { DriveDeps } from './drive/deps.ts';
 import { createDriveActivities } from './drive/index.ts';
-import { driveSweeps } from './drive/sweeps.ts';
+import { contentSweeps, driveSweeps } from './drive/sweeps.ts';
 import { createEgressSweeps, type EgressDeps, egressSweeps } from './egress/sweeps.ts';
 import type { GitDeps } from './git/deps.ts';
 import { hostingSweeps } from './git/hostingSweeps.ts';
@@ -98,13 +98,15 @@ export type WebhookQueueActivities = ReturnType<typeof createWebhookQueueActivit
 export function createMain(deps: MainDeps) {
   const headStarts = createHeadStarts(deps);
   const activities = createMainActivities(deps, headStarts);
-  const together = (names: readonly (keyof Activities)[]) =>
-    createSweepTogether({ ...deps, budgetMs: deps.config.sweeper.budgetMs }, measuredSweeps(deps, names, activities));
+  const { budgetMs } = deps.config.sweeper;
+  const together = (names: readonly (keyof Activities)[], patienceMs?: number) =>
+    createSweepTogether({ ...deps, budgetMs, patienceMs }, measuredSweeps(deps, names, activities));
   return {
     activities: {
       ...activities,
       sweepTogether: together(sweeps.rescue),
       keepUpTogether: together(sweeps.upkeep),
+      readTogether: together(sweeps.contents, contentsPatienceMs),
     },
     gitActivities: createGitQueueActivities(deps),
     runActivities: createRunQueueActivities(deps),
@@ -115,11 +117,18 @@ export function createMain(deps: MainDeps) {
 }
 
 /**
- * The activities of the sweeper's two schedules, which each schedule hands to its workflow as the argument, so that a
+ * The activities of the sweeper's schedules, which each schedule hands to its workflow as the argument, so that a
  * running sweep, or a saved history, goes on with those that it was started with. They are apart so that no upkeep, however
- * far behind, holds up a rescue.
+ * far behind, holds up a rescue, and no content, however large, any of them.
  */
-export const sweeperActivities = { rescue: ['sweepTogether'], upkeep: ['keepUpTogether'] } as const;
+export const sweeperActivities = {
+  rescue: ['sweepTogether'],
+  upkeep: ['keepUpTogether'],
+  contents: ['readTogether'],
+} as const;
+
+/** Longer than the workflow waits: the read of a large object ends by itself. */
+const contentsPatienceMs = 24 * 3_600_000;
 
 const areaSweeps = [
   chatSweeps,
@@ -141,11 +150,15 @@ const areaSweeps = [
   webhookSweeps,
 ] as const satisfies readonly Sweeps<keyof Activities>[];
 
-/** What the two schedules run. */
-export const sweeps: Sweeps<keyof Activities> = {
+/** What each of the schedules runs. */
+export const sweeps: Record<keyof typeof sweeperActivities, readonly (keyof Activities)[]> = {
   rescue: areaSweeps.flatMap(({ rescue }) => rescue),
   upkeep: areaSweeps.flatMap(({ upkeep }) => upkeep),
+  contents: contentSweeps,
 };
+
+/** The names of all sweeps. */
+export const sweepNames = Object.values(sweeps).flat();
 
 /** They start what waits while the installation is quiet. */
 const quietened: ReadonlySet<string> = new Set<keyof Activities>([

@@ -5,6 +5,8 @@ import type { SweepPosition } from '../models/sweepRounds.ts';
 export interface SweepTime {
   /** Aborts when the time is used up, with {@link OutOfTime}, and when the round is cancelled. */
   readonly signal: AbortSignal;
+  /** Aborts only when the round is cancelled: for a row that may take longer than the time. */
+  readonly cancelled: AbortSignal;
   /** Where the sweep stopped in each of its lists, by the list's name. */
   readonly positions: Map<string, SweepPosition>;
 }

@@ -4,7 +4,7 @@ import type { Database } from '../models/database.ts';
 import { noteRound, type SweepPosition, type SweptRound, sweepPositions } from '../models/sweepRounds.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { keepAlive } from './keepAlive.ts';
-import { OutOfTime, sweepTime } from './sweepTime.ts';
+import { OutOfTime, type SweepTime, sweepTime } from './sweepTime.ts';
 
 interface RoundDeps {
   database: Pick<Database, 'pool'>;
@@ -12,7 +12,7 @@ interface RoundDeps {
   /** How long each sweep may take in one round. */
   budgetMs: number;
   /** How long a round waits for a sweep that does not stop when its time is used up. */
-  patienceMs?: number;
+  patienceMs?: number | undefined;
 }
 
 interface Ended {
@@ -32,10 +32,10 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
   const { database, logger, budgetMs, patienceMs = 10_000 } = deps;
   const leftBehind = new Set<string>();
 
-  async function run(name: string, signal: AbortSignal, positions: Map<string, SweepPosition>): Promise<Ended> {
+  async function run(name: string, time: SweepTime): Promise<Ended> {
     try {
-      const done = await sweepTime.run({ signal, positions }, sweeps[name] as () => Promise<unknown>);
-      return positions.size === 0 ? { name, how: 'through', done } : { name, how: 'unfinished' };
+      const done = await sweepTime.run(time, sweeps[name] as () => Promise<unknown>);
+      return time.positions.size === 0 ? { name, how: 'through', done } : { name, how: 'unfinished' };
     } catch (error) {
       if (error instanceof OutOfTime) return { name, how: 'unfinished' };
       logger.warn({ err: error, sweep: name }, 'A sweep has failed; the next one tries again.');
@@ -55,7 +55,7 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
     const impatient = delay(budgetMs + patienceMs, undefined, { signal: over.signal });
     impatient.catch(() => undefined);
     const running = [...positionsOf].map(async ([name, positions]): Promise<Ended> => {
-      const ended = run(name, signal, positions);
+      const ended = run(name, { signal, cancelled: heartbeat.cancelled, positions });
       const stuck = impatient.then((): Ended => ({ name, how: 'stuck' }));
       const first = await Promise.race([ended, stuck]);
       if (first.how === 'stuck') {

@@ -83,6 +83,11 @@ export function upkeepScheduleId(installation: string): string {
   return `${installation}-upkeep`;
 }
 
+/** The schedule that starts the sweeper's look at contents. */
+export function contentsScheduleId(installation: string): string {
+  return `${installation}-contents`;
+}
+
 /** What the schedules of automations are called, before the automation's id. */
 export function automationSchedulePrefix(installation: string): string {
   return `${installation}-automation/`;

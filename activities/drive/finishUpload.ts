@@ -39,18 +39,10 @@ export function createFinishUpload(deps: DriveDeps) {
 }
 
 /** Makes one object of the parts, unless an earlier attempt or another worker already did. */
-async function assemble(storage: ObjectStore, upload: DriveUpload): Promise<void> {
-  try {
-    await completeParts(storage, upload);
-  } catch (error) {
-    // The parts are gone once they are one object; if that is missing too, reading it says so.
-    if (!(error instanceof DomainError && error.code === 'UPLOAD_EXPIRED')) throw error;
-  }
-}
-
-async function completeParts({ parts }: ObjectStore, upload: DriveUpload): Promise<void> {
+async function assemble({ parts }: ObjectStore, upload: DriveUpload): Promise<void> {
   const { objectKey, storeUploadId, partSizes } = upload;
-  const stored = await parts.list(objectKey, storeUploadId);
+  const stored = await parts.list(objectKey, storeUploadId, upload.size);
+  if (stored === undefined) return;
   const missing = partSizes.flatMap((size, i) =>
     stored.some((part) => part.partNumber === i + 1 && part.size === size) ? [] : [i + 1],
   );

@@ -4,11 +4,12 @@ import { markOldTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { Sweeps } from '../sweepEach.ts';
+import { sweepTime } from '../sweepTime.ts';
 import type { DriveDeps } from './deps.ts';
 
-/** How long, and for how many objects, a sweep looks at contents. */
-const contentsMs = 10_000;
 const contentsAtOnce = 500;
+/** What is damaged or missing is looked at again so often: it may have been put back. */
+const lookAgainMs = 24 * 3_600_000;
 
 /** What the sweeper does for the drive. */
 export function createDriveSweeps({ database, config, storage: store }: DriveDeps) {
@@ -36,30 +37,46 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
     },
 
     /**
-     * Reads what may have been lost with the power, and holds it against its hash: for a while in each sweep, the smallest
-     * first. What is as it was stored is no longer suspect; what cannot be read stays so.
+     * Reads what may have been lost with the power, and what was found damaged or missing a day ago, and holds it against
+     * its hash. An object may take longer than a round: it is read to its end, and the round stops after it. One that
+     * cannot be read stays as it is, and comes after the others the next time.
      */
     async sweepContents(): Promise<{ looked: number; damaged: number; missing: number; failed: number }> {
       using heartbeat = keepAlive();
+      const cancelled = sweepTime.getStore()?.cancelled ?? heartbeat.cancelled;
       const findings = createContentFindings(database);
       const report = { looked: 0, damaged: 0, missing: 0, failed: 0 };
-      const onBytes = () => heartbeat.cancelled.throwIfAborted();
-      const until = performance.now() + contentsMs;
-      const suspects = await findings.suspects(contentsAtOnce);
-      for (const objectKey of suspects) {
-        heartbeat.cancelled.throwIfAborted();
-        if (performance.now() > until) break;
-        const finding = await store.verify(objectKey, onBytes).catch(() => 'failed' as const);
-        heartbeat.cancelled.throwIfAborted();
-        report.looked += 1;
-        if (finding !== null) report[finding] += 1;
-      }
+      const before = new Date(Date.now() - lookAgainMs);
+      await lookAt(() => findings.suspects(contentsAtOnce));
+      await lookAt(() => findings.foundBefore(before, contentsAtOnce));
+      heartbeat.cancelled.throwIfAborted();
       return report;
+
+      /** Looks at one object at least, so that neither list waits for the end of the other. */
+      async function lookAt(page: () => Promise<string[]>): Promise<void> {
+        const looked = new Set<string>();
+        for (;;) {
+          const objectKeys = (await page()).filter((objectKey) => !looked.has(objectKey));
+          if (objectKeys.length === 0) return;
+          for (const objectKey of objectKeys) {
+            const finding = await store.lookAgain(objectKey, cancelled).catch(() => 'failed' as const);
+            cancelled.throwIfAborted();
+            await findings.noteLook(objectKey);
+            looked.add(objectKey);
+            report.looked += 1;
+            if (finding !== null) report[finding] += 1;
+            if (heartbeat.cancelled.aborted) return;
+          }
+        }
+      }
     },
   };
 }
 
 export const driveSweeps = {
   rescue: [],
-  upkeep: ['purgeDriveTrash', 'giveUpUploads', 'removeDriveObjects', 'sweepContents'],
+  upkeep: ['purgeDriveTrash', 'giveUpUploads', 'removeDriveObjects'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createDriveSweeps>>;
+
+/** Those that read contents: an object may take longer than other sweeps can wait. */
+export const contentSweeps = ['sweepContents'] as const satisfies (keyof ReturnType<typeof createDriveSweeps>)[];

@@ -108,7 +108,8 @@ export function drivePartRoutes(deps: RouteDeps) {
   async function describe(upload: DriveUpload) {
     const { objectKey: key, storeUploadId: uploadId, expiresAt, partSizes } = upload;
     if (upload.itemId !== null) return presentUpload(upload, []);
-    const stored = await storage.parts.list(key, uploadId);
+    const stored = await storage.parts.list(key, uploadId, upload.size);
+    if (stored === undefined) return presentUpload(upload, []);
     const sizes = new Map(stored.map((part) => [part.partNumber, part.size]));
     const seconds = Math.min(
       uploadLifetimeMs / 1_000,

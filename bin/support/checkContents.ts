@@ -12,8 +12,8 @@ export async function checkContents(config: Config): Promise<CheckResult> {
     const findings = createContentFindings(database);
     const counts = await findings.counts();
     const [damaged = 0, missing = 0] = [counts.get('damaged'), counts.get('missing')];
-    const [suspect] = await findings.suspects(1);
-    const waiting = suspect === undefined ? '' : '; after an unclean end, the latest are being looked at';
+    const suspects = await findings.suspectCount();
+    const waiting = suspects === 0 ? '' : `; ${suspects} are still to be looked at, after an unclean end or a restore`;
     if (damaged + missing === 0) return ok(`none is known to be damaged or missing${waiting}`);
     const some = await findings.list(shown);
     const names = some.map(

@@ -6,7 +6,7 @@ import {
   ListMultipartUploadsCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { sweeps } from '../../activities/main.ts';
+import { sweepNames } from '../../activities/main.ts';
 import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
 import { mostConnections, openDatabase } from '../../models/database.ts';
@@ -66,7 +66,7 @@ export async function checkDatabase(config: Config) {
 export async function checkSweeps(config: Config) {
   const database = openDatabase(config);
   try {
-    const ages = [...(await sweepAges(database, [...sweeps.rescue, ...sweeps.upkeep]))];
+    const ages = [...(await sweepAges(database, sweepNames))];
     const { intervalSeconds, budgetMs } = config.sweeper;
     const mostSeconds = lateRounds * (intervalSeconds + budgetMs / 1_000);
     const late = ages.filter(([, age]) => age > mostSeconds);

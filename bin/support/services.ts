@@ -1,4 +1,4 @@
-import { sweeps } from '../../activities/main.ts';
+import { sweepNames } from '../../activities/main.ts';
 import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
 import { createAuthority } from '../../integrations/egress/certificates.ts';
@@ -98,7 +98,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
   const states = 'Turns that have not ended, of the whole installation.';
   meters.gauge('turns', states, 'status', () => countUnendedTurns(database));
   const ages = 'Seconds since each sweep last came to its end, of the whole installation.';
-  meters.gauge('sweep_age_seconds', ages, 'sweep', () => sweepAges(database, [...sweeps.rescue, ...sweeps.upkeep]));
+  meters.gauge('sweep_age_seconds', ages, 'sweep', () => sweepAges(database, sweepNames));
   const contents = 'Stored objects that are not as they were stored, of the whole installation.';
   meters.gauge('damaged_contents', contents, 'finding', () => findings.counts());
   async function noteContent(objectKey: string, finding: Damage | null): Promise<void> {

@@ -16,31 +16,38 @@ export interface KnownContent {
   sha256: Buffer | null;
   /** `suspect` is to be looked at before it is served in part. */
   finding: 'suspect' | Damage | null;
+  /** When that was found; null where nothing was. */
+  foundAt: Date | null;
 }
 
-/** Holds the bytes of a whole object against the hash that it was stored with, as they pass. */
+/** Holds the bytes of a whole object against the hash that it was stored with, as they pass. Without one, it passes. */
 export class ContentCheck {
   readonly #hash: Hash = createHash('sha256');
-  readonly #sha256: Buffer;
-  #isPassed = false;
+  readonly #known: KnownContent;
+  #hasEnded = false;
 
-  constructor(sha256: Buffer) {
-    this.#sha256 = sha256;
+  constructor(known: KnownContent) {
+    this.#known = known;
   }
 
   add(bytes: Uint8Array): void {
-    this.#hash.update(bytes);
+    if (this.#known.sha256 !== null) this.#hash.update(bytes);
   }
 
   /** After the last bytes were added, and before they are passed on. Throws 502 `CONTENT_DAMAGED`. */
   end(): void {
-    if (!this.#hash.digest().equals(this.#sha256)) throw damageError('damaged');
-    this.#isPassed = true;
+    const { sha256 } = this.#known;
+    if (sha256 !== null && !this.#hash.digest().equals(sha256)) throw damageError('damaged');
+    this.#hasEnded = true;
   }
 
-  /** Whether all bytes have passed, and are as they were stored. */
-  get isPassed(): boolean {
-    return this.#isPassed;
+  /**
+   * Whether what was found before no longer holds: all bytes have passed, and are as they were stored. Of content whose
+   * hash is not known, they say only that it is not missing.
+   */
+  get isRefuted(): boolean {
+    const { sha256, finding } = this.#known;
+    return this.#hasEnded && finding !== null && (sha256 !== null || finding === 'missing');
   }
 
   /** Passes bytes on, the last of them only where the whole is as it was stored. */

@@ -28,6 +28,7 @@ import { type Inspected, Inspection, type InspectOptions } from './inspect.ts';
 import { PartUploads } from './partUploads.ts';
 import { createS3Clients, createSigner, soon, toBegin } from './s3.ts';
 import { sendObject } from './sendObject.ts';
+import { SharedLooks } from './sharedLooks.ts';
 import { watchSilence } from './silence.ts';
 
 /** The first and the last byte. */
@@ -42,9 +43,8 @@ export interface OpenObject {
   sendTo(reader: Writable): Promise<void>;
 }
 
-/** What is known of an object that is about to be read, and what its bytes are held against. */
+/** What is known of an object that is about to be read, and what its bytes are held against: those of a part, nothing. */
 interface Known extends KnownContent {
-  isPart: boolean;
   check: ContentCheck | undefined;
 }
 
@@ -66,6 +66,7 @@ export class ObjectStore {
   private readonly signer: S3Client;
   readonly bucket: string;
   private readonly contents: Contents | undefined;
+  private readonly looks = new SharedLooks();
 
   /** Without `contents`, bytes are read as the store has them. */
   constructor(storage: Config['storage'], contents?: Contents) {
@@ -136,9 +137,10 @@ export class ObjectStore {
 
   /** Notes what a read, or its failure, says of a content, where that is news. */
   private async note(key: string, known: Known | undefined, error?: unknown): Promise<void> {
+    if (known === undefined) return;
     const damage = error === undefined ? null : damageOf(error);
-    if (known === undefined || damage === undefined || damage === known.finding) return;
-    if (damage === null && (known.isPart || known.check?.isPassed === false)) return;
+    const isNews = damage === null ? known.check?.isRefuted === true : damage !== known.finding;
+    if (damage === undefined || !isNews) return;
     // The read says the same, whether it can be noted or not.
     await this.contents?.note(key, damage).catch(() => undefined);
   }
@@ -177,10 +179,23 @@ export class ObjectStore {
     return { sendTo: (reader) => sendStream(Readable.from([whole], { objectMode: false }), reader) };
   }
 
-  /** Reads the whole of an object, and notes what it finds. Null says that it is as it was stored. */
-  async verify(key: string, onBytes?: () => void): Promise<Damage | null> {
+  /**
+   * Reads the whole of an object that is suspect, damaged or missing, and notes what it finds now. Null says that it is
+   * as it was stored. One read answers all who ask at a time, and ends when none of them waits any more.
+   */
+  async lookAgain(key: string, signal?: AbortSignal): Promise<Damage | null> {
+    const known = await this.contents?.find(key);
+    return known === undefined || known.finding === null ? null : this.look(key, known, signal);
+  }
+
+  private look(key: string, { foundAt }: KnownContent, signal?: AbortSignal): Promise<Damage | null> {
+    const name = `${key} ${foundAt?.getTime()}`;
+    return this.looks.share(name, (abandoned) => this.readWhole(key, abandoned), signal);
+  }
+
+  private async readWhole(key: string, signal: AbortSignal): Promise<Damage | null> {
     try {
-      for await (const _bytes of await this.read(key)) onBytes?.();
+      for await (const _bytes of await this.read(key)) signal.throwIfAborted();
       return null;
     } catch (error) {
       const damage = damageOf(error);
@@ -191,8 +206,8 @@ export class ObjectStore {
 
   /** Throws where the content is known not to be as it was stored. What is suspect is looked at first. */
   private async requireSound(key: string, known: KnownContent | undefined): Promise<void> {
-    const finding = known?.finding === 'suspect' ? await this.verify(key) : (known?.finding ?? null);
-    if (finding !== null) throw damageError(finding);
+    const damage = known?.finding === 'suspect' ? await this.look(key, known) : (known?.finding ?? null);
+    if (damage !== null) throw damageError(damage);
   }
 
   /** What the bytes of a read are held against: nothing where it is for a part. */
@@ -200,9 +215,7 @@ export class ObjectStore {
     const known = await this.contents?.find(key);
     if (known === undefined) return undefined;
     if (range !== undefined) await this.requireSound(key, known);
-    const isPart = range !== undefined;
-    const check = isPart || known.sha256 === null ? undefined : new ContentCheck(known.sha256);
-    return { ...known, isPart, check };
+    return { ...known, check: range === undefined ? new ContentCheck(known) : undefined };
   }
 
   /** Inspects an object that a client has sent: reads all of it. */

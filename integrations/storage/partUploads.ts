@@ -2,12 +2,14 @@ import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
   ListPartsCommand,
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { DomainError } from '../../models/errors.ts';
+import { damageOf } from './checkedContent.ts';
 import { storageCall } from './errors.ts';
 import { type S3Clients, soon, toComplete } from './s3.ts';
 
@@ -76,8 +78,20 @@ export class PartUploads {
     return ETag;
   }
 
-  /** The parts that have arrived so far, by number. */
-  async list(key: string, uploadId: string): Promise<StoredPart[]> {
+  /**
+   * The parts that have arrived so far, by number. Undefined where an attempt to complete the upload has made an object of
+   * `size` bytes of them. Nothing but the upload is ever stored under its key.
+   */
+  async list(key: string, uploadId: string, size: number): Promise<StoredPart[] | undefined> {
+    try {
+      return await this.listLeft(key, uploadId);
+    } catch (error) {
+      if (isGone(error) && (await this.hasObject(key, size))) return undefined;
+      throw error;
+    }
+  }
+
+  private async listLeft(key: string, uploadId: string): Promise<StoredPart[]> {
     const parts: StoredPart[] = [];
     for (let marker: string | undefined; ; ) {
       const page = await storageCall(
@@ -96,7 +110,7 @@ export class PartUploads {
     }
   }
 
-  /** Makes one object of the parts. */
+  /** Makes one object of the parts. It is fine where an earlier attempt has, though its answer was lost. */
   async complete(key: string, uploadId: string, parts: readonly StoredPart[]): Promise<void> {
     const command = new CompleteMultipartUploadCommand({
       Bucket: this.bucket,
@@ -105,16 +119,34 @@ export class PartUploads {
       MultipartUpload: { Parts: parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag })) },
     });
     const bytes = parts.reduce((sum, { size }) => sum + size, 0);
-    await storageCall(this.patient.send(command, toComplete(bytes)));
+    try {
+      await storageCall(this.patient.send(command, toComplete(bytes)));
+    } catch (error) {
+      if (!isGone(error) || !(await this.hasObject(key, bytes))) throw error;
+    }
+  }
+
+  private async hasObject(key: string, size: number): Promise<boolean> {
+    const command = new HeadObjectCommand({ Bucket: this.bucket, Key: key });
+    try {
+      return (await storageCall(this.client.send(command, soon(this.silenceMs)))).ContentLength === size;
+    } catch (error) {
+      if (damageOf(error) === 'missing') return false;
+      throw error;
+    }
   }
 
   /** Discards the parts. An upload that is already gone is fine. */
   async abort(key: string, uploadId: string): Promise<void> {
     const command = new AbortMultipartUploadCommand({ Bucket: this.bucket, Key: key, UploadId: uploadId });
     await storageCall(this.client.send(command, soon(this.silenceMs))).catch((error: unknown) => {
-      if (!(error instanceof DomainError && error.code === 'UPLOAD_EXPIRED')) throw error;
+      if (!isGone(error)) throw error;
     });
   }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof DomainError && error.code === 'UPLOAD_EXPIRED';
 }
 
 function storeRefused(what: string): DomainError {

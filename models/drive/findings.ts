@@ -22,10 +22,15 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
   }
 
   return {
-    /** Undefined for what is no object of the drive's, or still arriving. */
-    async find(objectKey: string): Promise<{ sha256: Buffer | null; finding: Finding | null } | undefined> {
-      const sql = "SELECT sha256, finding FROM drive_objects WHERE object_key = ? AND state = 'kept'";
-      const [row] = await rows<{ sha256: Buffer | null; finding: Finding | null }>(sql, [objectKey]);
+    /** Undefined for what is no object of the drive's, or still arriving. `foundAt` goes with the finding. */
+    async find(
+      objectKey: string,
+    ): Promise<{ sha256: Buffer | null; finding: Finding | null; foundAt: Date | null } | undefined> {
+      const sql = `SELECT sha256, finding, found_at AS foundAt FROM drive_objects
+        WHERE object_key = ? AND state = 'kept'`;
+      const [row] = await rows<{ sha256: Buffer | null; finding: Finding | null; foundAt: Date | null }>(sql, [
+        objectKey,
+      ]);
       return row;
     },
 
@@ -36,6 +41,12 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       const foundAt = finding === null ? null : new Date();
       const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql, [finding, foundAt, objectKey, finding]);
       return affectedRows > 0;
+    },
+
+    /** An object was looked at, whatever came of it: the others are looked at before it is again. */
+    async noteLook(objectKey: string): Promise<void> {
+      const sql = 'UPDATE drive_objects SET found_at = ? WHERE object_key = ? AND finding IS NOT NULL';
+      await pool.query(sql, [new Date(), objectKey]);
     },
 
     /**
@@ -49,22 +60,39 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       );
       if (last === undefined) return 0;
       const since = new Date(last.keptAt.getTime() - suspectMs);
+      const now = new Date();
       let count = 0;
       for (let more = true; more && count < maxSuspects; ) {
         const sql = `UPDATE drive_objects SET finding = 'suspect', found_at = ?
           WHERE finding IS NULL AND kept_at >= ? ORDER BY kept_at DESC LIMIT ${atOnce}`;
-        const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql, [new Date(), since]);
+        const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql, [now, since]);
         count += affectedRows;
         more = affectedRows === atOnce;
       }
       return count;
     },
 
-    /** Keys of what is to be looked at, the smallest first: a large one may take all the time that there is. */
+    /**
+     * Keys of what is to be looked at: first what has not been for longest, and of what became suspect together the
+     * smallest.
+     */
     async suspects(limit: number): Promise<string[]> {
       const sql = `SELECT object_key AS objectKey FROM drive_objects
-        WHERE finding = 'suspect' AND state = 'kept' ORDER BY size LIMIT ?`;
+        WHERE finding = 'suspect' AND state = 'kept' ORDER BY found_at, size LIMIT ?`;
       return (await rows<{ objectKey: string }>(sql, [limit])).map(({ objectKey }) => objectKey);
+    },
+
+    /** Keys of what was last found to be damaged or missing before a time: it may be whole again. */
+    async foundBefore(before: Date, limit: number): Promise<string[]> {
+      const sql = `SELECT object_key AS objectKey FROM drive_objects
+        WHERE finding IN ('damaged', 'missing') AND state = 'kept' AND found_at < ? ORDER BY found_at LIMIT ?`;
+      return (await rows<{ objectKey: string }>(sql, [before, limit])).map(({ objectKey }) => objectKey);
+    },
+
+    /** How many objects are still to be looked at. */
+    async suspectCount(): Promise<number> {
+      const sql = "SELECT COUNT(*) AS count FROM drive_objects WHERE finding = 'suspect' AND state = 'kept'";
+      return Number((await rows<{ count: number | string }>(sql, []))[0]?.count);
     },
 
     /** How many objects are damaged, and how many are missing. */
@@ -97,4 +125,17 @@ export async function damageOf(
     WHERE object_key IN (?) AND finding IN ('damaged', 'missing')`;
   const [found] = await pool.query<RowDataPacket[]>(sql, [keys]);
   return new Map(found.map(({ objectKey, finding }) => [objectKey as string, finding as Damage]));
+}
+
+/**
+ * What was found of contents in another store says nothing of those in this one: they are to be looked at. What was kept
+ * without a hash stays missing until it is looked at again.
+ */
+export async function suspectFound({ pool }: Pick<Database, 'pool'>): Promise<void> {
+  // A backup may be older than the column. Then it knows of no findings.
+  const [columns] = await pool.query<RowDataPacket[]>("SHOW COLUMNS FROM drive_objects LIKE 'finding'");
+  if (columns.length === 0) return;
+  const sql = `UPDATE drive_objects SET finding = 'suspect', found_at = ?
+    WHERE finding IN ('damaged', 'missing') AND sha256 IS NOT NULL`;
+  await pool.query(sql, [new Date()]);
 }

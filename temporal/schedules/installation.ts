@@ -12,7 +12,7 @@ import type { Config } from '../../config/index.ts';
 import { reconcilePayments } from '../../workflows/billing/reconcilePayments.ts';
 import { sweep } from '../../workflows/operations/sweep.ts';
 import { mainTaskQueue } from '../taskQueues.ts';
-import { reconcileScheduleId, sweeperScheduleId, upkeepScheduleId } from '../workflowIds.ts';
+import { contentsScheduleId, reconcileScheduleId, sweeperScheduleId, upkeepScheduleId } from '../workflowIds.ts';
 
 /** A workflow that a schedule starts again and again. */
 export interface Recurring<W extends Workflow> {
@@ -133,6 +133,17 @@ export async function ensureSchedules(
     startsNow: true,
     limit: '1 hour',
     summary: 'Upkeep: delete what is past its retention, compare, index',
+  });
+  await ensureSchedule(client, {
+    scheduleId: contentsScheduleId(installation),
+    workflow: sweep,
+    args: [sweeperActivities.contents, '6 hours'],
+    taskQueue,
+    identity,
+    everyMs: sweeper.intervalSeconds * 1_000,
+    startsNow: true,
+    limit: '6 hours',
+    summary: 'Contents: hold what may be damaged against its hash',
   });
   await ensureSchedule(client, {
     scheduleId: sweeperScheduleId(installation),

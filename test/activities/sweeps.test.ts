@@ -12,7 +12,7 @@ import { createHostingSweeps } from '../../activities/git/hostingSweeps.ts';
 import { createGitSweeps } from '../../activities/git/sweeps.ts';
 import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
 import { createMailSweeps } from '../../activities/mail/sweeps.ts';
-import { createMain, type MainDeps, sweeperActivities, sweeps } from '../../activities/main.ts';
+import { createMain, type MainDeps, sweeperActivities, sweepNames } from '../../activities/main.ts';
 import { createOperationSweeps } from '../../activities/operations/sweeps.ts';
 import { createSecretSweeps } from '../../activities/secrets/sweeps.ts';
 import { createWebhookSweeps } from '../../activities/webhooks/sweeps.ts';
@@ -46,14 +46,12 @@ test('every sweep of every area is run', () => {
     createSecretSweeps,
     createWebhookSweeps,
   ].flatMap((create) => Object.keys(create(deps)));
-  expect([...sweeps.rescue, ...sweeps.upkeep].sort()).toEqual(made.sort());
+  expect(sweepNames.toSorted()).toEqual(made.toSorted());
 });
 
 test('what the schedule of the sweeper names is there', () => {
   const { config, database } = environment;
   expect(createMain({ config, database } as MainDeps).activities).toMatchObject(
-    Object.fromEntries(
-      [...sweeperActivities.rescue, ...sweeperActivities.upkeep].map((name) => [name, expect.any(Function)]),
-    ),
+    Object.fromEntries(Object.values(sweeperActivities).flatMap(([name]) => [[name, expect.any(Function)]])),
   );
 });

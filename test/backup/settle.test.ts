@@ -119,3 +119,15 @@ test('it is an installation of its own, which is quiet and knows no address of a
   expect(after.identity).not.toBe(before.identity);
   expect(await rowsOf('SELECT address FROM computer_hosts')).toEqual([{ address: null }]);
 });
+
+test('what was damaged or missing is looked at again, where it has a hash to be held against', async () => {
+  const object = { space_id: spaceId, state: 'kept', is_complete: 1, size: 1, created_at: ago(9), found_at: ago(1) };
+  const sha256 = Buffer.alloc(32);
+  await put('drive_objects', { ...object, object_key: 'a', finding: 'damaged', sha256 });
+  await put('drive_objects', { ...object, object_key: 'b', finding: 'missing', sha256 });
+  await put('drive_objects', { ...object, object_key: 'c', finding: 'missing' });
+  await put('drive_objects', { ...object, object_key: 'd', found_at: null, sha256 });
+  await settled();
+  const rows = await rowsOf('SELECT finding FROM drive_objects ORDER BY object_key');
+  expect(rows.map(({ finding }) => finding as unknown)).toEqual(['suspect', 'suspect', 'missing', null]);
+});

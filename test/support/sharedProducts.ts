@@ -4,7 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
 import type { Environment } from '../../config/index.ts';
-import { reconcileScheduleId, sweeperScheduleId } from '../../temporal/workflowIds.ts';
+import {
+  contentsScheduleId,
+  reconcileScheduleId,
+  sweeperScheduleId,
+  upkeepScheduleId,
+} from '../../temporal/workflowIds.ts';
 import { createTestEnvironment, type TestEnvironment } from './environment.ts';
 import { type ProductProcess, startProduct } from './product.ts';
 import { productSettings } from './productSettings.ts';
@@ -79,9 +84,9 @@ export async function serveSharedProducts(
   async function forget(installation: string): Promise<void> {
     connection ??= Connection.connect(temporal);
     const { schedule } = new Client({ connection: await connection });
-    for (const id of [sweeperScheduleId(installation), reconcileScheduleId(installation)]) {
+    for (const idOf of [sweeperScheduleId, upkeepScheduleId, contentsScheduleId, reconcileScheduleId]) {
       await schedule
-        .getHandle(id)
+        .getHandle(idOf(installation))
         .delete()
         .catch((error: unknown) => {
           if (!(error instanceof ScheduleNotFoundError)) throw error;

@@ -163,6 +163,7 @@ test('the name was taken meanwhile: refused, and completed under another', async
   await drive.put('/large.bin', 'meanwhile');
   const refused = await complete(upload);
   expect([refused.status, (await problemOf(refused)).code]).toEqual([409, 'NAME_TAKEN']);
+  expect(await drive.get<Upload>(`/uploads/${upload.id}`)).toMatchObject({ parts: [], itemId: null });
   const renamed = await complete(upload, { onConflict: 'rename' });
   expect([renamed.status, await renamed.json()]).toMatchObject([200, { path: '/large (2).bin', sha256 }]);
   await expectNoOrphans(product, user.spaceId);

@@ -118,6 +118,27 @@ describe('an object is removed with its parts', () => {
   });
 });
 
+test('an upload whose parts are gone is complete where its object is there as a whole', async () => {
+  const key = newObjectKey();
+  const send = async (uploadId: string, size: number) => {
+    const part = { key, uploadId, partNumber: 1 };
+    const etag = await store.parts.send(part, Buffer.alloc(size), AbortSignal.timeout(60_000));
+    return { partNumber: 1, size, etag };
+  };
+  const [made, other] = [await store.parts.begin(key), await store.parts.begin(key)];
+  const part = await send(made, 100);
+  await store.parts.complete(key, made, [part]);
+  expect(await store.parts.list(key, made, 100)).toBeUndefined();
+  // A kill while the parts were removed leaves an upload without them.
+  await store.parts.complete(key, other, [part]);
+  await expect(store.parts.complete(key, other, [{ ...part, size: 99 }])).rejects.toMatchObject({
+    code: 'UPLOAD_EXPIRED',
+  });
+  await expect(store.parts.list(key, made, 99)).rejects.toMatchObject({ code: 'UPLOAD_EXPIRED' });
+  await store.remove([key], { alsoParts: true });
+  await expect(store.parts.complete(key, other, [part])).rejects.toMatchObject({ code: 'UPLOAD_EXPIRED' });
+});
+
 test('one that the store refuses to remove holds up no other, and is tried again', async () => {
   const { database } = environment;
   const { DriveObject } = driveModels(database);

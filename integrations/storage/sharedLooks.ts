@@ -1,0 +1,77 @@
+import type { Damage } from './checkedContent.ts';
+
+/** Answers that are remembered: each costs the read of a whole object. */
+const mostAnswers = 10_000;
+
+interface Look {
+  answer: Promise<Damage | null>;
+  hasEnded: boolean;
+  /** How many wait for it. */
+  waiting: number;
+  abandoned: AbortController;
+}
+
+/** Reads of whole objects: one at a time for each, for all who want to know, and its answer afterwards. */
+export class SharedLooks {
+  readonly #looks = new Map<string, Look>();
+
+  /**
+   * The answer of `look`, which is not asked where another caller has or had the same one. A look whose callers have all
+   * gone is told so by its signal, and one that fails is made again for the next caller.
+   */
+  async share(
+    name: string,
+    look: (abandoned: AbortSignal) => Promise<Damage | null>,
+    signal?: AbortSignal,
+  ): Promise<Damage | null> {
+    signal?.throwIfAborted();
+    const shared = this.#looks.get(name) ?? this.#begin(name, look);
+    shared.waiting += 1;
+    try {
+      return await (signal === undefined ? shared.answer : answerUntil(signal, shared.answer));
+    } finally {
+      shared.waiting -= 1;
+      if (shared.waiting === 0 && !shared.hasEnded) {
+        this.#forget(name, shared);
+        shared.abandoned.abort();
+      }
+    }
+  }
+
+  #begin(name: string, look: (abandoned: AbortSignal) => Promise<Damage | null>): Look {
+    const abandoned = new AbortController();
+    const begun: Look = { answer: look(abandoned.signal), hasEnded: false, waiting: 0, abandoned };
+    this.#looks.set(name, begun);
+    const end = () => {
+      begun.hasEnded = true;
+    };
+    begun.answer.then(end, () => {
+      end();
+      this.#forget(name, begun);
+    });
+    this.#forgetOldest();
+    return begun;
+  }
+
+  #forget(name: string, look: Look): void {
+    if (this.#looks.get(name) === look) this.#looks.delete(name);
+  }
+
+  #forgetOldest(): void {
+    if (this.#looks.size <= mostAnswers) return;
+    for (const [name, { hasEnded }] of this.#looks) {
+      if (hasEnded) return void this.#looks.delete(name);
+    }
+  }
+}
+
+async function answerUntil<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  const leave = () => reject(signal.reason);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([answer, left]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}
