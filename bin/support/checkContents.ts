@@ -13,7 +13,7 @@ export async function checkContents(config: Config): Promise<CheckResult> {
     const counts = await findings.counts();
     const [damaged = 0, missing = 0] = [counts.get('damaged'), counts.get('missing')];
     const suspects = await findings.suspectCount();
-    const waiting = suspects === 0 ? '' : `; ${suspects} are still to be looked at, after an unclean end or a restore`;
+    const waiting = suspects === 0 ? '' : `; still to be looked at after an unclean end or a restore: ${suspects}`;
     if (damaged + missing === 0) return ok(`none is known to be damaged or missing${waiting}`);
     const some = await findings.list(shown);
     const names = some.map(

@@ -4,6 +4,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import type { DriveDeps } from '../../../activities/drive/deps.ts';
 import { createDriveSweeps } from '../../../activities/drive/sweeps.ts';
 import { createSweepTogether } from '../../../activities/sweepTogether.ts';
+import { checkContents } from '../../../bin/support/checkContents.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { transaction } from '../../../models/database.ts';
 import { newObjectKey } from '../../../models/drive/driveObject.ts';
@@ -117,6 +118,20 @@ test('what was found is looked at again after a day: what was put back is served
   await store.read(back.key, { start: 0, end: 1 });
   // Not before another day.
   expect(await sweep({ budgetMs: dayMs })).toMatchObject({ sweepContents: { looked: 0 } });
+});
+
+test('doctor says what is left', async () => {
+  const [suspect, missing] = [await keep(10), await keep(10)];
+  await find(suspect.key, 'suspect');
+  const left = 'still to be looked at after an unclean end or a restore: 1';
+  const ok = { state: 'ok', detail: `none is known to be damaged or missing; ${left}` };
+  expect(await checkContents(environment.config)).toMatchObject(ok);
+  await find(missing.key, 'missing');
+  const found = `0 damaged, 1 missing: ${missing.key} (${spaceId}, missing); ${left}`;
+  expect(await checkContents(environment.config)).toMatchObject({
+    state: 'wrong',
+    detail: expect.stringContaining(found),
+  });
 });
 
 test('any number of reads of parts of a suspect cost one read of the whole, whether that can be noted or not', async () => {
