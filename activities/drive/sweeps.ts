@@ -8,7 +8,7 @@ import { sweepTime } from '../sweepTime.ts';
 import type { DriveDeps } from './deps.ts';
 
 const contentsAtOnce = 500;
-/** What is damaged or missing is looked at again so often: it may have been put back. */
+/** How often what is damaged or missing is looked at again: an operator may have put it back. */
 const lookAgainMs = 24 * 3_600_000;
 
 /** What the sweeper does for the drive. */

@@ -20,7 +20,7 @@ export interface KnownContent {
   foundAt: Date | null;
 }
 
-/** Holds the bytes of a whole object against the hash that it was stored with, as they pass. Without one, it passes. */
+/** Holds the bytes of a whole object against the hash that it was stored with, as they pass. Without a hash, all bytes do. */
 export class ContentCheck {
   readonly #hash: Hash = createHash('sha256');
   readonly #known: KnownContent;

@@ -43,7 +43,7 @@ export interface OpenObject {
   sendTo(reader: Writable): Promise<void>;
 }
 
-/** What is known of an object that is about to be read, and what its bytes are held against: those of a part, nothing. */
+/** What is known of an object that is about to be read. A read of a part has no check. */
 interface Known extends KnownContent {
   check: ContentCheck | undefined;
 }
