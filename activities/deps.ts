@@ -1,5 +1,5 @@
 import type { Config } from '../config/index.ts';
-import type { Database } from '../models/database.ts';
+import type { Database } from '../models/database/database.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Meters } from '../telemetry/meters.ts';
 import type { Launcher } from '../temporal/launcher.ts';

@@ -1,4 +1,4 @@
-import { isQuiet } from '../models/installation.ts';
+import { isQuiet } from '../models/installation/installation.ts';
 import type { AppDeps } from './apps/deps.ts';
 import { createAppActivities, createRunQueueActivities } from './apps/index.ts';
 import { appSweeps } from './apps/sweeps.ts';

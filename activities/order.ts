@@ -1,7 +1,7 @@
 import { ApplicationFailure, activityInfo } from '@temporalio/activity';
-import type { Database } from '../models/database.ts';
-import type { Operation } from '../models/operation.ts';
-import { type Destruction, findOrder } from '../models/orders.ts';
+import type { Database } from '../models/database/database.ts';
+import type { Operation } from '../models/operations/operation.ts';
+import { type Destruction, findOrder } from '../models/operations/orders.ts';
 import { operationOfWorkflow } from '../temporal/workflowIds.ts';
 
 /**

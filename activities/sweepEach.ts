@@ -1,4 +1,4 @@
-import type { OldestFirst, Waiting } from '../models/oldestFirst.ts';
+import type { OldestFirst, Waiting } from '../models/sweeping/oldestFirst.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { keepAlive } from './keepAlive.ts';
 import { OutOfTime, sweepTime } from './sweepTime.ts';

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { SweepPosition } from '../models/sweepRounds.ts';
+import type { SweepPosition } from '../models/sweeping/sweepRounds.ts';
 
 /** The time that one sweep has in one round, and where it goes on in a list that one round does not finish. */
 export interface SweepTime {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/activity';
-import type { Database } from '../models/database.ts';
-import { noteRound, type SweepPosition, type SweptRound, sweepPositions } from '../models/sweepRounds.ts';
+import type { Database } from '../models/database/database.ts';
+import { noteRound, type SweepPosition, type SweptRound, sweepPositions } from '../models/sweeping/sweepRounds.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { keepAlive } from './keepAlive.ts';
 import { OutOfTime, type SweepTime, sweepTime } from './sweepTime.ts';

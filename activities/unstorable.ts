@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
-import { cannotBeStored } from '../models/unstorable.ts';
+import { cannotBeStored } from '../models/database/unstorable.ts';
 
 /**
  * Around every activity: what the database will never take is not tried again. The error says no more than that, since

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isAway } from '../models/unavailable.ts';
+import { isAway } from '../models/database/unavailable.ts';
 
 /** As long as a model call is tried when a part of Atrium is away. */
 const giveUpAfterMs = 5 * 60_000;

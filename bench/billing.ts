@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { settleEvent } from '../activities/billing/settlement.ts';
+import { newId } from '../base/ids.ts';
 import { loadConfig } from '../config/index.ts';
-import { createPayments } from '../integrations/payments/index.ts';
+import { createPayments } from '../integrations/billing/index.ts';
 import { insertCheckout, markOpen } from '../models/billing/checkouts.ts';
 import { createDevelopmentPayments } from '../models/billing/developmentPayments.ts';
 import { keepEvent } from '../models/billing/paymentEvents.ts';
-import { type Database, openDatabase, transaction } from '../models/database.ts';
-import { newId } from '../models/ids.ts';
+import { type Database, openDatabase, transaction } from '../models/database/database.ts';
 import { type Fields, startFakeStripe } from '../test/fakes/stripeServer.ts';
 import { runStatement } from '../test/support/environment.ts';
 import { startAtrium } from './support/atrium.ts';

@@ -1,6 +1,6 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { loadConfig } from '../config/index.ts';
-import { openDatabase } from '../models/database.ts';
+import { openDatabase } from '../models/database/database.ts';
 import { fillFolder } from '../test/builders/driveRows.ts';
 import { residentMiB } from '../test/support/processes.ts';
 import { type BenchedAtrium, startAtrium } from './support/atrium.ts';

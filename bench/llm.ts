@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/index.ts';
-import { createCatalogue } from '../integrations/llm/catalogue.ts';
-import { createModelRunner } from '../integrations/llm/modelRunner.ts';
+import { createCatalogue } from '../integrations/chat/catalogue.ts';
+import { createModelRunner } from '../integrations/chat/modelRunner.ts';
 import { type FakeScript, stampNow } from '../test/fakes/script.ts';
 import { readDirectly } from './llmDirect.ts';
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { programVersion } from '../models/version.ts';
+import { programVersion } from '../models/migrations/version.ts';
 import { addApiAndWorker } from './commands/serve.ts';
 import { addUp } from './commands/up.ts';
 import { commandLine } from './support/commandLine.ts';

@@ -8,7 +8,7 @@ const kept = join(import.meta.dirname, 'src', 'api.ts.kept');
 
 if (process.argv[2] === 'bundle') {
   copyFileSync(source, kept);
-  copyFileSync(join(import.meta.dirname, '..', 'api', 'types.gen.ts'), source);
+  copyFileSync(join(import.meta.dirname, '..', 'api', 'generated', 'types.gen.ts'), source);
 } else {
   copyFileSync(kept, source);
   rmSync(kept);

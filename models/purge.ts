@@ -1,12 +1,12 @@
 import { appsPurge } from './apps/purge.ts';
-import type { AreaPurge } from './areaPurge.ts';
 import { automationsPurge } from './automations/purge.ts';
-import { deleteInBatches } from './batches.ts';
 import { billingPurge } from './billing/purge.ts';
 import { browsersPurge } from './browsers/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
 import { computersPurge } from './computers/purge.ts';
-import type { Database } from './database.ts';
+import type { AreaPurge } from './database/areaPurge.ts';
+import { deleteInBatches } from './database/batches.ts';
+import type { Database } from './database/database.ts';
 import { databasesPurge } from './databases/purge.ts';
 import { desktopsPurge } from './desktops/purge.ts';
 import { drivePurge } from './drive/purge.ts';

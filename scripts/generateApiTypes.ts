@@ -5,14 +5,14 @@ import path from 'node:path';
 import { readDocument } from '../api/frame/contractDocument.ts';
 
 /**
- * Writes api/types.gen.ts from the contract in api/contract/. The generator lives in a package of its own,
+ * Writes api/generated/types.gen.ts from the contract in api/contract/. The generator lives in a package of its own,
  * tools/api-types, since it needs another TypeScript; it is installed when it is first needed. The contract's hash goes
  * into the header, so that a test finds stale types without the generator.
  */
 const root = path.resolve(import.meta.dirname, '..');
 const tools = path.join(root, 'tools', 'api-types');
 const generator = path.join(tools, 'node_modules', 'openapi-typescript', 'bin', 'cli.js');
-const output = path.join(root, 'api', 'types.gen.ts');
+const output = path.join(root, 'api', 'generated', 'types.gen.ts');
 
 if (!existsSync(generator)) {
   execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: tools, stdio: 'inherit' });

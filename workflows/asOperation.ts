@@ -1,6 +1,6 @@
 import { ActivityFailure, CancellationScope, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/main.ts';
-import type { OperationEnd } from '../models/operation.ts';
+import type { OperationEnd } from '../models/operations/operation.ts';
 import { tellBadEnd } from './outcome.ts';
 
 // Only rows are touched, so repeating it is harmless, and an operation must end: attempts are unlimited.

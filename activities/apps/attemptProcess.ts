@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ComputerRef, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { ProcessInfo } from '../../integrations/computers/types.ts';
 import { currentAttempt } from '../../models/apps/attempts.ts';
 import { processIdOf, type Run } from '../../models/apps/run.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 
 /** How long a process may take to end when it is asked to. */
 const graceMs = 5_000;

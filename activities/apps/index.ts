@@ -1,9 +1,9 @@
+import { DomainError } from '../../base/errors.ts';
 import { currentAttempt } from '../../models/apps/attempts.ts';
 import { nextInLine } from '../../models/apps/line.ts';
 import { notRun } from '../../models/apps/outcome.ts';
 import { findRun, type Run } from '../../models/apps/run.ts';
 import { endAttempt, nextRunStep, type RunStep } from '../../models/apps/steps.ts';
-import { DomainError } from '../../models/errors.ts';
 import { processOf } from './attemptProcess.ts';
 import type { AppDeps } from './deps.ts';
 import { createRunAttempt, ownFailure } from './runAttempt.ts';

@@ -1,9 +1,9 @@
+import { DomainError } from '../../base/errors.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { currentAttempt } from '../../models/apps/attempts.ts';
 import type { Run } from '../../models/apps/run.ts';
 import { closeAttempt } from '../../models/apps/steps.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { AppDeps } from './deps.ts';
 import { isPassing } from './passing.ts';
 import { recordBytes } from './recordBytes.ts';

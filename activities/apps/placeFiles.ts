@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
+import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { filesBelow } from '../../models/apps/folderFiles.ts';
 import type { Run } from '../../models/apps/run.ts';
 import { type AppFiles, findVersion } from '../../models/apps/version.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 
 interface Deps {
   database: Database;

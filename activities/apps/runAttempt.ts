@@ -1,4 +1,5 @@
 import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
 import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
@@ -11,7 +12,6 @@ import { requireTreeInUse } from '../../models/apps/requireVersionInUse.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { endAttempt, isUnwanted, noteEnd, noteStarted } from '../../models/apps/steps.ts';
 import { getComputer } from '../../models/computers/computer.ts';
-import { DomainError } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { keepAlive } from '../keepAlive.ts';

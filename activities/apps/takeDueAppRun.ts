@@ -1,10 +1,10 @@
+import { DomainError } from '../../base/errors.ts';
 import { findApp } from '../../models/apps/app.ts';
 import { takeDueRun } from '../../models/apps/dueRun.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import { findSchedule } from '../../models/apps/schedules.ts';
+import { isAway } from '../../models/database/unavailable.ts';
 import { openLiving } from '../../models/drive/changes.ts';
-import { DomainError } from '../../models/errors.ts';
-import { isAway } from '../../models/unavailable.ts';
 import type { AppDeps } from './deps.ts';
 
 const lookTimeoutMs = 20_000;

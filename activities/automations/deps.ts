@@ -1,4 +1,4 @@
-import type { Catalogue } from '../../integrations/llm/catalogue.ts';
+import type { Catalogue } from '../../integrations/chat/catalogue.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { CommonDeps } from '../deps.ts';
 import type { PushDeps } from '../push/deps.ts';

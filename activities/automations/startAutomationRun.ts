@@ -1,4 +1,5 @@
-import { estimateTokens } from '../../integrations/llm/tokens.ts';
+import { DomainError, type DomainErrorKind } from '../../base/errors.ts';
+import { estimateTokens } from '../../integrations/chat/tokens.ts';
 import type { Automation } from '../../models/automations/automation.ts';
 import {
   findStarting,
@@ -14,10 +15,9 @@ import type { Admit } from '../../models/chat/acceptMessage.ts';
 import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { chatSettingsOf } from '../../models/chat/settings.ts';
-import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
-import { isQuiet } from '../../models/installation.ts';
+import { isQuiet } from '../../models/installation/installation.ts';
 import type { AutomationDeps } from './deps.ts';
 import { tellPaused } from './tellPaused.ts';
 

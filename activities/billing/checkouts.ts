@@ -3,13 +3,13 @@ import {
   type PaymentProvider,
   PaymentProviderError,
   type ProviderCheckout,
-} from '../../integrations/payments/provider.ts';
+} from '../../integrations/billing/provider.ts';
 import { refuseAutoTopUp } from '../../models/billing/autoTopUp.ts';
 import { type Checkout, creditCheckout, findCheckout, markCheckout, markOpen } from '../../models/billing/checkouts.ts';
 import { noteFinding } from '../../models/billing/paymentEvents.ts';
 import { findSetup, finishSetup, saveCustomer } from '../../models/billing/setup.ts';
-import { transaction } from '../../models/database.ts';
-import { type OperationEnd, operationModels } from '../../models/operation.ts';
+import { transaction } from '../../models/database/database.ts';
+import { type OperationEnd, operationModels } from '../../models/operations/operation.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { fileOtherAmount, isSameAmount } from './settlement.ts';

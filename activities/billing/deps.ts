@@ -1,4 +1,4 @@
-import type { Payments } from '../../integrations/payments/index.ts';
+import type { Payments } from '../../integrations/billing/index.ts';
 import type { CommonDeps } from '../deps.ts';
 import type { MailDeps } from '../mail/deps.ts';
 

@@ -1,7 +1,7 @@
-import type { ModelPart } from '../../integrations/llm/modelCall.ts';
+import type { ModelPart } from '../../integrations/chat/modelCall.ts';
 import { type Allowance, type CallRequest, growHold } from '../../models/billing/gate.ts';
 import { ceilingOf } from '../../models/billing/prices.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 
 /** Fewer bytes per token than most text has, so that the hold stays ahead of what the provider will count. */
 const bytesPerToken = 3;

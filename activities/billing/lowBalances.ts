@@ -1,6 +1,6 @@
 import { findLowBalances, type LowBalance, noteLow } from '../../models/billing/lowBalances.ts';
 import { toCredits } from '../../models/billing/money.ts';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import { noteEvent } from '../../models/webhooks/events.ts';
 import type { BillingDeps } from './deps.ts';
 

@@ -1,16 +1,16 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
-import type { Catalogue } from '../../integrations/llm/catalogue.ts';
-import type { TokenUsage } from '../../integrations/llm/modelCall.ts';
-import { estimateTokens } from '../../integrations/llm/tokens.ts';
+import type { Catalogue } from '../../integrations/chat/catalogue.ts';
+import type { TokenUsage } from '../../integrations/chat/modelCall.ts';
+import { estimateTokens } from '../../integrations/chat/tokens.ts';
 import { type CallKind, noteOutput } from '../../models/billing/callSizes.ts';
 import { type CallRequest, holdForCall } from '../../models/billing/gate.ts';
 import { findHold, release, settle } from '../../models/billing/holds.ts';
 import { costOf, isFree, pricesOf } from '../../models/billing/prices.ts';
 import { openHoldsOf } from '../../models/billing/staleCredits.ts';
 import { isAside } from '../../models/chat/modelCall.ts';
-import { type Database, transaction } from '../../models/database.ts';
-import { saidSinceStep } from '../../models/turnLog/saidSince.ts';
+import { saidSinceStep } from '../../models/chat/turnLog/saidSince.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
 import type { MeteredCall, Metering, Reservation } from '../chat/metering.ts';
 import { GrowingHold } from './growingHold.ts';
 

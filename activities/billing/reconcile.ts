@@ -1,7 +1,7 @@
-import type { ProviderCharge, ProviderCheckout } from '../../integrations/payments/provider.ts';
+import type { ProviderCharge, ProviderCheckout } from '../../integrations/billing/provider.ts';
 import { type Checkout, creditCheckout, findCheckout } from '../../models/billing/checkouts.ts';
 import { type Finding, noteFinding } from '../../models/billing/paymentEvents.ts';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { checkoutOfSession, fileOtherAmount, isSameAmount } from './settlement.ts';

@@ -1,5 +1,5 @@
-import type { Payments } from '../../integrations/payments/index.ts';
-import type { PaymentNotice, PaymentProvider, ProviderCheckout } from '../../integrations/payments/provider.ts';
+import type { Payments } from '../../integrations/billing/index.ts';
+import type { PaymentNotice, PaymentProvider, ProviderCheckout } from '../../integrations/billing/provider.ts';
 import {
   type Checkout,
   creditCheckout,
@@ -10,7 +10,7 @@ import {
 import { shareOf } from '../../models/billing/money.ts';
 import { type Finding, findEvent, markSettled, noteFinding } from '../../models/billing/paymentEvents.ts';
 import { type Reversal, reverse } from '../../models/billing/reversals.ts';
-import { type Database, transaction } from '../../models/database.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
 
 export interface SettlementDeps {
   database: Database;

@@ -8,7 +8,7 @@ import { lockBalances } from '../../models/billing/ledger.ts';
 import { purgeOldHolds } from '../../models/billing/oldHolds.ts';
 import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
 import { type ExpiredGrant, expiredGrants, type StaleHold, staleHolds } from '../../models/billing/staleCredits.ts';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { BillingDeps } from './deps.ts';

@@ -1,11 +1,11 @@
 import { UniqueConstraintError } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import { type DownloadedFile, DownloadsHome, keyOf } from '../../integrations/browsers/home/downloadsHome.ts';
 import { downloadTarget, isDownloaded, noteDownload, noteDownloadFault } from '../../models/browsers/downloads.ts';
 import { downloadsFolder } from '../../models/browsers/folders.ts';
 import { type BrowserSession, findBrowser } from '../../models/browsers/session.ts';
+import { isAway } from '../../models/database/unavailable.ts';
 import { UploadSession } from '../../models/drive/uploadSession.ts';
-import { DomainError } from '../../models/errors.ts';
-import { isAway } from '../../models/unavailable.ts';
 import type { BrowserDeps } from './deps.ts';
 
 /**

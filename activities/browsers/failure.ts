@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/activity';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 
 /** What will not be better for being tried again. */

@@ -1,3 +1,4 @@
+import { DomainError } from '../../base/errors.ts';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { DownloadsHome } from '../../integrations/browsers/home/downloadsHome.ts';
 import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
@@ -16,7 +17,6 @@ import {
   noteStarted,
 } from '../../models/browsers/steps.ts';
 import { lastDecision } from '../../models/egress/lastDecision.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { collectDownloads } from './collectDownloads.ts';
 import type { BrowserDeps } from './deps.ts';

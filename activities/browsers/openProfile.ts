@@ -1,9 +1,9 @@
+import { DomainError } from '../../base/errors.ts';
 import { ProfileHome } from '../../integrations/browsers/home/profileHome.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { profileFolder } from '../../models/browsers/folders.ts';
 import { findProfile } from '../../models/browsers/profile.ts';
 import type { BrowserSession } from '../../models/browsers/session.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { BrowserDeps } from './deps.ts';
 
 /**

@@ -1,3 +1,4 @@
+import { DomainError } from '../../base/errors.ts';
 import { removeFolder } from '../../integrations/browsers/home/profileHome.ts';
 import {
   foldersOf,
@@ -7,7 +8,6 @@ import {
   unwantedFolders,
 } from '../../models/browsers/folders.ts';
 import { forgetOldBrowsers, type OpenBrowser, openBrowsers } from '../../models/browsers/open.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 import type { BrowserDeps } from './deps.ts';

@@ -1,10 +1,10 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import type { Transaction } from 'sequelize';
-import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
-import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
+import type { CatalogueModel } from '../../integrations/chat/catalogue.ts';
+import { estimatePromptTokens } from '../../integrations/chat/tokens.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import type { ChatDeps } from './deps.ts';
 
 export interface AsideCall {

@@ -1,7 +1,7 @@
 import type { ToolCall } from '../../models/chat/toolCall.ts';
-import { transaction } from '../../models/database.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
-import { WriterFencedError } from '../../models/turnLog/entry.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
+import { WriterFencedError } from '../../models/chat/turnLog/entry.ts';
+import { transaction } from '../../models/database/database.ts';
 import type { StreamRedactor } from '../../telemetry/streamRedactor.ts';
 import type { LiveOutput } from '../tools/tool.ts';
 import type { ChatDeps } from './deps.ts';

@@ -1,7 +1,7 @@
-import type { ModelPart } from '../../integrations/llm/modelCall.ts';
-import { newId } from '../../models/ids.ts';
-import { wellFormed } from '../../models/text.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { newId } from '../../base/ids.ts';
+import { wellFormed } from '../../base/text.ts';
+import type { ModelPart } from '../../integrations/chat/modelCall.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 
 /** A tool call that the model has made; `input` is undefined when its JSON did not parse. */
 export interface MadeToolCall {

@@ -1,5 +1,5 @@
 import type { LanguageModelV4ToolChoice } from '@ai-sdk/provider';
-import type { CallSettings, ModelCall } from '../../integrations/llm/modelCall.ts';
+import type { CallSettings, ModelCall } from '../../integrations/chat/modelCall.ts';
 import type { CompletionRequest } from '../../models/chat/turnContext.ts';
 import type { Tool } from '../tools/tool.ts';
 

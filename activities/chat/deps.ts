@@ -1,8 +1,8 @@
-import type { Catalogue } from '../../integrations/llm/catalogue.ts';
-import type { ModelRunner } from '../../integrations/llm/modelCall.ts';
+import type { Catalogue } from '../../integrations/chat/catalogue.ts';
+import type { ModelRunner } from '../../integrations/chat/modelCall.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { TurnLog } from '../../models/chat/turnLog/turnLog.ts';
 import type { SecretStore } from '../../models/secrets/index.ts';
-import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { CommonDeps } from '../deps.ts';
 import type { PushDeps } from '../push/deps.ts';
 import type { ToolRegistry } from '../tools/registry.ts';

@@ -2,7 +2,7 @@ import { type EndedTurn, endTurn as endTurnInModel, type TurnEnd } from '../../m
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
 import { abandonCalls } from './abandonCalls.ts';
 import type { ChatDeps } from './deps.ts';

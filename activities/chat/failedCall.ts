@@ -1,8 +1,8 @@
-import { ProviderError } from '../../integrations/llm/errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { ProviderError } from '../../integrations/chat/errors.ts';
 import { needsOf } from '../../models/chat/attachments.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { ChatDeps } from './deps.ts';
 
 /** How a model call failed, for the workflow to judge: never any content. */

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
+import type { ModelPart, TokenUsage } from '../../integrations/chat/modelCall.ts';
 import type { OutOfCredits } from '../../models/chat/modelCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 

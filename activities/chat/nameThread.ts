@@ -1,12 +1,12 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { ApplicationFailure } from '@temporalio/activity';
-import { ProviderError } from '../../integrations/llm/errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { firstOf } from '../../base/text.ts';
+import { ProviderError } from '../../integrations/chat/errors.ts';
 import type { Message } from '../../models/chat/message.ts';
 import { titleStep } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { transaction } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
-import { firstOf } from '../../models/text.ts';
+import { transaction } from '../../models/database/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { askAside } from './askAside.ts';
 import { transcriptLine } from './context/summary.ts';

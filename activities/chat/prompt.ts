@@ -1,13 +1,13 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { CatalogueModel } from '../../integrations/chat/catalogue.ts';
 import type { Message, StoredPart } from '../../models/chat/message.ts';
 import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { type CompletionRequest, contextOf, readTurnContexts } from '../../models/chat/turnContext.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
+import type { TurnLog } from '../../models/chat/turnLog/turnLog.ts';
+import type { Database } from '../../models/database/database.ts';
 import { may } from '../../models/identity/authority.ts';
-import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { AttachmentReader } from './context/attachmentReader.ts';
 import { tokensOf } from './context/budget.ts';
 import { type History, readHistory } from './context/history.ts';

@@ -1,4 +1,4 @@
-import type { ModelPart } from '../../integrations/llm/modelCall.ts';
+import type { ModelPart } from '../../integrations/chat/modelCall.ts';
 import type { Redactor } from '../../models/secrets/redactor.ts';
 import type { StreamRedactor } from '../../telemetry/streamRedactor.ts';
 

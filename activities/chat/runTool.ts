@@ -1,12 +1,12 @@
+import { DomainError } from '../../base/errors.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { keepPicture } from '../../models/chat/resultPictures.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { DomainError } from '../../models/errors.ts';
+import { isAway } from '../../models/database/unavailable.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
-import { isAway } from '../../models/unavailable.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
 import { NothingDone, needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';

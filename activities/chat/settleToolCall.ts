@@ -1,8 +1,8 @@
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { type ResultChunk, statusOf, succeededResult } from '../../models/chat/toolResult.ts';
-import { transaction } from '../../models/database.ts';
-import { WriterFencedError } from '../../models/turnLog/entry.ts';
+import { WriterFencedError } from '../../models/chat/turnLog/entry.ts';
+import { transaction } from '../../models/database/database.ts';
 import type { ChatDeps } from './deps.ts';
 
 /** Puts a call's result into its turn's log, once: the row's change and the chunk are one commit. */

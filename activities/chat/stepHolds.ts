@@ -1,5 +1,5 @@
 import { findHeld, keepHeld, release } from '../../models/chat/callHolds.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { beatsPerTimeout } from '../keepAlive.ts';
 import { isStopByWorkflow } from './cancellation.ts';

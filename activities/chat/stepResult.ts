@@ -4,7 +4,7 @@ import { isOutOfCredits, type ModelCall } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { AnswerEnd } from '../../models/turnLog/chunks.ts';
+import type { AnswerEnd } from '../../models/chat/turnLog/chunks.ts';
 import { limitReached } from '../tools/limits.ts';
 import type { ChatDeps } from './deps.ts';
 import { type AfterTurn, followUp } from './endTurn.ts';

@@ -1,5 +1,5 @@
 import { chatModels } from '../../models/chat/models.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { Repeated } from './repeated.ts';
 

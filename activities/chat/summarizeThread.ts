@@ -1,11 +1,11 @@
-import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { CatalogueModel } from '../../integrations/chat/catalogue.ts';
 import { assistantPosition } from '../../models/chat/message.ts';
 import { summaryStep } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { chatSettingsOf } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { askAside } from './askAside.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';

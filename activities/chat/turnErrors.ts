@@ -1,4 +1,4 @@
-import { isProviderErrorCode, providerErrorMessage } from '../../integrations/llm/errors.ts';
+import { isProviderErrorCode, providerErrorMessage } from '../../integrations/chat/errors.ts';
 
 const details: Record<string, string> = {
   STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',

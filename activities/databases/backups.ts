@@ -2,11 +2,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ApplicationFailure } from '@temporalio/activity';
-import { LeftOut } from '../../integrations/tenantDatabases/dump/leftOut.ts';
-import { RowTooLarge, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { LeftOut } from '../../integrations/databases/dump/leftOut.ts';
+import { RowTooLarge, TenantServerError } from '../../integrations/databases/errors.ts';
 import { backupOrder, failBackup, keepBackup, noteFailure } from '../../models/databases/backups.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DatabaseDeps } from './deps.ts';
 

@@ -1,5 +1,5 @@
+import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { CommonDeps } from '../deps.ts';
 

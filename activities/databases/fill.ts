@@ -1,12 +1,12 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { LeftOut } from '../../integrations/tenantDatabases/dump/leftOut.ts';
-import { RestoreRefused } from '../../integrations/tenantDatabases/errors.ts';
-import type { Fill } from '../../integrations/tenantDatabases/types.ts';
+import { DomainError } from '../../base/errors.ts';
+import { LeftOut } from '../../integrations/databases/dump/leftOut.ts';
+import { RestoreRefused } from '../../integrations/databases/errors.ts';
+import type { Fill } from '../../integrations/databases/types.ts';
 import { type Alignment, beginFill } from '../../models/databases/alignment.ts';
 import { findBackup } from '../../models/databases/backupRows.ts';
 import { namesOf } from '../../models/databases/names.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { DatabaseDeps } from './deps.ts';
 
 /** What a database is made from, where it is made from a backup. */

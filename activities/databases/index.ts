@@ -1,5 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
-import { RestoreRefused, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { RestoreRefused, TenantServerError } from '../../integrations/databases/errors.ts';
 import {
   type Alignment,
   failRestore,
@@ -8,7 +9,6 @@ import {
   takesLong,
 } from '../../models/databases/alignment.ts';
 import { purgeDatabasesOf } from '../../models/databases/purge.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder } from '../order.ts';
 import { createBackupActivities } from './backups.ts';

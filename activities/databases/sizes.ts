@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { recordSizes } from '../../models/databases/sizes.ts';
 import type { DatabaseDeps } from './deps.ts';

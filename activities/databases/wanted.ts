@@ -1,4 +1,4 @@
-import type { WantedDatabase } from '../../integrations/tenantDatabases/types.ts';
+import type { WantedDatabase } from '../../integrations/databases/types.ts';
 import type { AlignedAccount, Alignment } from '../../models/databases/alignment.ts';
 import type { DatabaseState } from '../../models/databases/spaceDatabase.ts';
 

@@ -1,4 +1,4 @@
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { isLiving } from '../../models/databases/spaceDatabase.ts';
 
 const lookEveryMs = 1_000;

@@ -1,9 +1,9 @@
 import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
 import { Desktop } from '../../integrations/desktops/desktop.ts';
 import { type DesktopSession, findDesktop, isOffComputer } from '../../models/desktops/session.ts';
 import { endDesktop } from '../../models/desktops/sessions.ts';
 import { type DesktopStep, failDesktop, nextDesktopStep, noteStarted } from '../../models/desktops/steps.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DesktopDeps } from './deps.ts';
 import { createRecordingActivities } from './recordings.ts';

@@ -1,4 +1,5 @@
 import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
 import { Recorder } from '../../integrations/desktops/recording/recorder.ts';
 import { type DesktopRecording, findRecording } from '../../models/desktops/recording.ts';
 import {
@@ -11,7 +12,6 @@ import {
   type RecordingStep,
 } from '../../models/desktops/recordingSteps.ts';
 import { endCodeOf, findDesktop, isOffComputer } from '../../models/desktops/session.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DesktopDeps } from './deps.ts';
 import { createSaveRecording } from './saveRecording.ts';

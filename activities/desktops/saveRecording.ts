@@ -1,3 +1,4 @@
+import { DomainError, type DomainErrorKind } from '../../base/errors.ts';
 import { Recorder } from '../../integrations/desktops/recording/recorder.ts';
 import { type DesktopRecording, findRecording } from '../../models/desktops/recording.ts';
 import { failRecording, keepRecording } from '../../models/desktops/recordingSteps.ts';
@@ -6,7 +7,6 @@ import { driveContainerId } from '../../models/drive/containers.ts';
 import { parsePath } from '../../models/drive/names.ts';
 import type { FileTarget } from '../../models/drive/placeFile.ts';
 import { UploadSession } from '../../models/drive/uploadSession.ts';
-import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { keepAlive } from '../keepAlive.ts';

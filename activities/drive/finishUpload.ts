@@ -1,10 +1,10 @@
+import { DomainError } from '../../base/errors.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
-import { type Database, transaction } from '../../models/database.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
 import type { DriveUpload } from '../../models/drive/driveUpload.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { type ArrivedFile, placeFile } from '../../models/drive/placeFile.ts';
 import type { DriveLimits } from '../../models/drive/uploadSession.ts';
-import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DriveDeps } from './deps.ts';
 

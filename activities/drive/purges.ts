@@ -4,7 +4,7 @@ import { threadContainerId } from '../../models/drive/containers.ts';
 import { purgeContainer, purgeDrive } from '../../models/drive/purge.ts';
 import { markTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
-import { operationModels } from '../../models/operation.ts';
+import { operationModels } from '../../models/operations/operation.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder, requireOwnWorkflow } from '../order.ts';
 import type { DriveDeps } from './deps.ts';

@@ -1,9 +1,9 @@
+import { DomainError } from '../../base/errors.ts';
 import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError, mayPass } from '../../integrations/git/rules/failures.ts';
 import { asDraft, draftRef, movesOfDraft, refsOfDraft, uncommittedRef } from '../../integrations/git/rules/keptRefs.ts';
 import type { TreeWork, Uncommitted } from '../../integrations/git/treeTypes.ts';
 import type { MirrorState } from '../../integrations/git/types.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';

@@ -1,9 +1,9 @@
 import { ApplicationFailure, activityInfo } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
 import { mayPass } from '../../integrations/git/rules/failures.ts';
-import { DomainError } from '../../models/errors.ts';
+import { isAway } from '../../models/database/unavailable.ts';
 import type { GitOrder } from '../../models/git/orders.ts';
 import { calledOff } from '../../models/git/steps.ts';
-import { isAway } from '../../models/unavailable.ts';
 
 /** How often something is tried that fails in ways that may pass. */
 const attempts = 3;

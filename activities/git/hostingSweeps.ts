@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { purgeGitConnections } from '../../models/git/connections.ts';
 import { dueInstallations, putOff } from '../../models/git/installationRows.ts';
 import { syncInstallation } from '../../models/git/installations.ts';

@@ -1,6 +1,6 @@
+import { DomainError } from '../../base/errors.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import type { MintedToken } from '../../integrations/gitHosting/provider.ts';
-import { DomainError } from '../../models/errors.ts';
 import { findInstallationRepository, type InstallationKey } from '../../models/git/installationRows.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import type { GitDeps } from './deps.ts';

@@ -1,6 +1,6 @@
+import { DomainError } from '../../base/errors.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../integrations/git/treeTypes.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { ChangeInput } from '../../models/git/changes.ts';
 import type { GitOrder } from '../../models/git/orders.ts';
 import { isComputerGone, moveTree } from '../../models/git/placing.ts';

@@ -1,5 +1,5 @@
 import type { GitProgress } from '../../integrations/git/types.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { showProgress } from '../../models/git/repository.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 

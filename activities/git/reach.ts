@@ -1,7 +1,7 @@
+import { DomainError } from '../../base/errors.ts';
 import type { ComputerRef, WokenBy } from '../../integrations/computers/liveComputers.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { GitOrder } from '../../models/git/orders.ts';
-import { operationModels } from '../../models/operation.ts';
+import { operationModels } from '../../models/operations/operation.ts';
 import type { GitDeps } from './deps.ts';
 import { notOrdered } from './failure.ts';
 

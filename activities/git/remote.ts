@@ -1,7 +1,7 @@
+import { DomainError } from '../../base/errors.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { parseRemoteUrl } from '../../integrations/git/rules/remoteUrl.ts';
 import type { GitCredential, RemoteSource } from '../../integrations/git/types.ts';
-import { DomainError } from '../../models/errors.ts';
 import { covers } from '../../models/git/credentials.ts';
 import type { Repository } from '../../models/git/repository.ts';
 import type { GitDeps } from './deps.ts';

@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/activity';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Repository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { GitDeps } from './deps.ts';

@@ -3,7 +3,7 @@ import type { GitOrder, GitOrderKind } from '../../models/git/orders.ts';
 import type { Repository } from '../../models/git/repository.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
-import { operationModels } from '../../models/operation.ts';
+import { operationModels } from '../../models/operations/operation.ts';
 import type { GitDeps } from './deps.ts';
 import { notOrdered } from './failure.ts';
 

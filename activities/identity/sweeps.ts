@@ -1,4 +1,4 @@
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { purgeIdentity } from '../../models/identity/purge.ts';
 import type { PushStore } from '../../models/push/index.ts';
 import { keepAlive } from '../keepAlive.ts';

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
-import { DomainError } from '../../models/errors.ts';
-import { isQuiet, quietLookMs } from '../../models/installation.ts';
+import { DomainError } from '../../base/errors.ts';
+import { isQuiet, quietLookMs } from '../../models/installation/installation.ts';
 import type { MailContent } from '../../models/mail/mails.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { MailDeps } from './deps.ts';

@@ -1,10 +1,10 @@
 import { requestStop } from '../../models/chat/endTurn.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { PurgeScope } from '../../models/chat/purge.ts';
-import { transaction } from '../../models/database.ts';
-import { type OperationEnd, operationModels } from '../../models/operation.ts';
+import type { TurnLog } from '../../models/chat/turnLog/turnLog.ts';
+import { transaction } from '../../models/database/database.ts';
+import { type OperationEnd, operationModels } from '../../models/operations/operation.ts';
 import { purgeRows } from '../../models/purge.ts';
-import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { CommonDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder, requireOwnWorkflow } from '../order.ts';

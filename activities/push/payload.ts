@@ -1,7 +1,7 @@
+import { firstOf } from '../../base/text.ts';
 import type { Message } from '../../models/chat/message.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { NotificationPriority, Turn } from '../../models/chat/turn.ts';
-import { firstOf } from '../../models/text.ts';
 
 const maxBodyLength = 200;
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { DomainError } from '../../models/errors.ts';
 import { wasSeen } from '../../models/push/receipts.ts';
 import type { PushDeps } from './deps.ts';
 import { payloadOf, urgencyOf } from './payload.ts';

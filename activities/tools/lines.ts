@@ -1,4 +1,4 @@
-import { firstOf } from '../../models/text.ts';
+import { firstOf } from '../../base/text.ts';
 
 /** A run of lines of a file. */
 export interface Lines {

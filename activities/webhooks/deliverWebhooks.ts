@@ -1,5 +1,5 @@
 import { sendWebhook } from '../../integrations/webhooks/sendWebhook.ts';
-import { isQuiet, quietLookMs } from '../../models/installation.ts';
+import { isQuiet, quietLookMs } from '../../models/installation/installation.ts';
 import { noteAttempt } from '../../models/webhooks/attempts.ts';
 import { disableWhenFull, nextRound, type Round } from '../../models/webhooks/rounds.ts';
 import { keepAlive } from '../keepAlive.ts';

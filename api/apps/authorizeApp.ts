@@ -1,8 +1,8 @@
 import type { Request } from 'express';
+import { asNotFound } from '../../base/errors.ts';
 import { type App, getAppOf } from '../../models/apps/app.ts';
 import { hasDatabase } from '../../models/databases/connections.ts';
 import type { Placed } from '../../models/drive/changes.ts';
-import { asNotFound } from '../../models/errors.ts';
 import { may } from '../../models/identity/authority.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
+import { asNotFound } from '../../base/errors.ts';
 import { getRun, type Run } from '../../models/apps/run.ts';
-import { asNotFound } from '../../models/errors.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 

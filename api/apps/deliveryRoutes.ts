@@ -1,8 +1,8 @@
 import type { Request } from 'express';
+import { asNotFound, notFound } from '../../base/errors.ts';
 import { askToRun } from '../../models/apps/askToRun.ts';
 import { type Delivery, deliveryGone, getDelivery, listDeliveries } from '../../models/apps/deliveries.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
-import { asNotFound, notFound } from '../../models/errors.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';

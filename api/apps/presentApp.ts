@@ -1,6 +1,6 @@
 import type { App } from '../../models/apps/app.ts';
 import { placeOfRuns } from '../../models/apps/placeOfRuns.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import { time } from '../frame/times.ts';
 

@@ -1,6 +1,6 @@
+import { newId } from '../../base/ids.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import { getPreview, listPreviews, noteServing, openPreview, type Preview } from '../../models/apps/previews.ts';
-import { newId } from '../../models/ids.ts';
 import { linkUrl } from '../computers/ports/linkUrl.ts';
 import { requireDomain } from '../computers/ports/requireDomain.ts';
 import { answer } from '../frame/answer.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../base/errors.ts';
 import type { OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { type Exit, noteOf, noteRecord } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { type Attempt, attemptsOf } from '../../models/apps/attempts.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { ShownRecord } from '../computers/processes/outputEvents.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { storedRecords } from './storedRecords.ts';

@@ -1,10 +1,10 @@
 import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import type { App } from '../../models/apps/app.ts';
 import { askToRun, setComputer } from '../../models/apps/askToRun.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import { findRun, getRun, isActive, listRuns } from '../../models/apps/run.ts';
 import { askToCancel } from '../../models/apps/steps.ts';
-import { DomainError } from '../../models/errors.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from '../computers/processes/sendText.ts';
 import { streamOutput } from '../computers/processes/streamOutput.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';

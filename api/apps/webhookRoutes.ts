@@ -1,14 +1,14 @@
 import type { Request, RequestHandler } from 'express';
+import { asNotFound, DomainError, type DomainErrorKind, notFound } from '../../base/errors.ts';
 import { type App, getAppOf } from '../../models/apps/app.ts';
 import { type DeliveryAuth, keepDelivery } from '../../models/apps/deliveries.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import type { WebhookComponent } from '../../models/apps/manifest.ts';
 import { requireScopes } from '../../models/apps/requireScopes.ts';
 import { requireVersionInUse, waitsBeside } from '../../models/apps/requireVersionInUse.ts';
-import type { Actor } from '../../models/audit.ts';
+import type { Actor } from '../../models/audit/audit.ts';
 import { openLiving } from '../../models/drive/changes.ts';
 import type { DriveItem } from '../../models/drive/driveItem.ts';
-import { asNotFound, DomainError, type DomainErrorKind, notFound } from '../../models/errors.ts';
 import type { Authority } from '../../models/identity/authority.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../base/errors.ts';
+import { lastOf } from '../../base/text.ts';
 import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import { isOutput } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { isForPeople } from '../../models/apps/outcome.ts';
 import { findRun, isActive, type Run } from '../../models/apps/run.ts';
-import { DomainError } from '../../models/errors.ts';
-import { lastOf } from '../../models/text.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { logOf } from './runLog.ts';
 

@@ -1,6 +1,6 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import { findAutomation } from '../../models/automations/automation.ts';
 import { keepDelivery } from '../../models/automations/runs.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pathOf } from '../frame/request.ts';

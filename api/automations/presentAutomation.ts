@@ -1,7 +1,7 @@
+import type { Schedule } from '../../base/schedule.ts';
 import type { Automation } from '../../models/automations/automation.ts';
 import type { AutomationRun } from '../../models/automations/runs.ts';
 import { toCredits } from '../../models/billing/money.ts';
-import type { Schedule } from '../../models/schedule.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { optionalTime, time } from '../frame/times.ts';

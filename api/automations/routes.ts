@@ -1,3 +1,5 @@
+import { DomainError } from '../../base/errors.ts';
+import type { Schedule } from '../../base/schedule.ts';
 import { type Automation, asScheduled, getAutomation, listAutomations } from '../../models/automations/automation.ts';
 import {
   type AutomationFields,
@@ -7,8 +9,6 @@ import {
 } from '../../models/automations/changes.ts';
 import { attachFiles } from '../../models/chat/attachments.ts';
 import type { FileReference } from '../../models/chat/message.ts';
-import { DomainError } from '../../models/errors.ts';
-import type { Schedule } from '../../models/schedule.ts';
 import { authorizeThread } from '../chat/authorizeThread.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';

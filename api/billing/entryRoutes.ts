@@ -1,8 +1,8 @@
 import { pipeline } from 'node:stream/promises';
 import { listCheckouts } from '../../models/billing/checkouts.ts';
 import { readLedger } from '../../models/billing/report.ts';
-import type { Database } from '../../models/database.ts';
-import { decodeCursor, toPage, toTwoWayPage } from '../../models/pages.ts';
+import type { Database } from '../../models/database/database.ts';
+import { decodeCursor, toPage, toTwoWayPage } from '../../models/database/pages.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';

@@ -1,9 +1,9 @@
 import type { Request, RequestHandler } from 'express';
-import { sessionEvent } from '../../integrations/payments/development.ts';
-import { signWebhook } from '../../integrations/payments/webhookSignature.ts';
+import { notFound } from '../../base/errors.ts';
+import { sessionEvent } from '../../integrations/billing/development.ts';
+import { signWebhook } from '../../integrations/billing/webhookSignature.ts';
 import { findCheckout } from '../../models/billing/checkouts.ts';
 import { createDevelopmentPayments, type DevelopmentPayment } from '../../models/billing/developmentPayments.ts';
-import { notFound } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { sendPage } from '../frame/pages/page.ts';

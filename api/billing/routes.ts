@@ -1,10 +1,10 @@
+import { DomainError } from '../../base/errors.ts';
 import { beginTopUp } from '../../models/billing/beginTopUp.ts';
 import { findCheckout } from '../../models/billing/checkouts.ts';
 import { toMicro, toMinor } from '../../models/billing/money.ts';
 import { readBalances } from '../../models/billing/report.ts';
 import { readSettings, saveAutoTopUp, saveCaps } from '../../models/billing/settings.ts';
 import { beginSetup, findSetup } from '../../models/billing/setup.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';

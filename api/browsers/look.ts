@@ -1,3 +1,4 @@
+import { DomainError } from '../../base/errors.ts';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
 import type { WokenBy } from '../../integrations/computers/liveComputers.ts';
@@ -12,7 +13,6 @@ import {
 import { browserSpec } from '../../models/browsers/spec.ts';
 import { failBrowser, noteDeath } from '../../models/browsers/steps.ts';
 import { lastDecision } from '../../models/egress/lastDecision.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
 export type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import { getProfile } from '../../models/browsers/profile.ts';
 import { computerOf } from '../../models/browsers/profiles.ts';
 import {
@@ -13,7 +14,6 @@ import { createBrowser, deleteBrowser } from '../../models/browsers/sessions.ts'
 import { requireWebAddress } from '../../models/browsers/url.ts';
 import { defaultComputer } from '../../models/computers/defaultComputer.ts';
 import { resolutionOf } from '../../models/desktops/sessions.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';

@@ -1,10 +1,10 @@
+import { asNotFound, DomainError, notFound } from '../../base/errors.ts';
+import { idPrefixes } from '../../base/ids.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Database } from '../../models/database.ts';
-import { asNotFound, DomainError, notFound } from '../../models/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
-import { idPrefixes } from '../../models/ids.ts';
 import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import { DomainError } from '../../base/errors.ts';
+import { firstOf } from '../../base/text.ts';
 import { readDataUrl } from '../../models/chat/dataUrl.ts';
 import type { FileReference, StoredPart } from '../../models/chat/message.ts';
-import { DomainError } from '../../models/errors.ts';
-import { firstOf } from '../../models/text.ts';
 import type { BodyOf } from '../frame/request.ts';
 
 export type ChatStreamBody = BodyOf<'streamChat'>;

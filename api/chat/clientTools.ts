@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { ChatStreamBody } from './chatRequest.ts';
 
 /** These prefixes are reserved for the server's own tools (docs/tools.md). */

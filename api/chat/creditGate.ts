@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts';
-import type { Catalogue } from '../../integrations/llm/catalogue.ts';
-import { estimateTokens } from '../../integrations/llm/tokens.ts';
+import type { Catalogue } from '../../integrations/chat/catalogue.ts';
+import { estimateTokens } from '../../integrations/chat/tokens.ts';
 import { holdForTurn } from '../../models/billing/gate.ts';
 import { isFree, pricesOf } from '../../models/billing/prices.ts';
 import type { Admit, SendIntent } from '../../models/chat/acceptMessage.ts';

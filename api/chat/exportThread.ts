@@ -1,7 +1,7 @@
 import { type Message, type StoredPart, userPosition } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { time } from '../frame/times.ts';
 import { presentMessage, presentThread } from './presentThread.ts';
 

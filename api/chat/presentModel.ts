@@ -1,4 +1,4 @@
-import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import type { CatalogueModel } from '../../integrations/chat/catalogue.ts';
 
 /** A model as endpoints 1 and 3 show it. */
 export function presentModel(model: CatalogueModel) {

@@ -1,6 +1,6 @@
+import { firstOf } from '../../base/text.ts';
 import { type Message, type StoredPart, userPosition } from '../../models/chat/message.ts';
 import type { ThreadShare } from '../../models/chat/shares.ts';
-import { firstOf } from '../../models/text.ts';
 import { time } from '../frame/times.ts';
 
 /** How much is shown of a text, and of what a tool was given or gave, in UTF-16 units. */

@@ -3,9 +3,9 @@ import type { FoundText } from '../../models/chat/search.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import type { Usage } from '../../models/chat/turnLog/chunks.ts';
+import { encodeCursor } from '../../models/database/pages.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
-import { encodeCursor } from '../../models/pages.ts';
-import type { Usage } from '../../models/turnLog/chunks.ts';
 
 /** `waiting` are the ids of turns that wait for their client. */
 export function presentThread(thread: Thread, waiting: ReadonlySet<string> = new Set()) {

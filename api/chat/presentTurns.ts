@@ -1,7 +1,7 @@
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Database } from '../../models/database.ts';
-import { readLastSeqs } from '../../models/turnLog/tails.ts';
+import { readLastSeqs } from '../../models/chat/turnLog/tails.ts';
+import type { Database } from '../../models/database/database.ts';
 import { presentTurn } from './presentThread.ts';
 
 /** Turns with what they have used, what they wait for and where their logs end: one query of each for all of them. */

@@ -2,9 +2,9 @@ import type { Response } from 'express';
 import type { Message, StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Database } from '../../models/database.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
-import { encodeChunks } from '../../models/turnLog/entry.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
+import { encodeChunks } from '../../models/chat/turnLog/entry.ts';
+import type { Database } from '../../models/database/database.ts';
 import { doneEvent, drained, formatEvents, openEventStream } from '../frame/sse.ts';
 
 /** Streams an ended turn whose log has been purged: the same message, rebuilt from its stored parts. */

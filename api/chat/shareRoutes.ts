@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { notFound } from '../../base/errors.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import {
   createShare,
@@ -10,8 +11,7 @@ import {
   type ThreadShare,
 } from '../../models/chat/shares.ts';
 import type { Thread } from '../../models/chat/thread.ts';
-import { notFound } from '../../models/errors.ts';
-import { decodeCursor, encodeCursor, toPage } from '../../models/pages.ts';
+import { decodeCursor, encodeCursor, toPage } from '../../models/database/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';

@@ -3,7 +3,7 @@ import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { searchThreads } from '../../models/chat/search.ts';
 import type { Thread } from '../../models/chat/thread.ts';
-import { decodeCursor, toTwoWayPage } from '../../models/pages.ts';
+import { decodeCursor, toTwoWayPage } from '../../models/database/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

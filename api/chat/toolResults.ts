@@ -1,13 +1,13 @@
+import { DomainError } from '../../base/errors.ts';
+import { firstOf } from '../../base/text.ts';
 import { answerToolCalls, decideToolCall } from '../../models/chat/answerToolCalls.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import { insufficientScope, lackingOf } from '../../models/identity/authority.ts';
-import { firstOf } from '../../models/text.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import type { FileContent, HostClient, WriteFileRequest } from '../../integrations/computers/hostClient.ts';
 import type { FileEntry } from '../../integrations/computers/types.ts';
 import { contentDisposition } from '../../integrations/storage/disposition.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
+import { DomainError } from '../../base/errors.ts';
 import { parseAuthority, parseHostPattern } from '../../integrations/egress/hostPattern.ts';
 import type { ComputerSecret } from '../../models/computers/computerSecrets.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';

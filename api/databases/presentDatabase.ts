@@ -1,4 +1,4 @@
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 import type { DatabaseBackup } from '../../models/databases/backupRows.ts';
 import type { ConnectionDetails } from '../../models/databases/connectionDetails.ts';
 import type { SpaceDatabase } from '../../models/databases/spaceDatabase.ts';

@@ -1,5 +1,5 @@
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 
 /** Throws 422 `DATABASES_NOT_CONFIGURED`. */
 export function requireServer(server: TenantServer | undefined): TenantServer {

@@ -1,9 +1,9 @@
 import type { Request, Response } from 'express';
+import { notFound } from '../../base/errors.ts';
 import { getAppOf } from '../../models/apps/app.ts';
 import { appsConnectedTo } from '../../models/databases/connections.ts';
 import { getDatabase, listDatabases } from '../../models/databases/spaceDatabase.ts';
-import { notFound } from '../../models/errors.ts';
-import type { Operation } from '../../models/operation.ts';
+import type { Operation } from '../../models/operations/operation.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';

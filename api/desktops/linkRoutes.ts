@@ -1,3 +1,4 @@
+import { DomainError } from '../../base/errors.ts';
 import {
   type Controller,
   controllerOf,
@@ -13,7 +14,6 @@ import {
   linkHolds,
   revokeDesktopLink,
 } from '../../models/desktops/links.ts';
-import { DomainError } from '../../models/errors.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';

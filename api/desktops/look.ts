@@ -1,3 +1,4 @@
+import { DomainError } from '../../base/errors.ts';
 import { Desktop } from '../../integrations/desktops/desktop.ts';
 import {
   type DesktopRef,
@@ -9,7 +10,6 @@ import {
 } from '../../models/desktops/session.ts';
 import { endDesktop } from '../../models/desktops/sessions.ts';
 import { failDesktop } from '../../models/desktops/steps.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
 export type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import {
   type DesktopRecording,
   failureDetailOf,
@@ -9,7 +10,6 @@ import {
 } from '../../models/desktops/recording.ts';
 import { createRecording, discardRecording, saveAgain, stopRecording } from '../../models/desktops/recordings.ts';
 import { getDesktop } from '../../models/desktops/session.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';

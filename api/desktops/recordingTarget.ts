@@ -1,11 +1,11 @@
 import type { Request } from 'express';
-import type { Database } from '../../models/database.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { RecordingFolder } from '../../models/desktops/recordings.ts';
 import { openLiving } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
 import { checkName, joinPath, parsePath } from '../../models/drive/names.ts';
 import { findByPath } from '../../models/drive/place.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
 import type { Authority } from '../../models/identity/authority.ts';
 import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';
 

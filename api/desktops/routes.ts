@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import { getComputer } from '../../models/computers/computer.ts';
 import {
   type DesktopRef,
@@ -8,7 +9,6 @@ import {
   listDesktops,
 } from '../../models/desktops/session.ts';
 import { createDesktop, defaultResolution, deleteDesktop, resolutionOf } from '../../models/desktops/sessions.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';

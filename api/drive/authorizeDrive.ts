@@ -1,7 +1,7 @@
-import type { Database } from '../../models/database.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import { openAny, openLiving, type Placed } from '../../models/drive/changes.ts';
 import { parseContainerId } from '../../models/drive/containers.ts';
-import { notFound } from '../../models/errors.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { authorizeThread } from '../chat/authorizeThread.ts';
 import type { Caller } from '../frame/auth/caller.ts';

@@ -1,14 +1,14 @@
 import { buffer } from 'node:stream/consumers';
 import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import { isText } from '../../integrations/storage/contentType.ts';
 import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
 import { maxIndexedTextBytes } from '../../integrations/storage/inspect.ts';
+import { decodeCursor, toPage } from '../../models/database/pages.ts';
 import type { Content } from '../../models/drive/driveItem.ts';
 import { damageOf } from '../../models/drive/findings.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { contentOf, restoreVersion } from '../../models/drive/versions.ts';
-import { DomainError } from '../../models/errors.ts';
-import { decodeCursor, toPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf, changerOf } from '../frame/auth/caller.ts';
 import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';

@@ -1,6 +1,6 @@
+import { decodeCursor, encodeCursor, invalidCursor } from '../../models/database/pages.ts';
 import type { ChildPosition } from '../../models/drive/driveItem.ts';
 import type { Cut } from '../../models/drive/fsTree.ts';
-import { decodeCursor, encodeCursor, invalidCursor } from '../../models/pages.ts';
 
 /** Cursors of a drive's lists. Opaque to clients; one that does not decode is 400. */
 

@@ -1,8 +1,8 @@
+import { invalidCursor } from '../../models/database/pages.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
 import { damageOf } from '../../models/drive/findings.ts';
 import { buildTree } from '../../models/drive/fsTree.ts';
 import { searchDrive } from '../../models/drive/search.ts';
-import { invalidCursor } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

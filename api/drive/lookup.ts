@@ -1,8 +1,8 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Placed } from '../../models/drive/changes.ts';
 import { findRoot } from '../../models/drive/containers.ts';
 import { parsePath } from '../../models/drive/names.ts';
 import { findByPath, linkOf, Place } from '../../models/drive/place.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
 /** The item at a path of a container that the caller may read. The root exists even if nothing was put into it yet. */

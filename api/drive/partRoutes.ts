@@ -1,3 +1,4 @@
+import { DomainError } from '../../base/errors.ts';
 import { openLiving } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
 import { newObjectKey } from '../../models/drive/driveObject.ts';
@@ -5,7 +6,6 @@ import { type DriveUpload, uploadLifetimeMs } from '../../models/drive/driveUplo
 import { driveModels } from '../../models/drive/models.ts';
 import { previewTarget } from '../../models/drive/placeFile.ts';
 import { abortUpload, beginCompletion, beginUpload, giveUpUnlessBegun } from '../../models/drive/uploads.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { type Caller, callerOf, changerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

@@ -1,5 +1,5 @@
 import type { Cut, TreeNode } from '../../models/drive/fsTree.ts';
-import type { components } from '../types.gen.ts';
+import type { components } from '../generated/types.gen.ts';
 import { encodeCut } from './cursors.ts';
 
 export interface Tree {

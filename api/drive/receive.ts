@@ -1,12 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import type { Placed } from '../../models/drive/changes.ts';
 import { checkName, parsePath } from '../../models/drive/names.ts';
 import { type ArrivedFile, type FileTarget, previewTarget } from '../../models/drive/placeFile.ts';
 import type { OnConflict } from '../../models/drive/tree.ts';
 import { type AlsoPlaced, UploadSession } from '../../models/drive/uploadSession.ts';
-import { DomainError } from '../../models/errors.ts';
-import { type Idempotency, type IdempotencyKey, idempotencyModels, keyInFlight } from '../../models/idempotency.ts';
+import {
+  type Idempotency,
+  type IdempotencyKey,
+  idempotencyModels,
+  keyInFlight,
+} from '../../models/operations/idempotency.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import { callerOf, changerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

@@ -1,8 +1,8 @@
+import { toPage } from '../../models/database/pages.ts';
 import { type FolderRef, makeFolder } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
 import { damageOf } from '../../models/drive/findings.ts';
 import { driveModels } from '../../models/drive/models.ts';
-import { toPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

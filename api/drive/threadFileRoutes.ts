@@ -1,8 +1,8 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import { threadContainerId } from '../../models/drive/containers.ts';
 import { parsePath } from '../../models/drive/names.ts';
 import { findByPath } from '../../models/drive/place.ts';
 import { contentOf } from '../../models/drive/versions.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

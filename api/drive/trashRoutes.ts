@@ -1,9 +1,9 @@
+import { toPage } from '../../models/database/pages.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
 import { damageOf } from '../../models/drive/findings.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { findPlaces } from '../../models/drive/place.ts';
-import { operationModels } from '../../models/operation.ts';
-import { toPage } from '../../models/pages.ts';
+import { operationModels } from '../../models/operations/operation.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

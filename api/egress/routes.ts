@@ -1,6 +1,6 @@
+import { DomainError } from '../../base/errors.ts';
 import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
 import type { EgressSettings, LoggedEgress } from '../../models/egress/egressRules.ts';
-import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { operations } from '../types.gen.ts';
+import type { operations } from '../generated/types.gen.ts';
 import type { OperationId } from './auth/access.ts';
 
 type AnswersOf<Id extends OperationId> = operations[Id]['responses'];

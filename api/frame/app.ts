@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import express from 'express';
 import helmet from 'helmet';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
 import { areas as allAreas } from '../areas.ts';
 import { type Area, mergeAccess } from './area.ts';
 import { createAuthenticate } from './auth/passport.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 /** The limits of one WebSocket, and of all of one user's. */
 export interface ConnectionLimits {

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import { DomainError, type FieldError } from '../../models/errors.ts';
+import { DomainError, type FieldError } from '../../base/errors.ts';
 import { loggable } from '../../telemetry/loggable.ts';
 import type { Area } from './area.ts';
 import { describeFailure, type Failure } from './failures.ts';

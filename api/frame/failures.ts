@@ -1,6 +1,6 @@
+import { DomainError, type FieldError } from '../../base/errors.ts';
 import { statusOf } from '../../integrations/http/statuses.ts';
-import { DomainError, type FieldError } from '../../models/errors.ts';
-import { isDatabaseUnavailable } from '../../models/unavailable.ts';
+import { isDatabaseUnavailable } from '../../models/database/unavailable.ts';
 import { notAuthenticated } from './auth/caller.ts';
 import { meantFaults, type ValidatorFault } from './meantFaults.ts';
 import { plainWords } from './plainWords.ts';

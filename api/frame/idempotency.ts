@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { DomainError } from '../../models/errors.ts';
-import { type IdempotencyKey, idempotencyModels, type StoredAnswer } from '../../models/idempotency.ts';
-import { type IdKind, newId } from '../../models/ids.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type IdKind, newId } from '../../base/ids.ts';
+import { type IdempotencyKey, idempotencyModels, type StoredAnswer } from '../../models/operations/idempotency.ts';
 import type { AnswerOf } from './answer.ts';
 import type { OperationId } from './auth/access.ts';
 import { callerOf } from './auth/caller.ts';

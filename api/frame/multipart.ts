@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
 import type { Request, RequestHandler } from 'express';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { textFault } from './textFaults.ts';
 
 /** A file of a multipart body, as it arrives. Its bytes must be read to their end. */

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, Response } from 'express';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
-import { type Operation, operationModels } from '../../models/operation.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { Database } from '../../models/database/database.ts';
+import { type Operation, operationModels } from '../../models/operations/operation.ts';
 import { findDefinition } from '../../temporal/operations/index.ts';
 import type { RouteDeps } from './deps.ts';
 import { presentOperation } from './presentOperation.ts';

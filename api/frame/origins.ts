@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
 
 const exposedHeaders = [
   'content-disposition',

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
 
 /**
  * Forms must come from our own pages: another site's must not sign anybody in, or send mail. Browsers send

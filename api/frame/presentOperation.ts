@@ -1,4 +1,4 @@
-import type { Operation } from '../../models/operation.ts';
+import type { Operation } from '../../models/operations/operation.ts';
 
 export function presentOperation(operation: Operation) {
   return {

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 /**
  * The bytes of a body, as they were sent. Throws 413 `BODY_TOO_LARGE`, and ends the connection then: what is still to

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
-import type { PageRequest } from '../../models/pages.ts';
-import type { operations } from '../types.gen.ts';
+import type { PageRequest } from '../../models/database/pages.ts';
+import type { operations } from '../generated/types.gen.ts';
 
 type OperationId = keyof operations;
 

@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { Merged } from './merged.ts';
 
 const largestPixels = 3_840 * 2_160;

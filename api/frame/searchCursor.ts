@@ -1,4 +1,4 @@
-import { decodeCursor, encodeCursor } from '../../models/pages.ts';
+import { decodeCursor, encodeCursor } from '../../models/database/pages.ts';
 import type { SearchPosition } from '../../models/words/search.ts';
 
 const form = /^(\d) (\d{1,19}) (\S+)$/;

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Config } from '../../config/index.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
-import type { TurnFeed, TurnReader } from '../../models/turnLog/feed.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
+import type { TurnFeed, TurnReader } from '../../models/chat/turnLog/feed.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Meters } from '../../telemetry/meters.ts';
 

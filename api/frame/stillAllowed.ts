@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { roleOf } from './auth/access.ts';
 import { authorizeOperation, authorizeSpace, isStillSignedIn } from './auth/authorizeSpace.ts';

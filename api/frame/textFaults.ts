@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 // What no text that anybody sends may have in it, wherever it stands: NUL, which databases, files and programs each
 // take for something else, and half of a surrogate pair, which has no UTF-8.

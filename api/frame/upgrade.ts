@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Express, Request, RequestHandler, Response, Router } from 'express';
 import type { Logger } from 'pino';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Area } from './area.ts';
 import { callerOf } from './auth/caller.ts';
 import { openConnection } from './connection.ts';

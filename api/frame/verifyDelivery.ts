@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import { checkWebhookHeaders, verifyWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from './deps.ts';
 
 interface Signed {

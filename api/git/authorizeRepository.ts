@@ -1,6 +1,6 @@
 import type { Request } from 'express';
+import { notFound } from '../../base/errors.ts';
 import type { Placed } from '../../models/drive/changes.ts';
-import { notFound } from '../../models/errors.ts';
 import { getRepository, type Repository } from '../../models/git/repository.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
 import { callerOf } from '../frame/auth/caller.ts';

@@ -1,13 +1,13 @@
 import type { Request } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { describeRefusal } from '../../integrations/git/rules/describeFailure.ts';
 import { parseRemoteUrl, type RemoteUrl } from '../../integrations/git/rules/remoteUrl.ts';
 import { checkName } from '../../models/drive/names.ts';
-import { DomainError } from '../../models/errors.ts';
 import { askToClone, askToRetryClone, changeCredential } from '../../models/git/cloning.ts';
 import { covers } from '../../models/git/credentials.ts';
 import type { RepositoryFilter } from '../../models/git/repository.ts';
-import type { Operation } from '../../models/operation.ts';
+import type { Operation } from '../../models/operations/operation.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';

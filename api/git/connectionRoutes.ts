@@ -1,8 +1,8 @@
 import type { Request } from 'express';
+import { notFound } from '../../base/errors.ts';
 import { hostingError } from '../../integrations/gitHosting/failures.ts';
 import { connectedPath } from '../../integrations/gitHosting/index.ts';
 import type { ProvenInstallation } from '../../integrations/gitHosting/provider.ts';
-import { notFound } from '../../models/errors.ts';
 import type { GitConnection } from '../../models/git/connections.ts';
 import { listInstallations } from '../../models/git/installationRows.ts';
 import { connectInstallation } from '../../models/git/installations.ts';

@@ -1,6 +1,6 @@
+import { DomainError } from '../../base/errors.ts';
 import { authorityOf } from '../../integrations/egress/hostName.ts';
 import { parseAuthority } from '../../integrations/egress/hostPattern.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { GitCredential } from '../../models/git/credentials.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';

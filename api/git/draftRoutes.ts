@@ -1,11 +1,11 @@
 import type { Request } from 'express';
+import { newId } from '../../base/ids.ts';
 import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { maxDraftBranchBytes } from '../../integrations/git/rules/keptRefs.ts';
 import { askOfDraft, askToDiscardDraft, askToDraft } from '../../models/git/drafting.ts';
 import { type Draft, listDrafts } from '../../models/git/drafts.ts';
-import { newId } from '../../models/ids.ts';
-import type { Operation } from '../../models/operation.ts';
+import type { Operation } from '../../models/operations/operation.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorOf } from '../frame/auth/authorOf.ts';

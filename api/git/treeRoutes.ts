@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import { draftMissing, treeMissing } from '../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../integrations/git/treeTypes.ts';
-import { DomainError } from '../../models/errors.ts';
 import { getDraft } from '../../models/git/drafts.ts';
 import { requireReady } from '../../models/git/repository.ts';
 import { answer } from '../frame/answer.ts';

@@ -1,4 +1,4 @@
-import { listAudit } from '../../models/audit.ts';
+import { listAudit } from '../../models/audit/audit.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf } from '../frame/request.ts';

@@ -1,4 +1,4 @@
-import { notFound } from '../../models/errors.ts';
+import { notFound } from '../../base/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';

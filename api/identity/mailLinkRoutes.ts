@@ -1,4 +1,4 @@
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import { endOf } from '../../models/identity/pendingSignIns.ts';
 import { isEmail, normalizeEmail } from '../../models/identity/users.ts';

@@ -1,6 +1,6 @@
 import type { ApiKeyRow } from '../../models/identity/tables.ts';
 import { optionalTime, time } from '../frame/times.ts';
-import type { components } from '../types.gen.ts';
+import type { components } from '../generated/types.gen.ts';
 
 type ApiKey = components['schemas']['ApiKey'];
 

@@ -1,7 +1,7 @@
 import type { InvitationRow } from '../../models/identity/joining.ts';
 import type { OwnInvitation } from '../../models/identity/ownInvitations.ts';
 import { time } from '../frame/times.ts';
-import type { components } from '../types.gen.ts';
+import type { components } from '../generated/types.gen.ts';
 
 export function presentInvitation(invitation: InvitationRow): components['schemas']['Invitation'] {
   const { id, email, role, wasMailed, createdBy, createdAt, expiresAt } = invitation;

@@ -1,6 +1,6 @@
 import type { SessionRow } from '../../models/identity/tables.ts';
 import { time } from '../frame/times.ts';
-import type { components } from '../types.gen.ts';
+import type { components } from '../generated/types.gen.ts';
 
 export function presentSession(session: SessionRow, currentId: string | undefined): components['schemas']['Session'] {
   return {

@@ -1,6 +1,6 @@
 import type { SpaceAccess } from '../../models/identity/members.ts';
 import type { UserRow } from '../../models/identity/tables.ts';
-import type { components } from '../types.gen.ts';
+import type { components } from '../generated/types.gen.ts';
 import { presentSpace } from './presentSpace.ts';
 
 export function presentMe(

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { AuthCode } from '../../models/identity/authCodes.ts';
 import type { Destination } from '../../models/identity/pendingSignIns.ts';
 import { sendPage } from '../frame/pages/page.ts';

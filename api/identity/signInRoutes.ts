@@ -1,5 +1,5 @@
+import { DomainError } from '../../base/errors.ts';
 import { createIssuer } from '../../integrations/oidc/issuer.ts';
-import { DomainError } from '../../models/errors.ts';
 import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';

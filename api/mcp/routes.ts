@@ -1,7 +1,7 @@
+import { DomainError } from '../../base/errors.ts';
+import { firstOf } from '../../base/text.ts';
 import { refreshMcpTools } from '../../integrations/mcp/refreshMcpTools.ts';
-import { DomainError } from '../../models/errors.ts';
 import type { McpServer } from '../../models/mcp/mcpServers.ts';
-import { firstOf } from '../../models/text.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf, requireScope } from '../frame/auth/caller.ts';

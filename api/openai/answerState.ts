@@ -1,7 +1,7 @@
 import type { Turn } from '../../models/chat/turn.ts';
 import { contextOf } from '../../models/chat/turnContext.ts';
-import type { Database } from '../../models/database.ts';
-import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
+import type { FinishReason, UiChunk } from '../../models/chat/turnLog/chunks.ts';
+import type { Database } from '../../models/database/database.ts';
 
 type TextDelta = Extract<UiChunk, { delta: string }>;
 export type MadeCall = Extract<UiChunk, { type: 'tool-input-available' }>;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
+import { DomainError } from '../../base/errors.ts';
+import { firstOf } from '../../base/text.ts';
 import type { SendIntent } from '../../models/chat/acceptMessage.ts';
 import { findUndelivered } from '../../models/chat/completions.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { chatSettingsOf } from '../../models/chat/settings.ts';
-import { DomainError } from '../../models/errors.ts';
-import { firstOf } from '../../models/text.ts';
 import { authorizeTurn, defaultSpaceOf, findListedThread } from '../chat/authorizeThread.ts';
 import { beginTurn } from '../chat/beginTurn.ts';
 import { checkClientTools } from '../chat/clientTools.ts';

@@ -1,4 +1,4 @@
-import type { CallSettings } from '../../integrations/llm/modelCall.ts';
+import type { CallSettings } from '../../integrations/chat/modelCall.ts';
 import type { CompletionRequest } from '../../models/chat/turnContext.ts';
 import type { BodyOf } from '../frame/request.ts';
 import type { CompletionBody } from './conversation.ts';

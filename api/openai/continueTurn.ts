@@ -1,5 +1,5 @@
+import { DomainError } from '../../base/errors.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { DomainError } from '../../models/errors.ts';
 import { takeToolResults } from '../chat/toolResults.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import type { Message } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 import { mayStillRead } from '../chat/authorizeThread.ts';
 import { partsAsChunks } from '../chat/replayMessage.ts';
 import { callerOf } from '../frame/auth/caller.ts';

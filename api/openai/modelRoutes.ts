@@ -1,4 +1,4 @@
-import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import type { CatalogueModel } from '../../integrations/chat/catalogue.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pathOf } from '../frame/request.ts';

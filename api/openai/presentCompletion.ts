@@ -1,5 +1,5 @@
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Usage } from '../../models/turnLog/chunks.ts';
+import type { Usage } from '../../models/chat/turnLog/chunks.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { CompletionFinish, MadeCall } from './answerState.ts';
 

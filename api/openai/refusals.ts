@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { CompletionBody } from './conversation.ts';
 
 /** 400 with the field that is wrong, as a JSON pointer. */

@@ -3,7 +3,7 @@ import { type AnsweredThread, findAnswered } from '../../models/chat/completions
 import type { ImportedMessage } from '../../models/chat/importHistory.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 
 /** A hash of what has been said. Clients trim what they send back, so spaces do not count. */
 export function hashOfConversation(messages: readonly ImportedMessage[]): Buffer {

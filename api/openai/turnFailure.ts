@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
+import { DomainError, type DomainErrorKind } from '../../base/errors.ts';
 
 const kinds: Record<string, DomainErrorKind> = {
   CREDITS_EXHAUSTED: 'paymentRequired',

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
-import { DomainError } from '../../models/errors.ts';
-import type { Usage } from '../../models/turnLog/chunks.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { Usage } from '../../models/chat/turnLog/chunks.ts';
 import { answer } from '../frame/answer.ts';
 import { type AnswerEnd, AnswerState, type MadeCall } from './answerState.ts';
 import type { Listener, Telling } from './followTurn.ts';

@@ -1,5 +1,5 @@
-import { DomainError, notFound } from '../../models/errors.ts';
-import { type Operation, operationModels } from '../../models/operation.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Operation, operationModels } from '../../models/operations/operation.ts';
 import { findDefinition } from '../../temporal/operations/index.ts';
 import { answer } from '../frame/answer.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';

@@ -1,7 +1,7 @@
 import { reservedBecause } from '../../models/secrets/names.ts';
 import type { SecretInfo } from '../../models/secrets/secrets.ts';
 import { time } from '../frame/times.ts';
-import type { components } from '../types.gen.ts';
+import type { components } from '../generated/types.gen.ts';
 
 /** A secret without its value. */
 export function presentSecret(secret: SecretInfo): components['schemas']['Secret'] {

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { hostNameOf } from '../frame/ownHosts.ts';
 
 /** Throws unless the request comes from this machine, or has the operator's key. */

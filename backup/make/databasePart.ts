@@ -1,8 +1,8 @@
-import { withAccountConnection } from '../../integrations/tenantDatabases/accountConnection.ts';
-import { type TenantConnection, withTenantConnection } from '../../integrations/tenantDatabases/connection.ts';
-import { dumpDatabase } from '../../integrations/tenantDatabases/dump/dump.ts';
-import { type Entry, linesOf } from '../../integrations/tenantDatabases/dump/entries.ts';
-import { RowTooLarge, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { withAccountConnection } from '../../integrations/databases/accountConnection.ts';
+import { type TenantConnection, withTenantConnection } from '../../integrations/databases/connection.ts';
+import { dumpDatabase } from '../../integrations/databases/dump/dump.ts';
+import { type Entry, linesOf } from '../../integrations/databases/dump/entries.ts';
+import { RowTooLarge, TenantServerError } from '../../integrations/databases/errors.ts';
 import { BackupError } from '../errors.ts';
 import type { Pace } from '../pace.ts';
 import type { Stored, Vault } from '../vault/vault.ts';

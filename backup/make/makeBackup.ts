@@ -1,13 +1,13 @@
 import type { Config } from '../../config/index.ts';
+import { createTenantServer } from '../../integrations/databases/tenantServer.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
-import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
-import { holdForBackup } from '../../models/backupHold.ts';
 import { hostsInUse } from '../../models/computers/removedHosts.ts';
-import { type Database, openDatabase } from '../../models/database.ts';
+import { type Database, openDatabase } from '../../models/database/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { createContentFindings } from '../../models/drive/findings.ts';
 import { openEnvelope } from '../../models/identity/index.ts';
-import { schemaOf, withSchemaHeld } from '../../models/migrate.ts';
+import { holdForBackup } from '../../models/installation/backupHold.ts';
+import { schemaOf, withSchemaHeld } from '../../models/migrations/migrate.ts';
 import { describeBytes } from '../describeBytes.ts';
 import { BackupError } from '../errors.ts';
 import { Pace, type Watch } from '../pace.ts';

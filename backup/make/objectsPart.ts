@@ -1,6 +1,6 @@
 import { damageOf } from '../../integrations/storage/checkedContent.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { ownersOf } from '../../models/drive/objectOwners.ts';
 import { type BackedUpObject, countObjectsForBackup, objectsForBackup } from '../../models/drive/objectsForBackup.ts';
 import { objectWeight, type Pace } from '../pace.ts';

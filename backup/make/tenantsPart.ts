@@ -1,5 +1,5 @@
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
-import type { Database } from '../../models/database.ts';
+import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
+import type { Database } from '../../models/database/database.ts';
 import { type DatabaseOnServer, databasesOnServer } from '../../models/databases/forBackup.ts';
 import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { Manifest } from '../vault/manifests.ts';

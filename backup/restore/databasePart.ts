@@ -1,9 +1,9 @@
-import { type AccountConnection, withAccountConnection } from '../../integrations/tenantDatabases/accountConnection.ts';
-import { withTenantConnection } from '../../integrations/tenantDatabases/connection.ts';
-import { entriesOf } from '../../integrations/tenantDatabases/dump/entries.ts';
-import { restoreDatabase } from '../../integrations/tenantDatabases/dump/restore.ts';
-import { quote } from '../../integrations/tenantDatabases/dump/values.ts';
-import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { type AccountConnection, withAccountConnection } from '../../integrations/databases/accountConnection.ts';
+import { withTenantConnection } from '../../integrations/databases/connection.ts';
+import { entriesOf } from '../../integrations/databases/dump/entries.ts';
+import { restoreDatabase } from '../../integrations/databases/dump/restore.ts';
+import { quote } from '../../integrations/databases/dump/values.ts';
+import { TenantServerError } from '../../integrations/databases/errors.ts';
 import { BackupError } from '../errors.ts';
 import type { Pace } from '../pace.ts';
 import type { Manifest } from '../vault/manifests.ts';

@@ -10,7 +10,7 @@ import { giveFolder, identify, isRoot, makeComputerDir } from '../../integration
 import { openUids, type Uids } from '../../integrations/computers/host/uids.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
 import { renameHost } from '../../models/computers/hosts.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { TarFailed, unpack } from '../tar.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';

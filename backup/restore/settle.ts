@@ -3,11 +3,11 @@ import { passMissedTicks as passAutomationTicks } from '../../models/automations
 import { stopAutoTopUps } from '../../models/billing/stopAutoTopUps.ts';
 import { endLinks } from '../../models/computers/endLinks.ts';
 import { forgetAddresses } from '../../models/computers/hosts.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { databasesOnServer, makeFromOwnBackup, noteLost } from '../../models/databases/forBackup.ts';
 import { suspectFound } from '../../models/drive/findings.ts';
 import { endSignIns } from '../../models/identity/endSignIns.ts';
-import { renewInstallation } from '../../models/installation.ts';
+import { renewInstallation } from '../../models/installation/installation.ts';
 import type { NamedManifest } from '../vault/manifests.ts';
 
 /**

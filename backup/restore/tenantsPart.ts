@@ -1,8 +1,8 @@
 import { asWanted } from '../../activities/databases/wanted.ts';
-import { RestoreRefused } from '../../integrations/tenantDatabases/errors.ts';
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
-import type { Fill } from '../../integrations/tenantDatabases/types.ts';
-import type { Database } from '../../models/database.ts';
+import { RestoreRefused } from '../../integrations/databases/errors.ts';
+import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
+import type { Fill } from '../../integrations/databases/types.ts';
+import type { Database } from '../../models/database/database.ts';
 import { type Alignment, finishAlignment } from '../../models/databases/alignment.ts';
 import { isToBeFilled, makeFromOwnBackup } from '../../models/databases/forBackup.ts';
 import type { SpaceDatabases } from '../../models/databases/index.ts';

@@ -1,5 +1,5 @@
-import type { Database } from '../../models/database.ts';
-import { newId } from '../../models/ids.ts';
+import { newId } from '../../base/ids.ts';
+import type { Database } from '../../models/database/database.ts';
 
 const turnsPerStatement = 500;
 const said = 'A sentence or two, as people write them to each other in the course of a day of work together.';

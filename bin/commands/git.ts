@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { createGitHosting } from '../../integrations/gitHosting/index.ts';
-import { operator } from '../../models/audit.ts';
+import { operator } from '../../models/audit/audit.ts';
 import { connectInstallation } from '../../models/git/installations.ts';
 import { columns, print } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { migrateInstallation } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrations/migrate.ts';
 import { print } from '../support/answer.ts';
 import { loadCommandConfig } from '../support/installation.ts';
 

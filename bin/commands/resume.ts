@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { countWaiting, resumeInstallation } from '../../models/installation.ts';
+import { countWaiting, resumeInstallation } from '../../models/installation/installation.ts';
 import { print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
 

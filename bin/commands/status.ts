@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { findUnfinished } from '../../backup/restore/journal.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
-import { installationOf } from '../../models/installation.ts';
+import { installationOf } from '../../models/installation/installation.ts';
 import { columns, print } from '../support/answer.ts';
 import { hostsToJson, hostsToRows } from '../support/hosts.ts';
 import { withDatabase } from '../support/installation.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts';
-import { createCatalogue } from '../../integrations/llm/catalogue.ts';
-import { createStripeProvider } from '../../integrations/payments/stripe.ts';
+import { createStripeProvider } from '../../integrations/billing/stripe.ts';
+import { createCatalogue } from '../../integrations/chat/catalogue.ts';
 import { unreadRates } from '../../models/billing/prices.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { createCatalogue } from '../../integrations/llm/catalogue.ts';
+import { createCatalogue } from '../../integrations/chat/catalogue.ts';
 import { off, ok } from './check.ts';
 
 /** Whether the settings give a valid catalogue; reports a wrong file or name in one line. */

@@ -3,7 +3,7 @@ import type { LaunchConfig } from '../../config/launch.ts';
 import { describeMachine } from '../../integrations/computers/host/describeMachine.ts';
 import type { ComputerHostRow } from '../../models/computers/hosts.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
-import { openDatabase } from '../../models/database.ts';
+import { openDatabase } from '../../models/database/database.ts';
 import { describeBrowserPrograms } from '../../stack/browsers.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
 import { describeDesktopPrograms } from '../../stack/desktops.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { openDatabase } from '../../models/database.ts';
+import { openDatabase } from '../../models/database/database.ts';
 import { createContentFindings } from '../../models/drive/findings.ts';
 import { type CheckResult, ok, wrong } from './check.ts';
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { createTenantServer, type TenantSettings } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { createTenantServer, type TenantSettings } from '../../integrations/databases/tenantServer.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { off, ok, wrong } from './check.ts';
 

@@ -9,10 +9,10 @@ import {
 import { sweepNames } from '../../activities/main.ts';
 import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
-import { mostConnections, openDatabase } from '../../models/database.ts';
-import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
-import { assertKnownSchema, pendingMigrations } from '../../models/migrate.ts';
-import { sweepAges } from '../../models/sweepRounds.ts';
+import { mostConnections, openDatabase } from '../../models/database/database.ts';
+import { triggerAdvice, unguardedChanges } from '../../models/migrations/ledgerTriggers.ts';
+import { assertKnownSchema, pendingMigrations } from '../../models/migrations/migrate.ts';
+import { sweepAges } from '../../models/sweeping/sweepRounds.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { off, ok, wrong } from './check.ts';
 import { withTemporal } from './temporal.ts';

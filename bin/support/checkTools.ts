@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts';
 import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
-import { openDatabase } from '../../models/database.ts';
+import { openDatabase } from '../../models/database/database.ts';
 import { countEgressLists } from '../../models/egress/egressRules.ts';
 import { readMcpOverview } from '../../models/mcp/overview.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';

@@ -1,8 +1,8 @@
+import { newId } from '../../base/ids.ts';
 import { grant, transfer } from '../../models/billing/credits.ts';
 import { accounts } from '../../models/billing/ledger.ts';
 import { toCredits, toMicro } from '../../models/billing/money.ts';
-import { type Database, transaction } from '../../models/database.ts';
-import { newId } from '../../models/ids.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
 import { CommandFailure } from './failure.ts';
 
 /** Balances in credits: of a space, or of all spaces together, which are the system's own. */

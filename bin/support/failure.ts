@@ -1,7 +1,7 @@
 import { BackupError } from '../../backup/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { ConfigError } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
-import { MigrationLockError, NewerSchemaError } from '../../models/migrate.ts';
+import { MigrationLockError, NewerSchemaError } from '../../models/migrations/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
 import { StoppedError } from './signals.ts';
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import type { Host } from '../../integrations/computers/host/host.ts';
 import type { HostOf } from '../../integrations/computers/liveComputers.ts';
 import { RemoteHost } from '../../integrations/computers/remoteHost.ts';
 import { findHost, hostLost, hostRemoved, isLost } from '../../models/computers/hosts.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { HostTokens } from '../../models/identity/hostTokens.ts';
 
 const lookMs = 250;

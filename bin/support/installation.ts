@@ -1,9 +1,9 @@
 import { assertNoRestore } from '../../backup/restore/journal.ts';
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
-import { type Database, openDatabase } from '../../models/database.ts';
+import { type Database, openDatabase } from '../../models/database/database.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
-import { assertKnownSchema } from '../../models/migrate.ts';
+import { assertKnownSchema } from '../../models/migrations/migrate.ts';
 import { commandLine } from './commandLine.ts';
 import { CommandFailure } from './failure.ts';
 import { findRunning } from './running.ts';

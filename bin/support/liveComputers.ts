@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { endedOperation, failureOf } from '../../api/frame/operationAnswer.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { HostError, notRunning } from '../../integrations/computers/host/hostErrors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ComputerRef, HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { type Computer, getComputer } from '../../models/computers/computer.ts';
 import { askToWake } from '../../models/computers/wishes.ts';
-import type { Database } from '../../models/database.ts';
-import { DomainError } from '../../models/errors.ts';
-import type { Operation } from '../../models/operation.ts';
+import type { Database } from '../../models/database/database.ts';
+import type { Operation } from '../../models/operations/operation.ts';
 import type { Launcher } from '../../temporal/launcher.ts';
 
 const firstLookMs = 10;

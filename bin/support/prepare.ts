@@ -1,8 +1,8 @@
 import type { Config } from '../../config/index.ts';
-import { openDatabase } from '../../models/database.ts';
+import { openDatabase } from '../../models/database/database.ts';
 import { createContentFindings } from '../../models/drive/findings.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
-import { migrateInstallation } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrations/migrate.ts';
 import type { Report } from '../../stack/report.ts';
 import { registerWhenServed } from './temporal.ts';
 

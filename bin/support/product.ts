@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, unknownSettings } from '../../config/index.ts';
 import { loadAhead } from '../../integrations/onFirstUse.ts';
-import type { Database } from '../../models/database.ts';
-import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
+import type { Database } from '../../models/database/database.ts';
+import { triggerAdvice, unguardedChanges } from '../../models/migrations/ledgerTriggers.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createRuntime, type Role } from './runtime.ts';
 

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts';
-import { openDatabase } from '../../models/database.ts';
-import { installationOf } from '../../models/installation.ts';
+import { openDatabase } from '../../models/database/database.ts';
+import { installationOf } from '../../models/installation/installation.ts';
 import { off, ok } from './check.ts';
 import { commandLine } from './commandLine.ts';
 

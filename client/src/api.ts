@@ -1,1 +1,1 @@
-export type { components, operations, paths } from '../../api/types.gen.ts';
+export type { components, operations, paths } from '../../api/generated/types.gen.ts';

@@ -1,4 +1,4 @@
-import { isLoadingVariable, whyRefused } from '../../models/loadingVariables.ts';
+import { isLoadingVariable, whyRefused } from '../../base/loadingVariables.ts';
 import type { Fault } from './readManifest.ts';
 
 type Kind = keyof typeof fieldsOf;

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { LiveComputers } from '../computers/liveComputers.ts';
 import { treeMissing } from '../git/rules/failures.ts';
 import type { DocumentReaders } from '../readers/documentReaders.ts';

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { act, mostWaitMs } from './act/act.ts';
 import { callFailure } from './callFailures.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { home } from '../computers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { exitCodes, startRequest } from './chromium.ts';

@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { ConnectionLost } from './cdp/connection.ts';
 import { endpointFile } from './chromium.ts';

@@ -1,4 +1,4 @@
-import { errorsOf } from '../../models/errors.ts';
+import { errorsOf } from '../../base/errors.ts';
 
 /** Why a call to a browser, or to one of its tabs, has failed. */
 export const browserError = errorsOf({

@@ -1,4 +1,4 @@
-import type { DomainError } from '../../models/errors.ts';
+import type { DomainError } from '../../base/errors.ts';
 import { unknownName } from '../egress/guard.ts';
 import { type Destination, destinationOf } from '../egress/hostPattern.ts';
 import { browserError } from './failures.ts';

@@ -1,4 +1,4 @@
-import { firstOf } from '../../models/text.ts';
+import { firstOf } from '../../base/text.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;

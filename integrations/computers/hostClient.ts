@@ -1,5 +1,5 @@
 import type { Duplex, Readable } from 'node:stream';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { followOutput } from './client/followOutput.ts';
 import { type ComputerEndpoint, dial, Requests } from './client/requests.ts';
 import { ownProcessesDir } from './processes/ownProcesses.ts';

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { encodePng } from './png.ts';
 import { ConnectionEnded } from './rfb/byteReader.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { ofOneConnection } from '../http/connectionHeaders.ts';
 
 const connectTimeoutMs = 10_000;

@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { EgressGuard, EgressOwner } from './guard.ts';
 
 /** The address at which somebody wants to be told of something by us; undefined for what is no address of the web. */

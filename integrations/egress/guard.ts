@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { normaliseAddress, refusalOf } from './addresses.ts';
 import { normaliseHost } from './hostName.ts';
 import { type Destination, type HostPattern, parseHostPattern } from './hostPattern.ts';

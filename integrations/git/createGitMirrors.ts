@@ -1,5 +1,5 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
 import type { EgressOwner } from '../egress/guard.ts';
 import type { RunningEgressProxy } from '../egress/startEgressProxy.ts';
 import { fetchedRefs, refspecsOf } from './mirror/bring.ts';

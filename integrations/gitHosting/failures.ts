@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorKind, errorsOf } from '../../models/errors.ts';
+import { DomainError, type DomainErrorKind, errorsOf } from '../../base/errors.ts';
 
 /** What can go wrong with a hosting provider, by its stable code. */
 export const hostingFailures = {

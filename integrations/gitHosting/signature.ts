@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 /** `X-Hub-Signature-256` over the raw bytes, by one of the secrets (two during a rotation). Throws 400. */
 export function verifyHubSignature(raw: Buffer, signature: string | undefined, secrets: readonly string[]): void {

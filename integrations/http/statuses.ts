@@ -1,4 +1,4 @@
-import type { DomainErrorKind } from '../../models/errors.ts';
+import type { DomainErrorKind } from '../../base/errors.ts';
 
 /** The HTTP status of each kind of refusal: the API's to its clients, and a holder's to who asks it. */
 export const statusOf: Record<DomainErrorKind, number> = {

@@ -1,5 +1,5 @@
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
 import { onFirstUse } from '../onFirstUse.ts';
 
 export type MailConfig = NonNullable<Config['signIn']['mail']>;

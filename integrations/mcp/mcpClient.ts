@@ -1,5 +1,5 @@
 import { ReadableStream } from 'node:stream/web';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { limited } from '../http/limitedFetch.ts';
 import { onFirstUse } from '../onFirstUse.ts';
 import { hintsOf } from './toolHints.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 import { type McpFailure, mcpFailureOf, withMcpServer } from './guardedMcp.ts';

@@ -14,8 +14,8 @@ import {
   randomNonce,
   randomPKCECodeVerifier,
 } from 'openid-client';
+import { firstOf } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
-import { firstOf } from '../../models/text.ts';
 import { limitedFetch } from '../http/limitedFetch.ts';
 import { issuerRefused, normaliseIssuerError } from './errors.ts';
 

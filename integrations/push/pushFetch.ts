@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { endpointFault, readEndpoint } from '../egress/endpoint.ts';
 import { guardedFetch } from '../egress/fetch.ts';
 import type { EgressGuard, EgressOwner } from '../egress/guard.ts';

@@ -31,7 +31,7 @@ const v8Options = [
 export function readerCommand(): [string, ...string[]] {
   const script = `${limits.map(([name, value]) => `ulimit ${name} ${value} 2>/dev/null`).join('; ')}; exec "$0" "$@"`;
   const code = [
-    ...new Set(['integrations/readers/', 'models/text.ts', 'node_modules/', 'package.json'].flatMap(pathsOf)),
+    ...new Set(['integrations/readers/', 'base/text.ts', 'node_modules/', 'package.json'].flatMap(pathsOf)),
   ];
   const permissions = ['--permission', ...code.map((path) => `--allow-fs-read=${path}`)];
   return ['/bin/sh', '-c', script, process.execPath, ...v8Options, ...permissions, program];

@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 export interface QueueLimits {
   /** How many documents are read at once. */

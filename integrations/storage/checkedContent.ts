@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 /** What was found of a content: it is another one than was stored, or the store no longer has it. */
 export type Damage = 'damaged' | 'missing';

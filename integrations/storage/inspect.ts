@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { detectContentType, isText, sampleBytes } from './contentType.ts';
 import { partBytes } from './sendObject.ts';
 

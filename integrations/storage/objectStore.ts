@@ -10,8 +10,8 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../../models/errors.ts';
 import {
   ContentCheck,
   type Contents,

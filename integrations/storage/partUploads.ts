@@ -8,7 +8,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { damageOf } from './checkedContent.ts';
 import { storageCall } from './errors.ts';
 import { type S3Clients, soon, toComplete } from './s3.ts';

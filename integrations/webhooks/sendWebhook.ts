@@ -1,4 +1,4 @@
-import { DomainError } from '../../models/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { guardedFetch } from '../egress/fetch.ts';
 import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 import { parseRetryAfter } from '../retryAfter.ts';

@@ -1,15 +1,15 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
+import { notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
-import { notFound } from '../errors.ts';
 import type { Authority } from '../identity/authority.ts';
-import { newId } from '../ids.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, insert, select } from '../sql.ts';
 import { noteAppChange } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
 

@@ -1,10 +1,10 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
 import { getComputer } from '../computers/computer.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { execute, insert, select } from '../sql.ts';
 import { type App, lockApp } from './app.ts';
 import type { AppComponent } from './manifest.ts';
 import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Run } from './run.ts';
 

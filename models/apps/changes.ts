@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute, select } from '../sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /** With what authority content is changed that an app may run later. */
 export interface Changer extends Authority {

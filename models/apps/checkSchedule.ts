@@ -1,4 +1,4 @@
-import { scheduleFault, shortestIntervalMs } from '../schedule.ts';
+import { scheduleFault, shortestIntervalMs } from '../../base/schedule.ts';
 
 interface Written {
   cron: string;

@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { takeTick } from '../../base/schedule.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { findPlaces } from '../drive/place.ts';
-import { DomainError } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { isQuiet } from '../installation.ts';
-import { takeTick } from '../schedule.ts';
-import { execute, select } from '../sql.ts';
+import { isQuiet } from '../installation/installation.ts';
 import { type App, findApp, lockedApp } from './app.ts';
 import { addRun } from './askToRun.ts';
 import { scheduleNamed } from './manifest.ts';

@@ -1,7 +1,7 @@
-import type { Database } from '../database.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
 import type { DriveItem } from '../drive/driveItem.ts';
 import { driveModels } from '../drive/models.ts';
-import { DomainError } from '../errors.ts';
 
 const maxFiles = 5_000;
 const maxBytes = 512 * 1_048_576;

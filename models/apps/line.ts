@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { isActive, type Run } from './run.ts';
 import { lockUsage } from './usage.ts';
 

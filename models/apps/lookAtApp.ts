@@ -1,7 +1,7 @@
-import type { Database } from '../database.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
 import type { DriveItem } from '../drive/driveItem.ts';
 import { driveModels } from '../drive/models.ts';
-import { DomainError } from '../errors.ts';
 import { getRepository, requireReady } from '../git/repository.ts';
 import type { App } from './app.ts';
 import { changesOf } from './changes.ts';

@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { nextOf, scheduleColumns, scheduleOf } from './schedules.ts';
 
 /** Moves every schedule on to its first tick after a time, without a run for those before. */

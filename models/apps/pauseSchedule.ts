@@ -1,7 +1,7 @@
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { execute } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { type App, lockApp } from './app.ts';
 import { type AppSchedule, lockSchedule, nextOf, pauseIn } from './schedules.ts';
 

@@ -1,5 +1,5 @@
 import { defaultComputer } from '../computers/defaultComputer.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { findRepository } from '../git/repository.ts';
 import type { App } from './app.ts';
 

@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
 import { findLinks, type PortLink } from '../computers/portLink.ts';
 import { insertPortLink } from '../computers/portLinks.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { select } from '../sql.ts';
 import { type App, lockApp } from './app.ts';
 import { addRun } from './askToRun.ts';
 import type { WebComponent } from './manifest.ts';

@@ -1,4 +1,4 @@
-import type { AreaPurge } from '../areaPurge.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
 
 export const appsPurge: AreaPurge = {
   ofSpace: [

@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { ManifestProblem } from './manifest.ts';
 
 /** 422, with every fault by its line and column. */

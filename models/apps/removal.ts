@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute, select } from '../sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import { removeDeliveriesOf } from './forgetDeliveries.ts';
 
 /** In the transaction that removes their items for good: what there is of these apps is swept. */

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { hasDatabase } from '../databases/connections.ts';
 import { type Authority, insufficientScope, may } from '../identity/authority.ts';
 import type { App } from './app.ts';

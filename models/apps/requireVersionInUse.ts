@@ -1,6 +1,6 @@
-import type { Database } from '../database.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
 import { hasDatabase } from '../databases/connections.ts';
-import { DomainError } from '../errors.ts';
 import type { App } from './app.ts';
 import { changesOf } from './changes.ts';
 import { whyItWaits } from './versionRules.ts';

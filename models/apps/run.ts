@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { asRow, execute, select } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { asRow, execute, select } from '../database/sql.ts';
 import { noteEvent } from '../webhooks/events.ts';
 import type { AppComponent } from './manifest.ts';
 import type { PlaceOfRuns } from './placeOfRuns.ts';

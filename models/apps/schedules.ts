@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { everyDue } from '../everyDue.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { calendarOf, nextTick } from '../schedule.ts';
-import { execute, select } from '../sql.ts';
+import { calendarOf, nextTick } from '../../base/schedule.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { everyDue } from '../sweeping/everyDue.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /** A schedule component of an app, and how far it has come. */
 export interface AppSchedule {

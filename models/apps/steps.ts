@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { isQuiet, quietLookMs } from '../installation.ts';
-import { select } from '../sql.ts';
+import { isQuiet, quietLookMs } from '../installation/installation.ts';
 import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
 import { hasPlace, spaceHasPlace } from './line.ts';
 import { isForPeople, type RunOutcome } from './outcome.ts';

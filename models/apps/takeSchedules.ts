@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { newId } from '../ids.ts';
-import { execute, insert, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { AppManifest, ScheduleComponent } from './manifest.ts';
 import { type AppSchedule, nextOf, scheduleColumns, scheduleOf } from './schedules.ts';
 

@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { hasDatabase } from '../databases/connections.ts';
-import { DomainError, notFound } from '../errors.ts';
 import { isTreeToChange } from '../git/orders.ts';
 import { type Authority, insufficientScope, may } from '../identity/authority.ts';
-import { execute } from '../sql.ts';
 import { type App, lockedApp } from './app.ts';
 import { type AppChange, forgetChanges, lockChanges, noteSeen } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { execute, select } from '../sql.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** What a space's apps keep, locked: whoever counts what they keep, or run, waits here for whoever does so too. */
 export async function lockUsage(tx: Transaction, spaceId: string): Promise<{ deliveredBytes: number }> {

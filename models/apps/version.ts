@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
+import { notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { newId } from '../ids.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, insert, select } from '../sql.ts';
 import type { AppAuthor } from './changes.ts';
 import type { AppManifest } from './manifest.ts';
 import type { WhyItWaits } from './versionRules.ts';

@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import {
   newWebhookSecret,
   openWebhookSecrets,
@@ -10,7 +10,7 @@ import {
   type SecretRequest,
   type SecretRow,
   shownSecret,
-} from '../webhookSecrets.ts';
+} from '../webhooks/secrets.ts';
 import { type App, lockApp } from './app.ts';
 
 const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUntil FROM app_webhook_secrets';

@@ -1,15 +1,15 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { notFound } from '../../base/errors.ts';
+import { calendarOf, type Schedule } from '../../base/schedule.ts';
 import type { FileReference } from '../chat/message.ts';
 import type { TurnMode } from '../chat/turn.ts';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { everyDue } from '../everyDue.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { calendarOf, type Schedule } from '../schedule.ts';
-import { execute, select } from '../sql.ts';
+import { everyDue } from '../sweeping/everyDue.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /** What becomes of a run while the one before has not ended. */
 export type Overlap = 'skip' | 'queue' | 'interrupt';

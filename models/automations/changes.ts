@@ -1,13 +1,13 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { checkSchedule, nextTick, type Schedule } from '../../base/schedule.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
 import type { FileReference } from '../chat/message.ts';
 import { chatModels } from '../chat/models.ts';
 import type { TurnMode } from '../chat/turn.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, insertInstance, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { checkSchedule, nextTick, type Schedule } from '../schedule.ts';
-import { execute, insert, insertInstance, select } from '../sql.ts';
 import { type Automation, getAutomation, lockAutomation, type Overlap, scheduleColumns } from './automation.ts';
 
 export interface AutomationLimits {

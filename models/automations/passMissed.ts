@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
-import { type Database, transaction } from '../database.ts';
-import { nextTick } from '../schedule.ts';
-import { execute } from '../sql.ts';
+import { nextTick } from '../../base/schedule.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { lockAutomation } from './automation.ts';
 
 /** Moves every schedule on to its first tick after a time, without a run for those before. */

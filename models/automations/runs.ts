@@ -1,15 +1,15 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { idBound, newId } from '../ids.ts';
-import { isQuiet } from '../installation.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { takeTick } from '../schedule.ts';
-import { execute, insert, select } from '../sql.ts';
-import type { TurnStatus } from '../turnLog/chunks.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { idBound, newId } from '../../base/ids.ts';
+import { takeTick } from '../../base/schedule.ts';
+import type { TurnStatus } from '../chat/turnLog/chunks.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, insert, select } from '../database/sql.ts';
+import { isQuiet } from '../installation/installation.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import { type Automation, lockAutomation } from './automation.ts';
 import { lockOwn } from './changes.ts';
 

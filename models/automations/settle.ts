@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { type Automation, lockAutomation, pauseAutomation } from './automation.ts';
 
 /** So many failures in a row pause an automation. */

@@ -3,8 +3,8 @@ import { type Admit, acceptMessageIn, type SendIntent } from '../chat/acceptMess
 import type { StoredPart } from '../chat/message.ts';
 import { chatModels } from '../chat/models.ts';
 import type { Turn } from '../chat/turn.ts';
-import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { type Automation, findAutomation, lockAutomation, pauseAutomation } from './automation.ts';
 import type { RunKind, RunStatus } from './runs.ts';
 import { countFailure, settleIn } from './settle.ts';

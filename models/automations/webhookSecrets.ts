@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
+import { notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { execute, select } from '../sql.ts';
+import { appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import {
   newWebhookSecret,
   openWebhookSecrets,
@@ -11,7 +11,7 @@ import {
   type SecretRequest,
   type SecretRow,
   shownSecret,
-} from '../webhookSecrets.ts';
+} from '../webhooks/secrets.ts';
 import { lockOwn, type OwnActor } from './changes.ts';
 
 const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUntil FROM automations';

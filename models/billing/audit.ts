@@ -1,5 +1,5 @@
 import type { PoolConnection } from 'mysql2/promise';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { keptDays } from './caps.ts';
 import { accounts, sources, uses } from './ledger.ts';
 

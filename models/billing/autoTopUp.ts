@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { newId } from '../ids.ts';
-import { type Operation, operationModels } from '../operation.ts';
-import { execute, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Checkout, insertCheckout, markCheckout } from './checkouts.ts';
 import { lockSettings } from './setup.ts';
 

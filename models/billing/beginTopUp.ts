@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { newId } from '../ids.ts';
-import { type Operation, operationModels } from '../operation.ts';
+import { newId } from '../../base/ids.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Checkout, findCheckout, insertCheckout } from './checkouts.ts';
 
 /** Stripe lets a session live for a day at most. */

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { execute, select } from '../sql.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** Typical sizes of a space's calls to a model, for sizing a call's hold before anything about the call is known. */
 export interface CallSize {

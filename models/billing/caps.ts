@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
-import { deleteInBatches } from '../batches.ts';
-import type { Database } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import type { HoldRequest } from './holds.ts';
 
 /** A space's spending caps, in micro-credits; null means no limit. Days are UTC's. */

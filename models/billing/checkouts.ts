@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute, insert, select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import { topUp } from './credits.ts';
 
 /** `mispaid`: the amount paid is not the amount asked for, so nothing is credited until a person has looked at it. */

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
-import { idBound } from '../ids.ts';
+import { idBound } from '../../base/ids.ts';
+import type { Database } from '../database/database.ts';
 
 /** What steps of a turn have cost, in micro-credits, by step. What has not ended has cost nothing yet. */
 export async function costsOfCalls(

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { newId } from '../ids.ts';
+import { newId } from '../../base/ids.ts';
 import { burn } from './grants.ts';
 import { type Balances, type Line, post } from './ledger.ts';
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A payment of the development provider: what a real provider would store on its side. */
 export interface DevelopmentPayment {

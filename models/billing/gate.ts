@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { type CallKind, noteBaseTokens, sizeOfCalls } from './callSizes.ts';
 import { reserve } from './holds.ts';
 import { ceilingOf, outputTokensFor, type Prices } from './prices.ts';

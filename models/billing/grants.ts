@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { newId } from '../ids.ts';
-import { execute, insert, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { type Balances, post } from './ledger.ts';
 
 /** Credits received at one time, with what is left of them. `available` is always the sum of the remainders. */

@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { DomainError } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import { DomainError } from '../../base/errors.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { countUse, roomUnderCaps, today } from './caps.ts';
 import { coverDebt } from './debt.ts';
 import { burn, expireGrants, giveBack, type Part } from './grants.ts';

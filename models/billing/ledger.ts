@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { newId } from '../ids.ts';
-import { execute, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { execute, select } from '../database/sql.ts';
 import { maxMicroCredits } from './money.ts';
 
 /**

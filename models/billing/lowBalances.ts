@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { execute } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 
 /** A space that has had credits and has few left, with those who can buy more. */
 export interface LowBalance {

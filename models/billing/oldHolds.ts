@@ -1,5 +1,5 @@
-import { deleteInBatches } from '../batches.ts';
-import type { Database } from '../database.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import type { Database } from '../database/database.ts';
 
 /** Removes holds from before `before` that have been settled or released. Their outcome is in the ledger. */
 export async function purgeOldHolds(database: Database, before: Date, onBatch: () => void): Promise<number> {

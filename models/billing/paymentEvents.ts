@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute, select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /** A notification of the payment provider, stored for ever. */
 export interface PaymentEventRow {

@@ -1,4 +1,4 @@
-import type { AreaPurge } from '../areaPurge.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
 
 const books = 'Books are kept, whatever becomes of a space: what was paid, spent and given back must stay explainable.';
 

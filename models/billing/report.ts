@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type Account, accounts, type Balances, type TransactionKind } from './ledger.ts';
 
 /** A transaction of a space's ledger, with its lines as changes of balances. */

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { execute, select } from '../sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { incoming } from './debt.ts';
 import { addGrant, burn, expireGrants, priorities } from './grants.ts';
 import { type Balances, lockBalances, post } from './ledger.ts';

@@ -1,6 +1,6 @@
-import { type Actor, type AuditAction, appendAudit, operator } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { execute } from '../sql.ts';
+import { type Actor, type AuditAction, appendAudit, operator } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import type { Caps } from './caps.ts';
 import { lockSettings } from './setup.ts';
 

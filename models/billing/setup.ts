@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { type Operation, operationModels } from '../operation.ts';
-import { execute, select } from '../sql.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { grant } from './credits.ts';
 import { lockBalances } from './ledger.ts';
 import { lockState } from './paymentEvents.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * Turns every automatic top-up off until its owner sets it again, as a refused charge does: for an installation that

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { charge } from './credits.ts';
 import { creditsExhausted } from './holds.ts';
 import { toMicro } from './money.ts';

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import type { Actor } from '../audit.ts';
-import type { Database } from '../database.ts';
+import type { Actor } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
 import { type BrowserProfile, findProfile, type ProfileRef } from './profile.ts';
 import { createProfile } from './profiles.ts';
 

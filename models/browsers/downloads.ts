@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
+import { execute, insert } from '../database/sql.ts';
 import { driveContainerId } from '../drive/containers.ts';
 import { checkName, maxNameBytes } from '../drive/names.ts';
 import type { FileTarget } from '../drive/placeFile.ts';
-import { execute, insert } from '../sql.ts';
 import type { BrowserSession } from './session.ts';
 
 const folderName = 'Downloads';

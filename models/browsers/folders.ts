@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { newId } from '../ids.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /** Below the home of a computer. */
 const root = '.local/share/atrium/browsers';

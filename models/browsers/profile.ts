@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { select } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 
 /** What pages keep from one session to the next. */
 export interface BrowserProfile {

@@ -1,11 +1,11 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Actor, appendAudit } from '../audit.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
 import { findComputer, getComputer } from '../computers/computer.ts';
 import { defaultComputer } from '../computers/defaultComputer.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
 import { removeFoldersOf } from './folders.ts';
 import { type BrowserProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
 import { liveSessionOf, profileInUse } from './session.ts';

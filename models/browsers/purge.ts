@@ -1,4 +1,4 @@
-import type { AreaPurge } from '../areaPurge.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
 
 /** Saved profiles go with the objects of the drive, folders with the computers. */
 export const browsersPurge: AreaPurge = {

@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { DomainError } from '../errors.ts';
-import { execute } from '../sql.ts';
 import { removeFoldersOf } from './folders.ts';
 import { lockProfile } from './profile.ts';
 import type { BrowserSession } from './session.ts';

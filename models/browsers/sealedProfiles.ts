@@ -1,7 +1,7 @@
+import { DomainError } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { openStream, sealStream } from '../../crypto/sealedStream.ts';
-import { DomainError } from '../errors.ts';
 
 /** Which save of which profile. */
 export interface SavedProfile {

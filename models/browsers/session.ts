@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Computer } from '../computers/computer.ts';
-import type { Database } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 
 /** `ending` and `saving` are over for whoever asks: its Chromium is being closed, and then its profile saved. */
 export type BrowserStatus = 'starting' | 'running' | 'ending' | 'saving' | 'ended';

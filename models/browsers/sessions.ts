@@ -1,13 +1,13 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Actor, appendAudit } from '../audit.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Computer, limitsOf } from '../computers/computer.ts';
 import { lockComputer } from '../computers/computers.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { type DesktopSession, getDesktop } from '../desktops/session.ts';
 import type { Resolution } from '../desktops/sessions.ts';
-import { DomainError } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
 import { noteFolder } from './folders.ts';
 import { lockProfile } from './profile.ts';
 import {

@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { endCodeOf as desktopEndOf, findDesktop } from '../desktops/session.ts';
 import { type BrowserSession, endCodeOf, findBrowser, knownEnd } from './session.ts';
 import { beginEnd } from './sessions.ts';

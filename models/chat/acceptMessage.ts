@@ -1,12 +1,10 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { insert, insertInstance } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { newId } from '../ids.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { insert, insertInstance } from '../sql.ts';
-import type { UiChunk } from '../turnLog/chunks.ts';
-import { encodeChunks } from '../turnLog/entry.ts';
 import { type CompletionHashes, insertCompletion } from './completions.ts';
 import { type ImportedMessage, importHistory } from './importHistory.ts';
 import { type StoredPart, userPosition } from './message.ts';
@@ -14,6 +12,8 @@ import { chatModels } from './models.ts';
 import { findReplaced, replaceFrom } from './replaceMessages.ts';
 import type { Thread } from './thread.ts';
 import type { NotificationPriority, Turn, TurnMode } from './turn.ts';
+import type { UiChunk } from './turnLog/chunks.ts';
+import { encodeChunks } from './turnLog/entry.ts';
 
 const firstEpoch = 1;
 /** How many turns of one thread may wait behind the running one. */

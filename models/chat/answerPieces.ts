@@ -1,10 +1,10 @@
 import { QueryTypes, type Transaction } from 'sequelize';
-import { type On, sequelizeOf, transactionOf } from '../bound.ts';
-import type { Database } from '../database.ts';
-import { insert } from '../sql.ts';
-import { firstOf } from '../text.ts';
-import type { MessagePart } from '../turnLog/foldChunks.ts';
+import { firstOf } from '../../base/text.ts';
+import { type On, sequelizeOf, transactionOf } from '../database/bound.ts';
+import type { Database } from '../database/database.ts';
+import { insert } from '../database/sql.ts';
 import type { StoredPart } from './message.ts';
+import type { MessagePart } from './turnLog/foldChunks.ts';
 
 /** An answer of more than this is kept in rows of so much each, which any packet and any column carries. */
 const pieceCharacters = 128 * 1024;

@@ -1,11 +1,11 @@
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { type Authority, insufficientScope, lackingOf } from '../identity/authority.ts';
-import type { UiChunk } from '../turnLog/chunks.ts';
-import type { CommittedSegment } from '../turnLog/entry.ts';
-import type { TurnLog } from '../turnLog/turnLog.ts';
 import { chatModels } from './models.ts';
 import { approvalChunks, failedResult, type ResultChunk, statusOf } from './toolResult.ts';
+import type { UiChunk } from './turnLog/chunks.ts';
+import type { CommittedSegment } from './turnLog/entry.ts';
+import type { TurnLog } from './turnLog/turnLog.ts';
 import { nextState, openCalls, tell } from './turnWaiting.ts';
 
 interface Deps {

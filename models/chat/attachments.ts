@@ -1,10 +1,10 @@
-import type { On } from '../bound.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { On } from '../database/bound.ts';
 import { driveContainerId, parseContainerId } from '../drive/containers.ts';
 import type { Content } from '../drive/driveItem.ts';
 import { driveModels } from '../drive/models.ts';
 import { parsePath } from '../drive/names.ts';
 import { findByPath, placeOf } from '../drive/place.ts';
-import { DomainError } from '../errors.ts';
 import type { AttachedFile, FileReference, StoredPart } from './message.ts';
 import { chatModels } from './models.ts';
 

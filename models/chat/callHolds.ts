@@ -1,6 +1,6 @@
 import type { ResultSetHeader, RowDataPacket } from 'mysql2';
-import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 const milliseconds = 'INTERVAL ? * 1000 MICROSECOND';
 /** The end of a hold of so many milliseconds. Everybody goes by the database's clock. */

@@ -1,9 +1,9 @@
 import type { Transaction } from 'sequelize';
-import type { TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
-import type { MessageFold } from '../turnLog/foldChunks.ts';
 import type { TurnEnd } from './endTurn.ts';
 import { chatModels } from './models.ts';
 import type { Turn } from './turn.ts';
+import type { TurnLimit, UiChunk, Usage } from './turnLog/chunks.ts';
+import type { MessageFold } from './turnLog/foldChunks.ts';
 
 export function closeTexts(fold: MessageFold): UiChunk[] {
   return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { insert } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { insert } from '../database/sql.ts';
 import type { Turn } from './turn.ts';
 
 /** By what a request of OpenAI's API, or one that goes on behind its answer, finds its turn again. */

@@ -1,5 +1,5 @@
-import { type Database, transaction } from '../database.ts';
-import { type Operation, operationModels } from '../operation.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { chatModels } from './models.ts';
 
 /** Hides a thread from everybody, and writes the intent to purge it, in one commit. */

@@ -1,11 +1,7 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { execute, insertInstance } from '../sql.ts';
-import type { FinishReason, UiChunk, Usage } from '../turnLog/chunks.ts';
-import { type CommittedSegment, WriterFencedError } from '../turnLog/entry.ts';
-import type { MessagePart } from '../turnLog/foldChunks.ts';
-import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
-import { cannotBeStored } from '../unstorable.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insertInstance } from '../database/sql.ts';
+import { cannotBeStored } from '../database/unstorable.ts';
 import { noteEvent } from '../webhooks/events.ts';
 import { beginningOf, storePieces } from './answerPieces.ts';
 import { answerMetadata, closeTexts, closeTools, closingChunks } from './closingChunks.ts';
@@ -13,6 +9,10 @@ import { assistantPosition, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 import type { Turn } from './turn.ts';
+import type { FinishReason, UiChunk, Usage } from './turnLog/chunks.ts';
+import { type CommittedSegment, WriterFencedError } from './turnLog/entry.ts';
+import type { MessagePart } from './turnLog/foldChunks.ts';
+import type { RowChanges, TurnLog } from './turnLog/turnLog.ts';
 
 /** How a turn ended. A terminal state never changes: the first end wins. */
 export type TurnEnd =

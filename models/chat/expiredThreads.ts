@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Threads that were to be kept until now only, and in which nothing runs, the longest expired first. */
 export async function expiredThreads({ pool }: Pick<Database, 'pool'>, limit: number): Promise<string[]> {

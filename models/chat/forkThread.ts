@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Transaction } from 'sequelize';
-import type { On } from '../bound.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { idBound } from '../ids.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { execute, insertInstance, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { idBound } from '../../base/ids.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import type { On } from '../database/bound.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insertInstance, select } from '../database/sql.ts';
 import type { MessagePlace } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';

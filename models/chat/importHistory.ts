@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { newId } from '../ids.ts';
+import { newId } from '../../base/ids.ts';
 import { assistantPosition, type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';

@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { addWords } from '../words/wordTable.ts';
 import type { StoredPart } from './message.ts';
 import { ownerKey, saidIn, textBits, threadWords } from './threadTexts.ts';

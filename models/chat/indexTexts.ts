@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { addWords, storeWords } from '../words/wordTable.ts';
 import { readFirstPieces } from './answerPieces.ts';
 import { indexNewMessages, type Place } from './indexNewMessages.ts';

@@ -1,9 +1,9 @@
-import type { Database } from '../database.ts';
+import { DomainError } from '../../base/errors.ts';
+import { firstOf, wellFormedJson } from '../../base/text.ts';
+import type { Database } from '../database/database.ts';
+import { isAway } from '../database/unavailable.ts';
 import { threadContainerId } from '../drive/containers.ts';
 import { type ByteStore, type DriveLimits, UploadSession } from '../drive/uploadSession.ts';
-import { DomainError } from '../errors.ts';
-import { firstOf, wellFormedJson } from '../text.ts';
-import { isAway } from '../unavailable.ts';
 import type { Turn } from './turn.ts';
 
 /** A longer result is stored as a file, which the answer refers to. */

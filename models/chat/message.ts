@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { behind } from '../behind.ts';
-import type { Database } from '../database.ts';
-import { jsonText } from '../jsonText.ts';
-import { instanceOf } from '../sql.ts';
-import type { MessagePart } from '../turnLog/foldChunks.ts';
+import { jsonText } from '../../base/jsonText.ts';
+import { behind } from '../database/behind.ts';
+import type { Database } from '../database/database.ts';
+import { instanceOf } from '../database/sql.ts';
 import { piecesAtOnce, readPieces } from './answerPieces.ts';
+import type { MessagePart } from './turnLog/foldChunks.ts';
 
 /** A file that the user attached, by reference: the bytes stay where they are. */
 export interface FileReference {

@@ -1,7 +1,7 @@
 import { col, DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { asRow, execute, select } from '../sql.ts';
-import type { FinishReason, Usage } from '../turnLog/chunks.ts';
+import { asRow, execute, select } from '../database/sql.ts';
 import { holdEnd } from './callHolds.ts';
+import type { FinishReason, Usage } from './turnLog/chunks.ts';
 
 /**
  * Model calls beside a turn's steps have numbers of their own, so that they are metered like any step: the summaries

@@ -1,4 +1,4 @@
-import { modelsOf } from '../bound.ts';
+import { modelsOf } from '../database/bound.ts';
 import { defineMessage } from './message.ts';
 import { defineModelCall } from './modelCall.ts';
 import { defineThreadSummary } from './summary.ts';

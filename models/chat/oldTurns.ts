@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { idBound } from '../ids.ts';
-import { execute, select } from '../sql.ts';
+import { idBound } from '../../base/ids.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { titleStep } from './modelCall.ts';
 
 const turnsPerBatch = 200;

@@ -1,10 +1,10 @@
-import { type Database, transaction } from '../database.ts';
-import type { UiChunk } from '../turnLog/chunks.ts';
-import type { CommittedSegment } from '../turnLog/entry.ts';
-import type { TurnLog } from '../turnLog/turnLog.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { chatModels } from './models.ts';
 import type { ToolCall } from './toolCall.ts';
 import { approvalChunks, failedResult } from './toolResult.ts';
+import type { UiChunk } from './turnLog/chunks.ts';
+import type { CommittedSegment } from './turnLog/entry.ts';
+import type { TurnLog } from './turnLog/turnLog.ts';
 import { openCalls, tell } from './turnWaiting.ts';
 
 /** The state of a step's waiting calls. */

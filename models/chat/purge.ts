@@ -1,6 +1,6 @@
 import { QueryTypes } from 'sequelize';
-import type { AreaPurge } from '../areaPurge.ts';
-import type { Database } from '../database.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
+import type { Database } from '../database/database.ts';
 
 /** What is being permanently removed: one thread, or all threads of a space. */
 export type PurgeScope = { threadId: string } | { spaceId: string };

@@ -1,5 +1,5 @@
 import { Op, type Transaction } from 'sequelize';
-import { notFound } from '../errors.ts';
+import { notFound } from '../../base/errors.ts';
 import type { SendIntent } from './acceptMessage.ts';
 import { type Message, type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { On } from '../bound.ts';
+import type { On } from '../database/bound.ts';
 import { threadContainerId } from '../drive/containers.ts';
 import type { Content } from '../drive/driveItem.ts';
 import { findByPath } from '../drive/place.ts';

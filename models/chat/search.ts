@@ -1,6 +1,6 @@
 import { QueryTypes } from 'sequelize';
-import type { Database } from '../database.ts';
-import { firstOf, lastOf } from '../text.ts';
+import { firstOf, lastOf } from '../../base/text.ts';
+import type { Database } from '../database/database.ts';
 import { type SearchPosition, searchWords, type WordRow } from '../words/search.ts';
 import { placesOf, type WordPlace, wordsAskedFor } from '../words/words.ts';
 import { readFirstPieces } from './answerPieces.ts';

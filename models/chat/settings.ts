@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Pool } from 'mysql2/promise';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { createFreshCache } from '../freshCache.ts';
-import { oneFor } from '../oneFor.ts';
-import { execute } from '../sql.ts';
+import { createFreshCache } from '../../base/freshCache.ts';
+import { oneFor } from '../../base/oneFor.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 
 /** What a space has set for its chats. Null means the installation's own, or the model's. */
 export interface ChatSettings {

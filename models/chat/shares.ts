@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { hashLinkToken, newLinkToken } from '../identity/linkTokens.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { execute, insert, select } from '../sql.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 

@@ -1,9 +1,9 @@
 import { DataTypes, literal, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
-import { along, behind } from '../behind.ts';
-import { notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { instanceOf, select } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import { along, behind } from '../database/behind.ts';
+import { instanceOf, select } from '../database/sql.ts';
 import { hasEndpoints } from '../webhooks/events.ts';
 
 /** A conversation. It belongs to one person in one space, and has at most one turn under way. */

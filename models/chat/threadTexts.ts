@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { firstOf } from '../text.ts';
+import { firstOf } from '../../base/text.ts';
 import type { WordTable } from '../words/wordTable.ts';
 import type { StoredPart } from './message.ts';
 

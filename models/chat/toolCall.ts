@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
+import { jsonText } from '../../base/jsonText.ts';
+import type { Database } from '../database/database.ts';
 import type { Scope } from '../identity/scopes.ts';
-import { jsonText } from '../jsonText.ts';
-import { sweepPageSize } from '../oldestFirst.ts';
+import { sweepPageSize } from '../sweeping/oldestFirst.ts';
 
 export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
 /** What a call needs before it has a result: a run on the server, the client's answer, or approval to run. */

@@ -1,6 +1,6 @@
-import { wellFormed } from '../text.ts';
-import type { UiChunk } from '../turnLog/chunks.ts';
+import { wellFormed } from '../../base/text.ts';
 import type { ToolCall } from './toolCall.ts';
+import type { UiChunk } from './turnLog/chunks.ts';
 
 /** How a tool call ended, as in the log: in well-formed text, whatever the tool has said. */
 export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;

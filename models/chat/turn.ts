@@ -1,8 +1,8 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { jsonText } from '../jsonText.ts';
-import { instanceOf, select } from '../sql.ts';
-import type { FinishReason, TurnStatus, UiChunk } from '../turnLog/chunks.ts';
-import { nextSeqOf } from '../turnLog/tails.ts';
+import { jsonText } from '../../base/jsonText.ts';
+import { instanceOf, select } from '../database/sql.ts';
+import type { FinishReason, TurnStatus, UiChunk } from './turnLog/chunks.ts';
+import { nextSeqOf } from './turnLog/tails.ts';
 
 export type NotificationPriority = 'low' | 'default' | 'high';
 export type TurnMode = 'ask' | 'work';

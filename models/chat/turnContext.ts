@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { Turn } from './turn.ts';
 
 /** What a client of OpenAI's API has asked of its turn, beside the messages. */
@@ -11,7 +11,7 @@ export interface CompletionRequest {
   /** Of the turn's first step, among the client's own tools: none of them, any, or the one of this name. */
   toolChoice?: 'none' | 'required' | { name: string };
   maxOutputTokens?: number;
-  /** How its model calls are made: the `CallSettings` of integrations/llm/modelCall.ts. */
+  /** How its model calls are made: the `CallSettings` of integrations/chat/modelCall.ts. */
   settings?: Record<string, unknown>;
 }
 

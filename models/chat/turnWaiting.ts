@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
-import type { UiChunk } from '../turnLog/chunks.ts';
-import type { CommittedSegment } from '../turnLog/entry.ts';
-import type { TurnLog } from '../turnLog/turnLog.ts';
 import { noteEvent } from '../webhooks/events.ts';
 import { chatModels } from './models.ts';
 import type { ToolCall } from './toolCall.ts';
 import type { Turn } from './turn.ts';
+import type { UiChunk } from './turnLog/chunks.ts';
+import type { CommittedSegment } from './turnLog/entry.ts';
+import type { TurnLog } from './turnLog/turnLog.ts';
 
 /**
  * How a turn begins to wait for its client and goes on afterwards. Each response is a whole stream of its own: it ends

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import type { Database } from '../database/database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import type { Turn } from './turn.ts';
 
 /** What the sweeper needs to know about a turn. */

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { type Computer, computerColumns, computerOf } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { chargeAll, setError, stopped } from './ends.ts';

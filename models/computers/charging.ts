@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { chargeComputerMinutes } from '../billing/usage.ts';
-import { type Database, transaction } from '../database.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import type { Computer } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 

@@ -1,7 +1,7 @@
+import { notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
 
 export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
 

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operation.ts';
+import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operations/operation.ts';
 import type { Computer } from './computer.ts';
 import { detailOf } from './reasons.ts';
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { assertNotReserved } from '../secrets/names.ts';
 import { secretContext } from '../secrets/secrets.ts';
-import { execute, select } from '../sql.ts';
 import { getComputer } from './computer.ts';
 import { lockComputer } from './computers.ts';
 import { placeholdersOf } from './placeholders.ts';

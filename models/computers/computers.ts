@@ -1,12 +1,12 @@
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { requireNoLoading } from '../../base/loadingVariables.ts';
 import type { Config } from '../../config/index.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { requireNoLoading } from '../loadingVariables.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import {
   type Computer,
   type ComputerSettings,

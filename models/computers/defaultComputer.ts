@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { execute } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { type Computer, computerColumns, computerOf } from './computer.ts';
 
 export const defaultComputerName = 'Computer';

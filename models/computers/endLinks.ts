@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Ends every link to a port, a desktop and a browser. */
 export async function endLinks({ pool }: Pick<Database, 'pool'>): Promise<void> {

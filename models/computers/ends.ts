@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { chargeBegun } from './charging.ts';
 import type { Computer } from './computer.ts';
 import { type ComputerOperationKind, endComputerOperations, failedWith } from './computerOperations.ts';

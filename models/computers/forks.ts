@@ -1,7 +1,7 @@
 import type { Config } from '../../config/index.ts';
-import { appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { type Operation, operationModels } from '../operation.ts';
+import { appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Computer, getComputer } from './computer.ts';
 import { beginComputerOperation } from './computerOperations.ts';
 import { type Computers, insertComputer, lockComputer, roomFor } from './computers.ts';

@@ -1,7 +1,7 @@
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import type { ComputerDriver } from './computer.ts';
 
 /** What a host says of itself. */

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError } from '../errors.ts';
-import { select } from '../sql.ts';
+import { select } from '../database/sql.ts';
 import type { Computer, ComputerDriver } from './computer.ts';
 import { type ComputerHostRow, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
 

@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A link to a port of a computer. */
 export interface PortLink {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { findLinks, type PortLink } from './portLink.ts';
 import { portVisits } from './portVisits.ts';
 

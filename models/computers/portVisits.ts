@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { insert, select } from '../sql.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { insert, select } from '../database/sql.ts';
 import { findLinks, holds, type PortLink } from './portLink.ts';
 
 /** Who asked for the address that let a browser in, and with what. The browser stays in no longer than they may. */

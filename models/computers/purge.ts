@@ -1,5 +1,5 @@
-import type { AreaPurge } from '../areaPurge.ts';
-import type { Database } from '../database.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
+import type { Database } from '../database/database.ts';
 import { type Computer, computerColumns, computerOf } from './computer.ts';
 
 /** Emptied before the other rows of a space, since homes go from their hosts too: by {@link deleteComputersOf}. */

@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { lockAnyComputer } from './computers.ts';
 import { abandonFork, removeComputer, setError } from './ends.ts';
 import { type ComputerHostRow, isLost, listHosts } from './hosts.ts';

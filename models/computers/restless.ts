@@ -1,5 +1,5 @@
-import type { Database } from '../database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import type { Database } from '../database/database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import type { Computer } from './computer.ts';
 
 /** A computer that has, or should have, a running workflow. */

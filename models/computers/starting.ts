@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { asRow, execute, select } from '../sql.ts';
+import { asRow, execute, select } from '../database/sql.ts';
 import { type Computer, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
 

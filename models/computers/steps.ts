@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { chargeConfirmed } from './charging.ts';
 import { type Computer, limitsOf } from './computer.ts';
 import { endComputerOperations } from './computerOperations.ts';

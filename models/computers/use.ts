@@ -1,5 +1,5 @@
 import type { ResultSetHeader } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { Computer } from './computer.ts';
 
 /** Use is noted at most this often: far below the shortest idle time. */

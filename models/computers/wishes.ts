@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
 import { requireCredits } from '../billing/usage.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { type Operation, operationModels } from '../operation.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { chargeBegun } from './charging.ts';
 import { type Computer, getComputer } from './computer.ts';
 import {

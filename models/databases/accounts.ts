@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * What Atrium's own accounts are for. Both only read: `reader` what agents ask for, `keeper` what goes into backups, for

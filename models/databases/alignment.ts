@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { type OperationEnd, operationModels } from '../operation.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { type OperationEnd, operationModels } from '../operations/operation.ts';
 import { accountsOf, type DatabaseAccount, openPassword } from './accounts.ts';
 import { dropBackupsOf, dropIfLeft } from './backupRows.ts';
 import { type LeftOut, writeLeftOut } from './leftOut.ts';

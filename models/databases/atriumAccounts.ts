@@ -1,7 +1,7 @@
+import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { type Database, transaction } from '../database.ts';
-import { newId } from '../ids.ts';
-import { insert } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { insert } from '../database/sql.ts';
 import {
   type AccountPurpose,
   accountsOf,

@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, select } from '../sql.ts';
 import { type LeftOut, readLeftOut } from './leftOut.ts';
 
 export type BackupState = 'making' | 'kept' | 'failed';

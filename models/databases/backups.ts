@@ -1,11 +1,11 @@
 import type { Transaction } from 'sequelize';
-import { appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup, unused } from './backupRows.ts';
 import { type LeftOut, writeLeftOut } from './leftOut.ts';
 import { lockDatabase, lockOf, requireLiving } from './spaceDatabase.ts';

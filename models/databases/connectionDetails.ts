@@ -1,7 +1,7 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { openPassword, ownAccountOf } from './accounts.ts';
 import { getDatabase, requireLiving } from './spaceDatabase.ts';
 import type { DatabaseActor } from './wishes.ts';

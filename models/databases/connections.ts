@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { openPassword } from './accounts.ts';
 import type { DatabaseState, SpaceDatabase } from './spaceDatabase.ts';
 

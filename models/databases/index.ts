@@ -1,5 +1,5 @@
 import type { Envelope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { AccountPurpose } from './accounts.ts';
 import { type Alignment, readAlignment } from './alignment.ts';
 import { giveAtriumAccounts, readAtriumAccount, readOwnAccount } from './atriumAccounts.ts';

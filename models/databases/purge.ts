@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
-import type { AreaPurge } from '../areaPurge.ts';
-import { deleteInBatches } from '../batches.ts';
-import type { Database } from '../database.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import type { Database } from '../database/database.ts';
 
 /** After {@link purgeDatabasesOf}: then the server has none of them any more, where there is one. */
 export const databasesPurge: AreaPurge = {

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
-import { type Database, transaction } from '../database.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { lockDatabase } from './spaceDatabase.ts';
 
 export interface SizeLimits {

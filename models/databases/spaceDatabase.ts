@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 import { type LeftOut, readLeftOut } from './leftOut.ts';
 import { nameKey } from './names.ts';
 

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
-import { type Database, transaction } from '../database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 export type DueDatabase = Waiting & { spaceId: string };
 

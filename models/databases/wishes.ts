@@ -1,11 +1,11 @@
 import { type Transaction, UniqueConstraintError } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { type Operation, type OperationKind, operationModels } from '../operation.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
+import { type Operation, type OperationKind, operationModels } from '../operations/operation.ts';
 import { findAccountOf, ownAccountOf, sealPassword } from './accounts.ts';
 import { isRestoredFrom, lockBackup } from './backupRows.ts';
 import { type ConnectedApp, connectApp, disconnectApp } from './connections.ts';

@@ -1,5 +1,5 @@
 import type { ResultSetHeader } from 'mysql2/promise';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type DesktopSession, findDesktop } from './session.ts';
 
 /** Whoever may type: one at a time, a page that somebody has open, a caller of the API, or an agent in its turn. */

@@ -1,10 +1,10 @@
 import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { execute, insert, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { DesktopRef } from './session.ts';
 
 /** A way to look at a desktop, or to use it. */

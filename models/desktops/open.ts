@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import type { Database } from '../database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import type { Database } from '../database/database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 export type OpenDesktop = Waiting & { spaceId: string; status: string };
 

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
 import type { DesktopRef } from './session.ts';
 
 /**

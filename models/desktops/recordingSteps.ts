@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { type DesktopRecording, findRecording, knownFailure, withoutFile } from './recording.ts';
 import { beginRecordingEnd } from './recordings.ts';
 import { endCodeOf, findDesktop, isOffComputer } from './session.ts';

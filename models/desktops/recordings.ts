@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { type DesktopRecording, getRecording, type RecordingRef } from './recording.ts';
 import type { DesktopSession } from './session.ts';
 

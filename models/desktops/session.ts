@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2/promise';
+import { notFound } from '../../base/errors.ts';
 import type { Computer } from '../computers/computer.ts';
-import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import type { Database } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
 
 /** `ending` is over for whoever asks; its X server is being ended. */
 export type DesktopStatus = 'starting' | 'running' | 'ending' | 'ended';

@@ -1,10 +1,10 @@
 import type { ResultSetHeader } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
 import { lockComputer } from '../computers/computers.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { insertOwnLink } from './links.ts';
 import { type DesktopRef, type DesktopSession, endCodeOf, findDesktop, getDesktop, knownEnd } from './session.ts';
 

@@ -1,5 +1,5 @@
-import type { Database } from '../database.ts';
-import { transaction } from '../database.ts';
+import type { Database } from '../database/database.ts';
+import { transaction } from '../database/database.ts';
 import { endCodeOf, findDesktop, isOffComputer, knownEnd } from './session.ts';
 import { beginEnd, endDesktop } from './sessions.ts';
 

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { leaseMs, newObjectKey } from './driveObject.ts';
 import { driveModels } from './models.ts';
 import { removeObjects } from './removeObjects.ts';

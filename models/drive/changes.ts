@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import { type Changer, noteAppChange } from '../apps/changes.ts';
-import { type On, transactionOf } from '../bound.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { type On, transactionOf } from '../database/bound.ts';
+import { type Database, transaction } from '../database/database.ts';
 import type { DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
+import { notFound } from '../../base/errors.ts';
 import { chatModels } from '../chat/models.ts';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
+import { type Database, transaction } from '../database/database.ts';
 import type { DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
 

@@ -1,6 +1,6 @@
 import { DataTypes, Model, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, instanceOf, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { execute, instanceOf, select } from '../database/sql.ts';
 
 /** A space's drive as a whole: its lock and its account of bytes. */
 export type Drive = InstanceType<DriveModel>;

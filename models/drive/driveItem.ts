@@ -1,7 +1,7 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { along, behind } from '../behind.ts';
-import { newId } from '../ids.ts';
-import { insertInstance, insertInstances, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { along, behind } from '../database/behind.ts';
+import { insertInstance, insertInstances, select } from '../database/sql.ts';
 import { nameKey } from './names.ts';
 
 /** Apps and repositories are leaves of this tree; their contents are in containers and on computers of their own. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { DataTypes, Model, Op, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { execute, insertInstance } from '../sql.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insertInstance } from '../database/sql.ts';
 import type { DriveModel } from './drive.ts';
 
 /** `arriving` until its owner's row is written, `kept` while it has an owner, `doomed` until it has been removed. */

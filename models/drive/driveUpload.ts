@@ -1,7 +1,7 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { jsonText } from '../../base/jsonText.ts';
 import type { Changer } from '../apps/changes.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { jsonText } from '../jsonText.ts';
 import type { FileTarget } from './placeFile.ts';
 
 const mebibyte = 1_048_576;

@@ -1,5 +1,5 @@
 import type { ResultSetHeader, RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** `suspect`: it may not be as it was kept, and is to be looked at. */
 export type Finding = 'suspect' | Damage;

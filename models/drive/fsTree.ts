@@ -1,5 +1,5 @@
 import { QueryTypes } from 'sequelize';
-import { type On, sequelizeOf, transactionOf } from '../bound.ts';
+import { type On, sequelizeOf, transactionOf } from '../database/bound.ts';
 import type { ChildPosition, DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
 import { shareBudget } from './shareBudget.ts';

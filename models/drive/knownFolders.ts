@@ -1,4 +1,4 @@
-import { modelsOf } from '../bound.ts';
+import { modelsOf } from '../database/bound.ts';
 import type { Drive } from './drive.ts';
 import { Place } from './place.ts';
 import type { FileTarget } from './placeFile.ts';

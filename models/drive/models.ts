@@ -1,4 +1,4 @@
-import { modelsOf } from '../bound.ts';
+import { modelsOf } from '../database/bound.ts';
 import { defineDrive } from './drive.ts';
 import { defineDriveItem } from './driveItem.ts';
 import { defineDriveObject } from './driveObject.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 export const maxNameBytes = 255;
 /** How many levels a tree may have, so that a path is found by a bounded number of steps. */

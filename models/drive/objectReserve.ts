@@ -1,5 +1,5 @@
-import type { Database } from '../database.ts';
-import { oneFor } from '../oneFor.ts';
+import { oneFor } from '../../base/oneFor.ts';
+import type { Database } from '../database/database.ts';
 import { leaseMs, newObjectKey } from './driveObject.ts';
 
 /** The space of an object that is nobody's yet. */

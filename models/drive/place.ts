@@ -1,6 +1,6 @@
 import { QueryTypes } from 'sequelize';
-import { type On, sequelizeOf, transactionOf } from '../bound.ts';
-import { notFound } from '../errors.ts';
+import { notFound } from '../../base/errors.ts';
+import { type On, sequelizeOf, transactionOf } from '../database/bound.ts';
 import type { DriveItem, ItemKind } from './driveItem.ts';
 import { driveModels } from './models.ts';
 import { joinPath, nameKey } from './names.ts';

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import { noteAppChange } from '../apps/changes.ts';
-import { type On, transactionOf } from '../bound.ts';
-import { DomainError } from '../errors.ts';
+import { type On, transactionOf } from '../database/bound.ts';
 import type { Content, DriveItem } from './driveItem.ts';
 import { knownFoldersOf } from './knownFolders.ts';
 import { requireMatch } from './match.ts';

@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
-import { modelsOf, type On } from '../bound.ts';
-import { type Database, transaction } from '../database.ts';
-import { commitInOneTrip, ifFound, lastNumber } from '../oneTrip.ts';
-import { execute, insertionOf, type Statement } from '../sql.ts';
+import { modelsOf, type On } from '../database/bound.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { commitInOneTrip, ifFound, lastNumber } from '../database/oneTrip.ts';
+import { execute, insertionOf, type Statement } from '../database/sql.ts';
 import type { Placed } from './changes.ts';
 import { driveContainerId, requireOwner } from './containers.ts';
 import type { DriveItem } from './driveItem.ts';

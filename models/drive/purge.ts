@@ -1,5 +1,5 @@
-import type { AreaPurge } from '../areaPurge.ts';
-import { type Database, transaction } from '../database.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { driveModels } from './models.ts';
 import { purgeSubtree } from './purgeItems.ts';
 import { abortUploadsInto } from './uploads.ts';

@@ -1,8 +1,8 @@
 import { Op } from 'sequelize';
 import { removeAppsOf } from '../apps/removal.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { removeRepositories } from '../git/removal.ts';
-import { type Operation, operationModels } from '../operation.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { intoTrash, openAny, type Who } from './changes.ts';
 import { appContainerId } from './containers.ts';
 import type { DriveItem } from './driveItem.ts';

@@ -1,6 +1,6 @@
-import { isHeldForBackup } from '../backupHold.ts';
-import type { Database } from '../database.ts';
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { isHeldForBackup } from '../installation/backupHold.ts';
 import type { DriveObject } from './driveObject.ts';
 import { driveModels } from './models.ts';
 import type { ByteStore } from './uploadSession.ts';

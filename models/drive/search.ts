@@ -1,4 +1,4 @@
-import type { On } from '../bound.ts';
+import type { On } from '../database/bound.ts';
 import { type SearchPosition, searchWords, type WordRow } from '../words/search.ts';
 import type { DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Changer } from '../apps/changes.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute } from '../sql.ts';
+import { execute } from '../database/sql.ts';
 import { openRoot, requireOwner } from './containers.ts';
 import type { Drive } from './drive.ts';
 import type { DriveItem, NewItem } from './driveItem.ts';

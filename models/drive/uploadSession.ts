@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
 import type { Placed } from './changes.ts';
 import { type DriveObject, leaseMs, newObjectKey } from './driveObject.ts';
 import { type KnownSpot, knownFoldersOf } from './knownFolders.ts';

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { type Operation, operationModels } from '../operation.ts';
+import { DomainError } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { requireOwner } from './containers.ts';
 import { type DriveUpload, uploadLifetimeMs } from './driveUpload.ts';
 import { driveModels } from './models.ts';

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import type { Statement } from '../sql.ts';
+import type { Statement } from '../database/sql.ts';
 import { addWords, type IndexedText, storeWords, type WordTable, wordInsertions } from '../words/wordTable.ts';
 
 /** Where a word stands; a row's `fields` is the sum of those that hold. */

@@ -1,5 +1,5 @@
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A certificate authority, as PEM. */
 export interface EgressAuthority {

@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
-import { type Actor, appendAudit } from '../audit.ts';
-import { deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute } from '../database/sql.ts';
 
 /** The hosts that a space's requests may reach, as patterns. An empty `allow` allows everything that is not denied. */
 export interface EgressLists {

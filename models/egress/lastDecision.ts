@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Whoever asks has asked for that just now. */
 const looked = 200;

@@ -1,11 +1,11 @@
+import { notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
 import { requireCredits } from '../billing/usage.ts';
 import { getComputer } from '../computers/computer.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { driveModels } from '../drive/models.ts';
-import { notFound } from '../errors.ts';
-import { type Operation, operationModels } from '../operation.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { beginOrder, type GitChangeKind, isRemote, requireRoomForRemote } from './orders.ts';
 import { changeRepository, lockRepository, requireReady } from './repository.ts';
 

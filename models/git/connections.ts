@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
+import { DomainError } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { requireLivingSpace } from '../livingSpace.ts';
-import { execute, insert, select } from '../sql.ts';
+import { requireLivingSpace } from '../audit/livingSpace.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 
 /** Somebody who is about to prove, at a hosting provider, what is theirs. */
 export interface GitConnection {

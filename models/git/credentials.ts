@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { forgetInstallation } from './installationRows.ts';
 
 /** `suspended` and `removed` are said by the hosting provider. */

@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
-import { type Database, transaction } from '../database.ts';
-import { newId } from '../ids.ts';
-import { type OldestFirst, sweepPageSize, type Waiting } from '../oldestFirst.ts';
-import { execute, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
 import type { DraftInput } from './drafting.ts';
 import { beginOrder, type GitDraftKind } from './orders.ts';
 import { lockRepository } from './repository.ts';

@@ -1,12 +1,12 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
 import { getComputer } from '../computers/computer.ts';
 import { defaultComputer } from '../computers/defaultComputer.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { type Operation, operationModels } from '../operation.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import { changeDraft, type Draft, findDraftOn, lockDraft, notPrepared, requirePrepared } from './drafts.ts';
 import { beginOrder, type GitDraftKind, type GitOrder, ordersOf } from './orders.ts';
 import { freeDraftPath } from './placing.ts';

@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { asRow, execute, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { asRow, execute, select } from '../database/sql.ts';
 
 /** `discarding` is one that nobody sees any more, of which something may still be left. */
 export type DraftStatus = 'preparing' | 'ready' | 'discarding';

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import type { GitCredentialStatus } from './credentials.ts';
 
 /** One space’s use of an installation. */

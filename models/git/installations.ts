@@ -1,9 +1,9 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { execute, insert, select } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { type GitCredentialStatus, maxCredentials, tooManyCredentials } from './credentials.ts';
 import {
   type GitInstallation,

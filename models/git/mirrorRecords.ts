@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { leaseMs } from '../drive/driveObject.ts';
 import { driveModels } from '../drive/models.ts';
 import { removeObjects } from '../drive/removeObjects.ts';
 import type { ByteStore } from '../drive/uploadSession.ts';
-import { execute, insert, select } from '../sql.ts';
 import { lockRepository, type RepositoryFilter } from './repository.ts';
 
 interface Ref {

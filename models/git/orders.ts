@@ -1,12 +1,12 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
+import { idPrefixes } from '../../base/ids.ts';
 import { noteAppChange } from '../apps/changes.ts';
-import type { Actor } from '../audit.ts';
-import type { Database } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { idPrefixes } from '../ids.ts';
-import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operation.ts';
-import { execute, insert, select } from '../sql.ts';
+import type { Actor } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
+import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operations/operation.ts';
 import type { Repository } from './repository.ts';
 
 /** What callers ask of a repository. */

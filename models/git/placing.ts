@@ -1,11 +1,11 @@
 import { basename } from 'node:path/posix';
 import type { Transaction } from 'sequelize';
+import { notFound } from '../../base/errors.ts';
 import { findComputer, getComputer } from '../computers/computer.ts';
 import { defaultComputer } from '../computers/defaultComputer.ts';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { numberedName } from '../drive/names.ts';
-import { notFound } from '../errors.ts';
-import { select } from '../sql.ts';
 import { changeDraft, type Draft, lockDraft } from './drafts.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
-import type { AreaPurge } from '../areaPurge.ts';
-import type { Database } from '../database.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
+import type { Database } from '../database/database.ts';
 
 /** Emptied before the other rows of a space, by {@link removeRepositoriesOf}: orders end, and mirrors go from disks. */
 export const gitPurge: AreaPurge = {

@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { type OldestFirst, sweepPageSize, type Waiting } from '../oldestFirst.ts';
-import { execute, select } from '../sql.ts';
+import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /** A repository whose item is gone for good, by the item's id. */
 export type RemovedRepository = Waiting & { spaceId: string };

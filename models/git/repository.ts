@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 export type RepositoryStatus = 'cloning' | 'ready' | 'failed';
 

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { type OperationEnd, operationModels } from '../operation.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { type OperationEnd, operationModels } from '../operations/operation.ts';
 import { settleDraft, settleFailedDraft } from './drafting.ts';
 import { endOrder, findOrder, type GitOrder, type GitOrderKind, isClone, oldestOrder, ordersOf } from './orders.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';

@@ -1,7 +1,7 @@
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { insert } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { insert } from '../database/sql.ts';
 import type { Arrivals } from './arrivals.ts';
 import type { AuthCode, AuthCodes } from './authCodes.ts';
 import type { Invitations, InvitationView } from './invitations.ts';

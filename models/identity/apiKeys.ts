@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, type WhereOptions } from 'sequelize';
-import { type Actor, appendAuditOfUser, operator } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { createFreshCache } from '../freshCache.ts';
-import { newId } from '../ids.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { DomainError } from '../../base/errors.ts';
+import { createFreshCache } from '../../base/freshCache.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, appendAuditOfUser, operator } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
 import { hashApiKey, hintOf, isWellFormedApiKey, newApiKey } from './apiKeyFormat.ts';
 import { allows, isScope, scopes as knownScopes, type Scope } from './scopes.ts';
 import { revocationMaxAgeMs } from './sessions.ts';

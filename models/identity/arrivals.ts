@@ -1,8 +1,8 @@
 import { type Transaction, UniqueConstraintError } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { ApiKeys } from './apiKeys.ts';
 import { livingInvitationsOf } from './joining.ts';
 import type { Sessions } from './sessions.ts';

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { Op, type Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { randomText } from '../randomText.ts';
+import { DomainError } from '../../base/errors.ts';
+import { randomText } from '../../base/randomText.ts';
+import { type Database, transaction } from '../database/database.ts';
 import type { Sessions } from './sessions.ts';
 import { identityTables } from './tables.ts';
 

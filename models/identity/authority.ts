@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { isAtLeast } from './roles.ts';
 import { allows, type Scope } from './scopes.ts';
 import type { Role } from './tables.ts';

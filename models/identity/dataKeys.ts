@@ -1,8 +1,8 @@
 import { Op, UniqueConstraintError } from 'sequelize';
+import { newId } from '../../base/ids.ts';
 import type { WrappedDataKey } from '../../crypto/dataKeys.ts';
 import type { RotationStore } from '../../crypto/rotateKeys.ts';
-import { type Database, transaction } from '../database.ts';
-import { newId } from '../ids.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { type DataKeyRow, identityTables } from './tables.ts';
 
 /** Wrapped data keys in MySQL. */

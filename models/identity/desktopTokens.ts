@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { createPurposeTokens } from './purposeTokens.ts';
 import type { SigningKeys } from './signingKeys.ts';
 

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Ends every session, and every sign-in that has begun. API keys stay as they are. */
 export async function endSignIns({ pool }: Pick<Database, 'pool'>): Promise<void> {

@@ -4,7 +4,7 @@ import { DecryptionError } from '../../crypto/errors.ts';
 import { rotateAllKeys } from '../../crypto/keyRotation.ts';
 import { type MasterKeyConfig, openMasterKeys } from '../../crypto/openMasterKeys.ts';
 import { type RotationReport, rewrapDataKeys } from '../../crypto/rotateKeys.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { createMails } from '../mail/mails.ts';
 import { createAcceptInvitation } from './acceptInvitation.ts';
 import { createApiKeys } from './apiKeys.ts';

@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, insert, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { type InvitationRow, invitationColumns } from './joining.ts';
 import { hashLinkToken } from './linkTokens.ts';
 import type { Role } from './tables.ts';

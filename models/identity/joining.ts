@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { Role, UserRow } from './tables.ts';
 
 export interface InvitationRow {

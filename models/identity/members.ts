@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
-import { type Actor, appendAudit, operator } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { createFreshCache } from '../freshCache.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { createFreshCache } from '../../base/freshCache.ts';
+import { type Actor, appendAudit, operator } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 import { revocationMaxAgeMs } from './sessions.ts';
 import { identityTables, type MemberRow, type Role, type SpaceRow, type UserRow } from './tables.ts';
 import type { Users } from './users.ts';

@@ -1,5 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Which part of a list the operator wants: `after` is the last id that was shown. */
 export interface Part {

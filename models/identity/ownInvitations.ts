@@ -1,9 +1,9 @@
 import type { Transaction } from 'sequelize';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, select } from '../sql.ts';
+import { notFound } from '../../base/errors.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, select } from '../database/sql.ts';
 import { type InvitationRow, invitationColumns, join } from './joining.ts';
 import type { Members } from './members.ts';
 import type { Role, UserRow } from './tables.ts';

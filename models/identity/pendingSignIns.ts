@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { hashLinkToken } from './linkTokens.ts';
 
 /** Where the code goes when the sign-in is done. */

@@ -1,6 +1,6 @@
-import type { AreaPurge } from '../areaPurge.ts';
-import { deleteByIds, deleteInBatches } from '../batches.ts';
-import type { Database } from '../database.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
+import { deleteByIds, deleteInBatches } from '../database/batches.ts';
+import type { Database } from '../database/database.ts';
 
 const ofPeople = 'It is a person’s, for all of their spaces.';
 

@@ -1,5 +1,5 @@
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
-import type { DomainError } from '../errors.ts';
+import type { DomainError } from '../../base/errors.ts';
 import { keyOfToken, type SigningKeys, signingAlgorithm } from './signingKeys.ts';
 
 const clockToleranceSeconds = 5;

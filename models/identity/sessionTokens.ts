@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { keyOfToken, type SigningKeys, signingAlgorithm } from './signingKeys.ts';
 
 /** What a session token says, once its signature and claims have been checked. */

@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction } from 'sequelize';
-import { type Actor, appendAuditOfUser, operator } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { createFreshCache } from '../freshCache.ts';
-import { newId } from '../ids.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { firstOf } from '../text.ts';
+import { createFreshCache } from '../../base/freshCache.ts';
+import { newId } from '../../base/ids.ts';
+import { firstOf } from '../../base/text.ts';
+import { type Actor, appendAuditOfUser, operator } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
 import type { createSessionTokens, SessionClaims } from './sessionTokens.ts';
 import { invalidToken, tokenExpired } from './sessionTokens.ts';
 import { sessionLifetimeMs } from './signingKeys.ts';

@@ -9,9 +9,9 @@ import {
   type JWTHeaderParameters,
 } from 'jose';
 import { Op } from 'sequelize';
+import { newId } from '../../base/ids.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
-import { newId } from '../ids.ts';
+import type { Database } from '../database/database.ts';
 import { identityTables } from './tables.ts';
 
 export const signingAlgorithm = 'EdDSA';

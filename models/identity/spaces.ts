@@ -1,11 +1,11 @@
 import { Op, type Transaction } from 'sequelize';
-import { type Actor, appendAudit, operator } from '../audit.ts';
+import { notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { type Actor, appendAudit, operator } from '../audit/audit.ts';
 import { addDefaultComputer } from '../computers/defaultComputer.ts';
-import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { type Operation, operationModels } from '../operation.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Operation, operationModels } from '../operations/operation.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';
 

@@ -6,7 +6,7 @@ import {
   type ModelStatic,
   type Sequelize,
 } from 'sequelize';
-import { modelsOf } from '../bound.ts';
+import { modelsOf } from '../database/bound.ts';
 
 export type Role = 'owner' | 'editor' | 'viewer';
 

@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
-import { appendAuditOfUser, operator } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError } from '../errors.ts';
-import { newId } from '../ids.ts';
+import { DomainError } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import { appendAuditOfUser, operator } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { identityTables, type UserRow } from './tables.ts';
 
 const emailPattern = /^[^\s@<>"',;]{1,64}@[^\s@<>"',;]{1,189}$/;

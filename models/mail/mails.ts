@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { newId } from '../../base/ids.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
-import { newId } from '../ids.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
-import { insert } from '../sql.ts';
+import type { Database } from '../database/database.ts';
+import { insert } from '../database/sql.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 export interface MailContent {
   to: string;

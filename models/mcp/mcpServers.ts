@@ -1,12 +1,12 @@
 import type { RowDataPacket } from 'mysql2';
 import { UniqueConstraintError } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { firstOf, wellFormedJson } from '../../base/text.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { execute, insert, select } from '../sql.ts';
-import { firstOf, wellFormedJson } from '../text.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, select } from '../database/sql.ts';
 
 /** Which of a server's tools need the user's approval: all, destructive ones, or none. */
 export type McpApproval = 'always' | 'destructive' | 'never';

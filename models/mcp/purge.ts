@@ -1,3 +1,3 @@
-import type { AreaPurge } from '../areaPurge.ts';
+import type { AreaPurge } from '../database/areaPurge.ts';
 
 export const mcpPurge: AreaPurge = { ofSpace: ['mcp_servers'] };

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Threads, their turns and messages, the turn log, and the rows of every multi-step operation. */
 export const chat: Migration = {

@@ -1,5 +1,5 @@
 import type { QueryInterface } from 'sequelize';
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 const table = 'DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const micro = 'BIGINT NOT NULL DEFAULT 0';

@@ -1,5 +1,5 @@
 import type { QueryInterface } from 'sequelize';
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 const columns = {
   waits_for: "VARCHAR(20) NOT NULL DEFAULT 'nothing'",

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Why an MCP server could not be asked, for programs: beside the sentence for people. */
 export const mcpFailures: Migration = {

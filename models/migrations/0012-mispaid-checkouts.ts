@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** A checkout ends as mispaid when another amount was paid than was asked for. */
 export const mispaidCheckouts: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Whether an MCP server's tools may be given what people type into forms: only where an owner has said so. */
 export const mcpFormSecrets: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /**
  * Answers that are longer than a row and a packet take. The new column is metadata only (MySQL and MariaDB add it in no

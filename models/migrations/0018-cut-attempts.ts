@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** How often a step's attempts were cut off by the end of their process, to bound them. A change of metadata only. */
 export const cutAttempts: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** How far each purge has come that goes through a table from its beginning. */
 export const retention: Migration = {

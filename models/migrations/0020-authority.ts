@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 const added: Record<string, Record<string, string>> = {
   turns: {

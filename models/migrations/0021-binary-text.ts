@@ -1,5 +1,5 @@
 import type { QueryInterface } from 'sequelize';
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /**
  * Ids, hashes and names are compared byte by byte, whatever the database's own default is: tables that were made

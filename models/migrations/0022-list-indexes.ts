@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 const indexes = [
   // What the sweeper looks for among the purchases, oldest first, without the other running operations.

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Keeps a hash of what a message with an outbox id said, so that the id cannot be reused. Null for older turns. */
 export const outboxHash: Migration = {

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import { QueryTypes } from 'sequelize';
-import { newId } from '../ids.ts';
-import type { Migration } from '../migrate.ts';
+import { newId } from '../../base/ids.ts';
+import type { Migration } from './migrate.ts';
 
 const tableOptions = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin';
 const spacesPerStatement = 500;

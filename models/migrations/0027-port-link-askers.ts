@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Who asked for the address that let a browser in: it stays in no longer than they may. Older visits have nobody. */
 export const portLinkAskers: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Headers in which a secret is sent beside the usual ones; an older process names none. */
 export const computerSecretHeaders: Migration = {

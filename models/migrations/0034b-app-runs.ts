@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** What was run of apps, what is running, and what waits for it. */
 export const appRuns: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** The attempts of runs: how each went, and where its log is. */
 export const appAttempts: Migration = {

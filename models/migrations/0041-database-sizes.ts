@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** How large the databases of spaces are, and what follows from it; connections that are to be ended once. */
 export const databaseSizes: Migration = {

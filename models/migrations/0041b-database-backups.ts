@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Backups of spaces' databases, what restores them, and the accounts with which Atrium itself gets in. */
 export const databaseBackups: Migration = {

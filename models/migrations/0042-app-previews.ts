@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Links to what the web components of apps serve: each belongs to the run that serves it. */
 export const appPreviews: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** What keeps the apps of one space from taking the room and the places of all others. */
 export const appLimits: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Whether a call was in control of the desktop that it typed on, and from when to when. */
 export const toolCallControl: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Recordings of desktop sessions, until they are on the drive. */
 export const desktopRecordings: Migration = {

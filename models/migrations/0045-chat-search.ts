@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 const table = 'DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 

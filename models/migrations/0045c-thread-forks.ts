@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** The thread that a thread is a copy of: pictures that its tools made are files of that one. */
 export const threadForks: Migration = {

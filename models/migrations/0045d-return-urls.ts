@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Where somebody goes back to who has joined a space, or paid. */
 export const returnUrls: Migration = {

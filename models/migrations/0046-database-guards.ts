@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Which wish for a compaction it was that is done, what is wrong with a backup in words, and how full a database is. */
 export const databaseGuards: Migration = {

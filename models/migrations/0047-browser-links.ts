@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Links by which scripts attach to browsers. */
 export const browserLinks: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** What a backup, or a database that was made from one, does not have: JSON, NULL for nothing. */
 export const databaseLeftOut: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Why the page has not come that a browser session was to open first. */
 export const browserFirstPage: Migration = {

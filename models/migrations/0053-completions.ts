@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** What finds the turn of a request by OpenAI's API again, and threads that are kept for a while only. */
 export const completions: Migration = {

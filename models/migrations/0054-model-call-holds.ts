@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /**
  * Until when a call belongs to the process that has accepted its message, unless that says otherwise, and what that

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Where spaces want to be told of what happens. */
 export const webhookEndpoints: Migration = {

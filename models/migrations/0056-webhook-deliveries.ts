@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** What endpoints are told, once for each event. */
 export const webhookDeliveries: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** What an endpoint is told next, until when it is left alone, and which request has asked for a replay. */
 export const webhookRounds: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** How often an endpoint was given another address, or enabled: what came of an attempt before says nothing of it since. */
 export const webhookRevisions: Migration = {

@@ -1,5 +1,5 @@
 import { QueryTypes } from 'sequelize';
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** Of items, by their number. */
 const atOnce = 5_000;

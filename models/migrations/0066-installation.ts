@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /**
  * What tells this installation from a restored copy of it: one row. `quiet_since` is set while it does nothing by itself

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /**
  * When each sweep last came through, and where it goes on if it has used up its time; and the versions of the program

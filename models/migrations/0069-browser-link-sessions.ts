@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { Migration } from './migrate.ts';
 
 /** The sign-in with which a link to a browser was made: the link ends with it. */
 export const browserLinkSessions: Migration = {

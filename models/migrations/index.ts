@@ -1,4 +1,3 @@
-import type { Migration } from '../migrate.ts';
 import { identity } from './0001-identity.ts';
 import { chat } from './0002-chat.ts';
 import { drive } from './0003-drive.ts';
@@ -62,6 +61,7 @@ import { installation } from './0066-installation.ts';
 import { roundsAndVersions } from './0068-rounds-and-versions.ts';
 import { browserLinkSessions } from './0069-browser-link-sessions.ts';
 import { appVersions } from './0070-app-versions.ts';
+import type { Migration } from './migrate.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [

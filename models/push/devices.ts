@@ -1,7 +1,7 @@
 import type { Pool, RowDataPacket } from 'mysql2/promise';
-import type { Database } from '../database.ts';
-import { createFreshCache } from '../freshCache.ts';
-import { oneFor } from '../oneFor.ts';
+import { createFreshCache } from '../../base/freshCache.ts';
+import { oneFor } from '../../base/oneFor.ts';
+import type { Database } from '../database/database.ts';
 
 /** In another process: in this one a new device is known at once. */
 const maxAgeMs = 1_000;

@@ -1,5 +1,5 @@
 import type { Envelope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { createPushKeys } from './keys.ts';
 import { createPushSubscriptions } from './subscriptions.ts';
 

@@ -1,7 +1,7 @@
 import { createECDH } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** The key pair by which push services know this installation (VAPID, RFC 8292): P-256, base64url. */
 export interface PushKeys {

@@ -1,13 +1,13 @@
 import { createHash, ECDH } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
-import { deleteByIds } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, select } from '../sql.ts';
+import { deleteByIds } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, select } from '../database/sql.ts';
 import { forgetDevices, hasDevices } from './devices.ts';
 
 /** What a browser gives when it subscribes: where to send to, and the keys with which only it can read what comes. */

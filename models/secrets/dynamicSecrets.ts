@@ -1,11 +1,11 @@
+import { DomainError, notFound } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { newId } from '../ids.ts';
-import { insert, select } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { insert, select } from '../database/sql.ts';
 import { leavesOf } from './leaves.ts';
 import { parseTtl } from './ttl.ts';
 

@@ -1,5 +1,5 @@
 import type { Envelope } from '../../crypto/envelope.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { createDynamicSecrets } from './dynamicSecrets.ts';
 import { createRedactors } from './redactors.ts';
 import { createSecrets } from './secrets.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { reservedNames } from './reservedNames.ts';
 
 /** Throws 422 `RESERVED_SECRET_NAME`. That it is a name at all, the contract has checked. */

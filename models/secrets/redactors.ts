@@ -3,7 +3,7 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { secretForms } from '../../telemetry/secretForms.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { passwordsOf } from '../databases/accounts.ts';
 import { dynamicSecretContext } from './dynamicSecrets.ts';
 import { leavesOf } from './leaves.ts';

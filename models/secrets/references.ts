@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 /** How a tool's input names a secret: the model writes the id, and only the tool gets the value. */
 export interface SecretReference {

@@ -1,4 +1,4 @@
-import { DomainError } from '../errors.ts';
+import { DomainError } from '../../base/errors.ts';
 
 export const maxTtlMs = 30 * 86_400_000;
 

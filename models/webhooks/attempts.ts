@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { type AttemptEnd, disabledBy, pauseMs, retryDelayMs } from './retries.ts';
 import type { DueDelivery } from './rounds.ts';
 

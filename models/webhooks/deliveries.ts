@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { deleteByIds, deleteInBatches } from '../batches.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, select } from '../sql.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
+import { deleteByIds, deleteInBatches } from '../database/batches.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, select } from '../database/sql.ts';
 import { afterCommit, type EventType } from './events.ts';
 
 /** What an endpoint is told, and how that goes. */

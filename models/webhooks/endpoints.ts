@@ -1,11 +1,13 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { type Actor, appendAudit } from '../audit.ts';
-import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, insert, select } from '../sql.ts';
+import { type Actor, appendAudit } from '../audit/audit.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { execute, insert, select } from '../database/sql.ts';
+import { rememberToForget, resumeEndpoint } from './deliveries.ts';
+import { addDelivery, afterCommit, type EventType } from './events.ts';
 import {
   newWebhookSecret,
   openWebhookSecrets,
@@ -13,9 +15,7 @@ import {
   type SecretRequest,
   type SecretRow,
   shownSecret,
-} from '../webhookSecrets.ts';
-import { rememberToForget, resumeEndpoint } from './deliveries.ts';
-import { addDelivery, afterCommit, type EventType } from './events.ts';
+} from './secrets.ts';
 
 /** Where a space wants to be told of what happens. */
 export interface WebhookEndpoint {

@@ -1,7 +1,7 @@
 import type { Sequelize, Transaction } from 'sequelize';
-import { type On, sequelizeOf } from '../bound.ts';
-import { newId } from '../ids.ts';
-import { execute, select } from '../sql.ts';
+import { newId } from '../../base/ids.ts';
+import { type On, sequelizeOf } from '../database/bound.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** What endpoints are told of. */
 export type EventType = 'turn.ended' | 'turn.needs_input' | 'run.ended' | 'credits.low' | 'ping';

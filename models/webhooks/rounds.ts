@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
-import { type Database, transaction } from '../database.ts';
-import { type OldestFirst, sweepPageSize, type Waiting } from '../oldestFirst.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
 import { disableEndpoint, endedNow } from './attempts.ts';
 import { forgetEndpointDeliveries } from './deliveries.ts';
 

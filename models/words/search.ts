@@ -1,5 +1,5 @@
 import { QueryTypes } from 'sequelize';
-import { type On, sequelizeOf } from '../bound.ts';
+import { type On, sequelizeOf } from '../database/bound.ts';
 import { wordsAskedFor } from './words.ts';
 import type { WordTable } from './wordTable.ts';
 

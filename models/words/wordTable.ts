@@ -1,6 +1,6 @@
 import type { raw } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { execute, type Statement } from '../sql.ts';
+import { execute, type Statement } from '../database/sql.ts';
 import { wordsOf } from './words.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { firstBytesOf } from '../text.ts';
+import { firstBytesOf } from '../../base/text.ts';
 
 /** How many different words of one text are kept. */
 const maxWords = 2_000;

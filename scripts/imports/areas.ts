@@ -14,7 +14,7 @@ export interface Layer {
 
 export const layers: Record<string, Layer> = {
   api: {
-    common: ['frame'],
+    common: ['frame', 'generated'],
     joins: ['areas.ts'],
     named: {
       frame: { 'areas.ts': 'the app serves what is listed there' },
@@ -44,20 +44,18 @@ export const layers: Record<string, Layer> = {
     },
   },
   models: {
-    common: ['words'],
+    common: ['audit', 'database', 'installation', 'migrations', 'operations', 'sweeping', 'words'],
     joins: ['purge.ts'],
     named: {
-      'migrate.ts': { migrations: 'it runs them' },
       chat: {
         drive: 'attachments and large results are files',
-        turnLog: 'a turn ends with its log',
         identity: 'a turn has the authority of the credential that asked for it',
         webhooks: 'endpoints are told of turns that end or wait',
       },
       automations: {
         chat: 'their runs are turns',
         identity: 'a run has the authority of who wrote the automation',
-        turnLog: 'a run is as far as its turn',
+        webhooks: 'a webhook of theirs is signed as every other',
       },
       drive: {
         chat: 'the container of a thread is its owner’s',

@@ -12,19 +12,18 @@ export interface Rule {
 }
 
 export const rules: Record<string, Rule> = {
+  base: { may: [], why: 'it is the ground floor: errors, ids and text of the domain, which every layer uses' },
   config: { may: [], why: 'everything else depends on it' },
   disk: { may: [], packages: ['node:fs', 'node:fs/promises'], why: 'it is a primitive, which runs in sandboxes too' },
-  crypto: { may: ['config', 'disk'], why: 'it is a primitive' },
+  crypto: { may: ['base', 'config', 'disk'], why: 'it is a primitive' },
   telemetry: { may: [], why: 'everything else may log' },
   models: {
-    may: ['crypto', 'telemetry'],
+    may: ['base', 'crypto', 'telemetry'],
     typesOf: ['config'],
     why: 'the truth in MySQL knows nothing of who uses it',
   },
   integrations: {
-    // The domain's errors, with which it refuses; and what is the same everywhere: how text is cut, and which variables
-    // are refused.
-    may: ['models/errors.ts', 'models/loadingVariables.ts', 'models/text.ts', 'config', 'disk'],
+    may: ['base', 'config', 'disk'],
     typesOf: ['telemetry'],
     why: 'what talks to the outside knows nothing of the product',
   },
@@ -35,19 +34,27 @@ export const rules: Record<string, Rule> = {
     why: 'workflows only decide, and must give the same decisions again on replay',
   },
   activities: {
-    may: ['models', 'integrations', 'telemetry', 'temporal/workflowIds.ts'],
+    may: ['base', 'models', 'integrations', 'telemetry', 'temporal/workflowIds.ts'],
     typesOf: ['workflows', 'temporal', 'config'],
     why: 'an activity is called by workflows, never by a request',
   },
   temporal: {
     // What a failure of git means, which operations have in common with whoever meets it at once.
-    may: ['workflows', 'activities', 'integrations/git/rules/failures.ts'],
+    may: ['base', 'workflows', 'activities', 'integrations/git/rules/failures.ts'],
     typesOf: ['models', 'config', 'telemetry'],
     why: 'it joins workflows and activities, and is used by the API',
   },
   api: {
     // A timeline names its workflow.
-    may: ['models', 'integrations', 'temporal/operations/index.ts', 'temporal/workflowIds.ts', 'config', 'telemetry'],
+    may: [
+      'base',
+      'models',
+      'integrations',
+      'temporal/operations/index.ts',
+      'temporal/workflowIds.ts',
+      'config',
+      'telemetry',
+    ],
     typesOf: ['temporal'],
     why: 'a route writes an intent and starts a workflow; the work is done by activities',
   },
@@ -58,18 +65,19 @@ export const rules: Record<string, Rule> = {
   },
   backup: {
     // What a database of a space should be on its server.
-    may: ['models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
+    may: ['base', 'models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
     typesOf: ['config'],
     why: 'it copies what all parts hold, beside a running Atrium or without one',
   },
   client: {
     may: [],
-    typesOf: ['api/types.gen.ts'], // which its package carries with it
+    typesOf: ['api/generated/types.gen.ts'], // which its package carries with it
     packages: ['openapi-fetch', 'eventsource-parser/stream', 'node:readline/promises'], // its example is a program in a terminal
     why: 'it is a package for other programs',
   },
   bin: {
     may: [
+      'base',
       'api',
       'activities',
       'temporal',
@@ -101,7 +109,7 @@ export const confined: { pattern: RegExp; only: (path: string) => boolean; messa
     pattern: /['"`]\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\w+\s+SET\s|DELETE\s+FROM\s)/,
     // Of the product's database: spaces' own are on another server, and no model knows what is in them.
     only: (path) =>
-      path.startsWith('integrations/tenantDatabases/') || !/^(activities|api|temporal|integrations)\//.test(path),
+      path.startsWith('integrations/databases/') || !/^(activities|api|temporal|integrations)\//.test(path),
     message: 'has SQL in it; a query is a function of models/',
   },
 ];

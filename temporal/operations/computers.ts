@@ -1,4 +1,4 @@
-import type { DomainErrorKind } from '../../models/errors.ts';
+import type { DomainErrorKind } from '../../base/errors.ts';
 import type { ObjectOperation, OperationDefinition } from './operation.ts';
 
 export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {

@@ -1,5 +1,5 @@
+import type { DomainErrorKind } from '../../base/errors.ts';
 import { gitFailures } from '../../integrations/git/rules/failures.ts';
-import type { DomainErrorKind } from '../../models/errors.ts';
 import { computerFailures } from './computers.ts';
 import type { OperationDefinition } from './operation.ts';
 

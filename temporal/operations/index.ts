@@ -1,4 +1,4 @@
-import type { OperationKind } from '../../models/operation.ts';
+import type { OperationKind } from '../../models/operations/operation.ts';
 import { billingOperations } from './billing.ts';
 import { chatOperations } from './chat.ts';
 import { computerOperations } from './computers.ts';

@@ -1,7 +1,7 @@
 import type { Workflow } from '@temporalio/common';
+import type { DomainErrorKind } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import type { DomainErrorKind } from '../../models/errors.ts';
-import type { Operation } from '../../models/operation.ts';
+import type { Operation } from '../../models/operations/operation.ts';
 
 /** What an operation's workflow is started with, taken from its row. */
 export type OperationReference = Pick<Operation, 'id' | 'kind' | 'spaceId' | 'userId' | 'subjectId'>;

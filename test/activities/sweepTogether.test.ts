@@ -2,7 +2,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { keepAlive } from '../../activities/keepAlive.ts';
 import { sweepEach } from '../../activities/sweepEach.ts';
 import { createSweepTogether } from '../../activities/sweepTogether.ts';
-import { sweepAges } from '../../models/sweepRounds.ts';
+import { sweepAges } from '../../models/sweeping/sweepRounds.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 

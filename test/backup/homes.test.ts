@@ -18,7 +18,7 @@ import { btrfsDisks, isMounted } from '../../integrations/computers/host/disks/b
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { readRecord, writeRecord } from '../../integrations/computers/host/records.ts';
 import { reportHost } from '../../models/computers/hosts.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { buildVault, manifestOf } from '../builders/backups.ts';
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import { settle } from '../../backup/restore/settle.ts';
 import type { NamedManifest } from '../../backup/vault/manifests.ts';
+import { newId } from '../../base/ids.ts';
 import { reportHost } from '../../models/computers/hosts.ts';
-import { newId } from '../../models/ids.ts';
-import { installationOf } from '../../models/installation.ts';
+import { installationOf } from '../../models/installation/installation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 

@@ -1,5 +1,5 @@
 import { topUp } from '../../models/billing/credits.ts';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import { startFakeStripe } from '../fakes/stripeServer.ts';
 import { runAtrium } from '../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { checkDatabase } from '../../bin/support/checkParts.ts';
 import { startProduct } from '../../bin/support/product.ts';
 import { loadConfig } from '../../config/index.ts';
-import { migrateInstallation } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrations/migrate.ts';
 import { createTestEnvironment, runStatement, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { waitFor } from '../support/waitFor.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { operations } from '../../api/types.gen.ts';
+import type { operations } from '../../api/generated/types.gen.ts';
 import { signWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { ChatUser } from './chat.ts';

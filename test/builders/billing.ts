@@ -1,9 +1,9 @@
+import { newId } from '../../base/ids.ts';
 import { audit } from '../../models/billing/audit.ts';
 import { topUp } from '../../models/billing/credits.ts';
 import { microPerCredit } from '../../models/billing/money.ts';
 import { readBalances } from '../../models/billing/report.ts';
-import { type Database, transaction } from '../../models/database.ts';
-import { newId } from '../../models/ids.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
 
 /** A space with this many paid credits. */
 export async function buildCredits(database: Database, credits: number, spaceId = newId('space')): Promise<string> {

@@ -1,6 +1,6 @@
-import type { operations } from '../../api/types.gen.ts';
+import type { operations } from '../../api/generated/types.gen.ts';
+import type { MessagePart } from '../../models/chat/turnLog/foldChunks.ts';
 import type { Identity } from '../../models/identity/index.ts';
-import type { MessagePart } from '../../models/turnLog/foldChunks.ts';
 import { type Collected, collect, type EventStream, openStream, type StreamRequest } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { buildSpace, buildUser } from './identity.ts';

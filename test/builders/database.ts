@@ -1,6 +1,6 @@
-import type { Database } from '../../models/database.ts';
+import { newId } from '../../base/ids.ts';
+import type { Database } from '../../models/database/database.ts';
 import { newName } from '../../models/databases/names.ts';
-import { newId } from '../../models/ids.ts';
 
 /** The row of a space's database that nobody has made yet. */
 export function databaseRow({ spaceId, createdBy }: { spaceId: string; createdBy: string }) {

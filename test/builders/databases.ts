@@ -1,5 +1,5 @@
 import mysql, { type Connection } from 'mysql2/promise';
-import type { operations } from '../../api/types.gen.ts';
+import type { operations } from '../../api/generated/types.gen.ts';
 import type { ChatUser } from './chat.ts';
 
 export type DatabaseBody = operations['getDatabase']['responses'][200]['content']['application/json'];

@@ -1,5 +1,5 @@
-import type { Database } from '../../models/database.ts';
-import { newId } from '../../models/ids.ts';
+import { newId } from '../../base/ids.ts';
+import type { Database } from '../../models/database/database.ts';
 import { insertRows } from './rows.ts';
 
 /** A session that has ended, as its table has it. */

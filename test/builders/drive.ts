@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
-import type { operations } from '../../api/types.gen.ts';
+import type { operations } from '../../api/generated/types.gen.ts';
 import type { Environment } from '../../config/index.ts';
 import type { DriveObject, ObjectState } from '../../models/drive/driveObject.ts';
 import { driveModels } from '../../models/drive/models.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 
 const digits = Array.from({ length: 10 }, (_, digit) => `SELECT ${digit} AS d`).join(' UNION ALL ');
 

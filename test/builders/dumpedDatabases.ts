@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import mysql, { type Connection } from 'mysql2/promise';
-import { LeftOut } from '../../integrations/tenantDatabases/dump/leftOut.ts';
-import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
-import type { Fill, WantedDatabase } from '../../integrations/tenantDatabases/types.ts';
+import { LeftOut } from '../../integrations/databases/dump/leftOut.ts';
+import { createTenantServer } from '../../integrations/databases/tenantServer.ts';
+import type { Fill, WantedDatabase } from '../../integrations/databases/types.ts';
 import { tenantServer } from '../support/runServer.ts';
 
 const password = 'aPassword1';

@@ -1,7 +1,7 @@
 import type { Area } from '../../api/frame/area.ts';
 import { callerOf } from '../../api/frame/auth/caller.ts';
 import type { Connection } from '../../api/frame/connection.ts';
-import { notFound } from '../../models/errors.ts';
+import { notFound } from '../../base/errors.ts';
 
 /**
  * An area only for tests: one WebSocket, for editors, which echoes what it receives. It is in no document that is

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { newId } from '../../base/ids.ts';
 import { indexDueTexts } from '../../models/chat/indexTexts.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import { newName } from '../../models/databases/names.ts';
-import { newId } from '../../models/ids.ts';
 import { browserRow, profileRow } from './browserRows.ts';
 import type { ChatUser } from './chat.ts';
 import { backupRow, databaseRow } from './database.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { operations } from '../../api/types.gen.ts';
+import type { operations } from '../../api/generated/types.gen.ts';
 import type { Environment } from '../../config/index.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';

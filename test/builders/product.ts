@@ -1,5 +1,5 @@
 import type { Environment } from '../../config/index.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { type FakeProvider, type RecordedRequest, startFakeProvider } from '../fakes/openaiServer.ts';
 import type { FakeRequest, FakeScript } from '../fakes/script.ts';

@@ -1,5 +1,5 @@
+import { newId } from '../../base/ids.ts';
 import type { RepositoryRef } from '../../integrations/git/types.ts';
-import { newId } from '../../models/ids.ts';
 import type { TestEnvironment } from '../support/environment.ts';
 import { buildIdentity, buildSpace, buildUser } from './identity.ts';
 

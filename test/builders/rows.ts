@@ -1,5 +1,5 @@
-import { type Database, transaction } from '../../models/database.ts';
-import { insert } from '../../models/sql.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
+import { insert } from '../../models/database/sql.ts';
 
 /** One row of each of these tables. */
 export async function insertRows(database: Database, rows: Record<string, Record<string, unknown>>): Promise<void> {

@@ -1,4 +1,4 @@
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 
 /** A message that makes the demo model call these tools, one step after the other. */
 export function toolLines(calls: readonly (readonly [name: string, input: unknown])[]): string {

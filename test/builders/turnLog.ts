@@ -1,11 +1,11 @@
+import { newId } from '../../base/ids.ts';
 import { acceptMessage, type SendIntent } from '../../models/chat/acceptMessage.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { type Database, transaction } from '../../models/database.ts';
-import { newId } from '../../models/ids.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
-import { type CommittedSegment, decodeLines } from '../../models/turnLog/entry.ts';
-import { TurnLog } from '../../models/turnLog/turnLog.ts';
-import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
+import { type CommittedSegment, decodeLines } from '../../models/chat/turnLog/entry.ts';
+import { TurnLog } from '../../models/chat/turnLog/turnLog.ts';
+import type { TurnWriter } from '../../models/chat/turnLog/turnWriter.ts';
+import { type Database, transaction } from '../../models/database/database.ts';
 
 /** A turn log that records what it has told its readers. */
 export function buildTurnLog(database: Database): { turnLog: TurnLog; told: CommittedSegment[] } {

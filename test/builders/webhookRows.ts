@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import type { Database } from '../../models/database.ts';
-import { newId } from '../../models/ids.ts';
+import { newId } from '../../base/ids.ts';
+import type { Database } from '../../models/database/database.ts';
 import { insertRows } from './rows.ts';
 
 /** An endpoint as its row has it. */

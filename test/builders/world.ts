@@ -1,13 +1,13 @@
 import { createECDH, createHash, randomUUID } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
+import { newId } from '../../base/ids.ts';
 import { getAppOf } from '../../models/apps/app.ts';
 import { createBrowserLink, renewBrowserToken } from '../../models/browsers/links.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import type { Database } from '../../models/database.ts';
+import type { Database } from '../../models/database/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
-import { newId } from '../../models/ids.ts';
-import { operationModels } from '../../models/operation.ts';
+import { operationModels } from '../../models/operations/operation.ts';
 import { insertBrowser, insertProfile } from './browserRows.ts';
 import { insertBackup, insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';

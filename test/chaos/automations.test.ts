@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
+import { newId } from '../../base/ids.ts';
 import { askToRun, takeDueRun } from '../../models/automations/runs.ts';
-import { newId } from '../../models/ids.ts';
 import { automationsOf, deliver } from '../builders/automations.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';

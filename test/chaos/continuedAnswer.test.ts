@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import type { FakeRequest, FakeScript } from '../fakes/script.ts';
 import { waitFor } from '../support/waitFor.ts';

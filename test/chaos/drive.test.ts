@@ -4,7 +4,7 @@ import { Op } from 'sequelize';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { newObjectKey } from '../../models/drive/driveObject.ts';
 import { driveModels } from '../../models/drive/models.ts';
-import { operationModels } from '../../models/operation.ts';
+import { operationModels } from '../../models/operations/operation.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import {
   buildDrive,

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { operations } from '../../api/types.gen.ts';
+import type { operations } from '../../api/generated/types.gen.ts';
 import { automationsOf } from '../builders/automations.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import type { TestComputer } from '../builders/computer.ts';

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { transaction } from '../../models/database.ts';
+import { transaction } from '../../models/database/database.ts';
 import { noteEvent } from '../../models/webhooks/events.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';

@@ -48,14 +48,14 @@ const numbered = (count: number) => Array.from({ length: count }, (_, index) => 
 
 test('its package carries the types of the contract with it', () => {
   const copy = temporaryFolder();
-  for (const name of ['client', 'api/types.gen.ts']) {
+  for (const name of ['client', 'api/generated/types.gen.ts']) {
     cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !path.includes('node_modules') });
   }
   const inCheckout = readFileSync(join(copy, 'client/src/api.ts'), 'utf8');
   execFileSync('npm', ['pack', '--silent'], { cwd: join(copy, 'client') });
   execFileSync('tar', ['xzf', 'atrium-client-0.1.0.tgz'], { cwd: join(copy, 'client') });
 
-  const types = readFileSync(join(root, 'api/types.gen.ts'), 'utf8');
+  const types = readFileSync(join(root, 'api/generated/types.gen.ts'), 'utf8');
   expect(readFileSync(join(copy, 'client/package/src/api.ts'), 'utf8')).toBe(types);
   expect(readFileSync(join(copy, 'client/src/api.ts'), 'utf8')).toBe(inCheckout);
 });

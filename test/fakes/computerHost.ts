@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { newId } from '../../base/ids.ts';
 import type { HostedState } from '../../integrations/computers/types.ts';
-import { newId } from '../../models/ids.ts';
 import type { TestEnvironment } from '../support/environment.ts';
 
 const program = join(import.meta.dirname, 'computerHostProcess.ts');

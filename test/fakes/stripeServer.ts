@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { signWebhook } from '../../integrations/payments/webhookSignature.ts';
+import { signWebhook } from '../../integrations/billing/webhookSignature.ts';
 
 /** What a person at the other end of Stripe does, and Stripe's own troubles. */
 export interface FakeStripe {

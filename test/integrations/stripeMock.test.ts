@@ -1,6 +1,6 @@
 import { loadLaunchConfig } from '../../config/launch.ts';
-import { PaymentProviderError } from '../../integrations/payments/provider.ts';
-import { createStripeProvider, type StripeProvider } from '../../integrations/payments/stripe.ts';
+import { PaymentProviderError } from '../../integrations/billing/provider.ts';
+import { createStripeProvider, type StripeProvider } from '../../integrations/billing/stripe.ts';
 import { choosePort } from '../../stack/ports.ts';
 import { getProgram } from '../../stack/programs.ts';
 import { start, type TestProcess } from '../support/processes.ts';

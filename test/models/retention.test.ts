@@ -6,9 +6,9 @@ import type { ChatDeps } from '../../activities/chat/deps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import type { CommonDeps } from '../../activities/deps.ts';
 import { createOperationSweeps } from '../../activities/operations/sweeps.ts';
+import { idBound } from '../../base/ids.ts';
 import { titleStep } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { idBound } from '../../models/ids.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
 let environment: TestEnvironment;

@@ -19,7 +19,7 @@ test.each([
   ['api/chat/routes.ts', `import { callModel } from '../../activities/chat/callModel.ts';`, 'api/ may not'],
   ['models/turn.ts', `import { launchTurn } from '../temporal/launcher.ts';`, 'models/ may not'],
   ['models/turn.ts', `export * from '../api/errors.ts';`, 'models/ may not'],
-  ['integrations/llm/a.ts', `import type { Turn } from '../../models/turn.ts';`, 'integrations/ may not'],
+  ['integrations/chat/a.ts', `import type { Turn } from '../../models/turn.ts';`, 'integrations/ may not'],
   [
     'workflows/chat/runChatTurn.ts',
     `import {\n  callModel,\n} from '../../activities/chat/callModel.ts';`,
@@ -31,7 +31,7 @@ test.each([
   ['api/chat/routes.ts', `import type { x } from '../drive/lookup.ts';`, 'api/chat may not use drive'],
   ['api/frame/request.ts', `import { x } from '../chat/presentThread.ts';`, 'api/frame may not use chat'],
   ['api/chat/routes.ts', `import { areas } from '../areas.ts';`, 'api/chat may not use areas.ts'],
-  ['models/ids.ts', `import { Thread } from './chat/thread.ts';`, 'models/ids.ts may not use chat'],
+  ['base/ids.ts', `import { Thread } from './chat/thread.ts';`, 'base/ids.ts may not use chat'],
   ['activities/drive/a.ts', `import { sweeps } from '../main.ts';`, 'activities/drive may not use main.ts'],
   ['activities/chat/a.ts', `await import('../../api/frame/app.ts');`, 'activities/ may not'],
 ])('in %s, %s is found', (path, source, message) => {
@@ -45,7 +45,7 @@ test.each([
   ['api/secrets/routes.ts', `import { time } from '../frame/times.ts';`],
   ['api/areas.ts', `import { chat } from './chat/index.ts';`],
   ['models/chat/thread.ts', `import { newId } from '../ids.ts';`],
-  ['integrations/llm/a.ts', `import type { DomainError } from '../../models/errors.ts';`],
+  ['integrations/chat/a.ts', `import type { DomainError } from '../../base/errors.ts';`],
   [
     'models/turn.ts',
     `/** Not import { x } from '../api/app.ts'; */\n// import '../api/app.ts';\nimport { z } from 'zod';`,

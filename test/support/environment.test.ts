@@ -1,5 +1,5 @@
 import { Connection } from '@temporalio/client';
-import { migrateInstallation, pendingMigrations } from '../../models/migrate.ts';
+import { migrateInstallation, pendingMigrations } from '../../models/migrations/migrate.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { createEmptyDatabase, createTestEnvironment } from './environment.ts';
 import { readSchema, withConnection } from './schemaSnapshot.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { type Config, type Environment, loadConfig } from '../../config/index.ts';
-import { type Database, openDatabase } from '../../models/database.ts';
+import { type Database, openDatabase } from '../../models/database/database.ts';
 import { forgetInstallation } from './runServer.ts';
 import { restoreSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { testVariablePrefix } from './stackVariables.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { type Database, openDatabase } from '../../models/database.ts';
+import { type Database, openDatabase } from '../../models/database/database.ts';
 
 /**
  * How many rows the database's server reads and writes for `work`, which gets a database with one connection of each kind: what a

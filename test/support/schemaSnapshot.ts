@@ -22,7 +22,7 @@ export async function prepareSnapshot(
 ): Promise<string> {
   // Each server writes a table's definition in its own words.
   const hash = createHash('sha256').update(serverVersion);
-  for (const file of [...globSync('models/migrat*/**/*.ts', { cwd: root }), 'models/migrate.ts'].sort()) {
+  for (const file of [...globSync('models/migrat*/**/*.ts', { cwd: root }), 'models/migrations/migrate.ts'].sort()) {
     hash.update(file).update(readFileSync(join(root, file)));
   }
   const path = join(

@@ -1,4 +1,4 @@
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 
 /** One event as it came: `id` is the chunk's number in its turn, absent on the last event, `[DONE]`. */
 export interface StreamEvent {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
-import { migrateInstallation } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrations/migrate.ts';
 import { lockDataDir } from '../../stack/dataDir.ts';
 import { removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';

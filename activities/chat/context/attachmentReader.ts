@@ -1,11 +1,11 @@
 import { buffer } from 'node:stream/consumers';
-import type { ModelCapabilities } from '../../../integrations/llm/catalogue.ts';
+import { DomainError } from '../../../base/errors.ts';
+import type { ModelCapabilities } from '../../../integrations/chat/catalogue.ts';
 import type { DocumentReaders, Reading } from '../../../integrations/readers/documentReaders.ts';
 import { isText } from '../../../integrations/storage/contentType.ts';
 import { imageSize } from '../../../integrations/storage/imageSize.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { isImageType, isPdfType } from '../../../models/chat/attachments.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { ByteCache } from './byteCache.ts';
 
 /** What a model gets to see of a file. */

@@ -1,5 +1,5 @@
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
-import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
+import type { CatalogueModel } from '../../../integrations/chat/catalogue.ts';
 
 /** Counting bytes works about equally for every script: a token is about four bytes of UTF-8. */
 const bytesPerToken = 4;

@@ -2,7 +2,7 @@ import { type Message, type StoredPart, userPosition } from '../../../models/cha
 import { chatModels } from '../../../models/chat/models.ts';
 import type { ThreadSummary } from '../../../models/chat/summary.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { tokensOfText } from './budget.ts';
 
 const messagesPerLook = 200;

@@ -1,9 +1,9 @@
 import type { LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
-import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
+import type { CatalogueModel } from '../../../integrations/chat/catalogue.ts';
 import type { StoredPart } from '../../../models/chat/message.ts';
 import { contentOfPicture, type PictureType, pictureTypeOf } from '../../../models/chat/resultPictures.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import type { AttachmentReader, FileView } from './attachmentReader.ts';
 import { tokensPerImage } from './budget.ts';
 import type { FileAllowance } from './userContent.ts';

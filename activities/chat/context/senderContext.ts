@@ -1,4 +1,4 @@
-import { firstOf } from '../../../models/text.ts';
+import { firstOf } from '../../../base/text.ts';
 
 /** In characters. More does not help a model, and it stays with its message in every later prompt. */
 const maxLength = 8_000;

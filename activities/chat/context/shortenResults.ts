@@ -1,5 +1,5 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import { firstOf } from '../../../models/text.ts';
+import { firstOf } from '../../../base/text.ts';
 import { charactersFor, tokensOf, tokensOfText } from './budget.ts';
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: 'tool' }>;

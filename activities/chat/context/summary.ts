@@ -1,6 +1,6 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
+import { firstOf, lastOf } from '../../../base/text.ts';
 import type { Message, StoredPart } from '../../../models/chat/message.ts';
-import { firstOf, lastOf } from '../../../models/text.ts';
 import { aside } from './aside.ts';
 import { charactersFor } from './budget.ts';
 

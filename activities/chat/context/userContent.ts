@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
+import { firstOf } from '../../../base/text.ts';
+import type { CatalogueModel } from '../../../integrations/chat/catalogue.ts';
 import { detectContentType, sampleBytes } from '../../../integrations/storage/contentType.ts';
 import { contentOfAttached } from '../../../models/chat/attachments.ts';
 import { readDataUrl } from '../../../models/chat/dataUrl.ts';
 import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
-import type { Database } from '../../../models/database.ts';
-import { firstOf } from '../../../models/text.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { aside } from './aside.ts';
 import type { AttachmentReader, FileSource, FileView } from './attachmentReader.ts';
 import { charactersFor, tokensOfText } from './budget.ts';

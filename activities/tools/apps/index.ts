@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { idPrefixes } from '../../../base/ids.ts';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import { listApps } from '../../../models/apps/app.ts';
@@ -8,7 +9,6 @@ import { getRun, isActive, processIdOf, type Run } from '../../../models/apps/ru
 import { askToCancel } from '../../../models/apps/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { findPlaces } from '../../../models/drive/place.ts';
-import { idPrefixes } from '../../../models/ids.ts';
 import { objectSchema, serverTool, type Tool } from '../tool.ts';
 import { type AppInput, type AppToolDeps, appAt, appProperty, runOf } from './place.ts';
 

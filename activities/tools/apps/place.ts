@@ -1,3 +1,4 @@
+import { DomainError, notFound } from '../../../base/errors.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import { type App, getAppOf } from '../../../models/apps/app.ts';
 import { lookAtApp } from '../../../models/apps/lookAtApp.ts';
@@ -7,7 +8,6 @@ import type { Turn } from '../../../models/chat/turn.ts';
 import { driveContainerId } from '../../../models/drive/containers.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
-import { DomainError, notFound } from '../../../models/errors.ts';
 import type { SecretStore } from '../../../models/secrets/index.ts';
 import type { CommonDeps } from '../../deps.ts';
 

@@ -1,9 +1,9 @@
+import { DomainError, notFound } from '../../../base/errors.ts';
+import { idPrefixes } from '../../../base/ids.ts';
+import { calendarOf, type Schedule } from '../../../base/schedule.ts';
 import { findAutomation, listAutomations } from '../../../models/automations/automation.ts';
 import { deleteAutomationIn, lockOwn, makeAutomationIn } from '../../../models/automations/changes.ts';
-import { transaction } from '../../../models/database.ts';
-import { DomainError, notFound } from '../../../models/errors.ts';
-import { idPrefixes } from '../../../models/ids.ts';
-import { calendarOf, type Schedule } from '../../../models/schedule.ts';
+import { transaction } from '../../../models/database/database.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 

@@ -1,5 +1,5 @@
+import { DomainError } from '../../../base/errors.ts';
 import { urlErrorOf } from '../../../models/browsers/session.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { look, looksAt } from './drive.ts';
 import { inLines, pageSays } from './pageSays.ts';

@@ -1,3 +1,4 @@
+import { DomainError, notFound } from '../../../base/errors.ts';
 import { Browser } from '../../../integrations/browsers/browser.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import type { Destination } from '../../../integrations/egress/hostPattern.ts';
@@ -13,9 +14,8 @@ import {
 import { browserSpec } from '../../../models/browsers/spec.ts';
 import { failBrowser } from '../../../models/browsers/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { lastDecision } from '../../../models/egress/lastDecision.ts';
-import { DomainError, notFound } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import type { ToolContext } from '../tool.ts';
 

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError, notFound } from '../../../base/errors.ts';
+import { idPrefixes } from '../../../base/ids.ts';
 import { defaultProfile } from '../../../models/browsers/defaultProfile.ts';
 import { computerOf } from '../../../models/browsers/profiles.ts';
 import { type BrowserSession, getBrowser, hasEnded, liveSessions } from '../../../models/browsers/session.ts';
 import { createBrowser } from '../../../models/browsers/sessions.ts';
 import { findDesktop } from '../../../models/desktops/session.ts';
 import { resolutionOf } from '../../../models/desktops/sessions.ts';
-import { DomainError, notFound } from '../../../models/errors.ts';
-import { idPrefixes } from '../../../models/ids.ts';
 import type { ToolContext } from '../tool.ts';
 import { actorOf, type BrowserToolDeps, usualSession } from './place.ts';
 

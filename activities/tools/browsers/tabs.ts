@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { act, drives } from './drive.ts';
 import { aboutTab, inLines, pageSays } from './pageSays.ts';

@@ -1,6 +1,6 @@
 import type { Turn } from '../../../models/chat/turn.ts';
 import { contextOf } from '../../../models/chat/turnContext.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { type ClientTool, type InputSchema, objectSchema, type Tool, type ToolSource } from '../tool.ts';
 
 /** What a request says about its client, as far as it affects tools. */

@@ -1,8 +1,8 @@
+import { DomainError } from '../../../base/errors.ts';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import type { Exit } from '../../../integrations/computers/processes/records.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { LiveText } from './liveText.ts';
 import {

@@ -1,6 +1,6 @@
+import { DomainError } from '../../../base/errors.ts';
 import type { FileContent } from '../../../integrations/computers/hostClient.ts';
 import { isText, sampleBytes } from '../../../integrations/storage/contentType.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { replaceText } from '../drive/replaceText.ts';
 import { numbered, takeLines } from '../lines.ts';
 import { beforehand, objectSchema, type ServerTool, serverTool } from '../tool.ts';

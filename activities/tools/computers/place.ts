@@ -3,7 +3,7 @@ import type { ComputerRef, LiveComputers } from '../../../integrations/computers
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import type { SecretStore } from '../../../models/secrets/index.ts';
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../../base/errors.ts';
+import { firstOf } from '../../../base/text.ts';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { firstOf } from '../../../models/text.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { describeExit, maxCommandLength } from './exec.ts';
 import {

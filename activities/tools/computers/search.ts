@@ -1,8 +1,8 @@
+import { DomainError } from '../../../base/errors.ts';
+import { firstOf } from '../../../base/text.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { type Exit, isOutput, noteOf } from '../../../integrations/computers/processes/records.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { firstOf } from '../../../models/text.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { awake, type ComputerToolDeps, computerProperty, type PathInput, pathProperty, unpaused } from './place.ts';
 

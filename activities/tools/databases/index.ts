@@ -1,9 +1,9 @@
-import type { Answer } from '../../../integrations/tenantDatabases/askDatabase.ts';
-import type { TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import { DomainError } from '../../../base/errors.ts';
+import type { Answer } from '../../../integrations/databases/askDatabase.ts';
+import type { TenantServer } from '../../../integrations/databases/tenantServer.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import type { SpaceDatabases } from '../../../models/databases/index.ts';
 import { findByName, listDatabases, type SpaceDatabase } from '../../../models/databases/spaceDatabase.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { beforehand, objectSchema, serverTool, type Tool } from '../tool.ts';
 

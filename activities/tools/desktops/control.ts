@@ -1,6 +1,7 @@
+import { DomainError } from '../../../base/errors.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import type { ControlOfCall } from '../../../models/chat/toolCall.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import {
   type Controller,
   controllerOf,
@@ -8,7 +9,6 @@ import {
   releaseControl,
   takeControl,
 } from '../../../models/desktops/control.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { beforehand, type ToolContext } from '../tool.ts';
 
 /** What a call does meanwhile. It asks between two steps whether it still is in control: that throws where it is not. */

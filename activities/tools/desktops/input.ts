@@ -1,7 +1,7 @@
+import { DomainError } from '../../../base/errors.ts';
 import { chordOf, keysymOf, UnknownKey } from '../../../integrations/desktops/input/keys.ts';
 import { type Button, click, drag, press, scroll } from '../../../integrations/desktops/input/pointer.ts';
 import type { RfbClient } from '../../../integrations/desktops/rfb/rfbClient.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { beforehand, objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { inControl } from './control.ts';
 import { type DesktopInput, type DesktopToolDeps, desktopFor, desktopProperties, pointOn } from './place.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../../base/errors.ts';
+import { idPrefixes } from '../../../base/ids.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { endCodeOf, endDetailOf, getDesktop } from '../../../models/desktops/session.ts';
 import { createDesktop, defaultResolution, resolutionOf } from '../../../models/desktops/sessions.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { idPrefixes } from '../../../models/ids.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { type DesktopInput, type DesktopToolDeps, desktopFor, desktopProperties } from './place.ts';
 

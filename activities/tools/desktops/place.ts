@@ -1,10 +1,11 @@
+import { DomainError, notFound } from '../../../base/errors.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import { Desktop } from '../../../integrations/desktops/desktop.ts';
 import type { Size } from '../../../integrations/desktops/rfb/rfbClient.ts';
 import { onDisplay, shownSize } from '../../../integrations/desktops/shownSize.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import {
   type DesktopSession,
   endCodeOf,
@@ -12,7 +13,6 @@ import {
   findDesktop,
   newestOpenDesktop,
 } from '../../../models/desktops/session.ts';
-import { DomainError, notFound } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 
 export interface DesktopToolDeps extends Pick<CommonDeps, 'workflows'> {

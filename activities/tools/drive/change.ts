@@ -1,6 +1,6 @@
+import { DomainError } from '../../../base/errors.ts';
 import { moveItem, trashItem } from '../../../models/drive/changes.ts';
 import { parsePath } from '../../../models/drive/names.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import {

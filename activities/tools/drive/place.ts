@@ -1,13 +1,13 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../../base/errors.ts';
 import { type Changer, isAnyApp } from '../../../models/apps/changes.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import type { Placed } from '../../../models/drive/changes.ts';
 import { driveContainerId, threadContainerId } from '../../../models/drive/containers.ts';
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath, type Place } from '../../../models/drive/place.ts';
-import { DomainError } from '../../../models/errors.ts';
 
 /**
  * Where a tool's path is: in the space's drive, or among the files of the turn's own thread. A tool cannot name any

@@ -1,8 +1,8 @@
+import { DomainError } from '../../../base/errors.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { parsePath } from '../../../models/drive/names.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { numbered } from '../lines.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import {

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
+import { DomainError } from '../../../base/errors.ts';
 import { isText, sampleBytes } from '../../../integrations/storage/contentType.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { type Lines, takeLines } from '../lines.ts';
 
 /**

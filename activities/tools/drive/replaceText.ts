@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 
 /**
  * `oldText` replaced by `newText`, to the letter. Throws 422 `NO_MATCH` or `MANY_MATCHES`, which tells the model what

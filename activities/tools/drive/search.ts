@@ -1,4 +1,4 @@
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { searchDrive } from '../../../models/drive/search.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, describeItem, type PathInput } from './place.ts';

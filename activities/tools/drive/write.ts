@@ -1,9 +1,9 @@
+import { DomainError } from '../../../base/errors.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
 import { UploadSession } from '../../../models/drive/uploadSession.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import {

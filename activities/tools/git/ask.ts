@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../../base/errors.ts';
+import { idPrefixes } from '../../../base/ids.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { askForChange, type ChangeInput } from '../../../models/git/changes.ts';
 import { askOfDraft, type DraftInput } from '../../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../../models/git/orders.ts';
-import { idPrefixes } from '../../../models/ids.ts';
-import { operationModels } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
 import type { GitToolDeps } from './place.ts';
 
 const firstLookMs = 20;

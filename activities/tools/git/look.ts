@@ -1,7 +1,7 @@
+import { DomainError } from '../../../base/errors.ts';
 import { draftMissing, treeMissing } from '../../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../../integrations/git/treeTypes.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { listDrafts } from '../../../models/git/drafts.ts';
 import type { Repository } from '../../../models/git/repository.ts';
 import { may, standingOf } from '../../../models/identity/authority.ts';

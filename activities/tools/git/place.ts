@@ -1,9 +1,9 @@
+import { DomainError } from '../../../base/errors.ts';
 import type { GitTrees, TreeRef } from '../../../integrations/git/treeTypes.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { driveContainerId } from '../../../models/drive/containers.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { getDraft } from '../../../models/git/drafts.ts';
 import { getRepository, type Repository, requireReady } from '../../../models/git/repository.ts';
 import type { Identity } from '../../../models/identity/index.ts';

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
+import { DomainError } from '../../../base/errors.ts';
+import { firstOf } from '../../../base/text.ts';
 import { mcpFailureOf, withMcpServer } from '../../../integrations/mcp/guardedMcp.ts';
 import { callMcpTool } from '../../../integrations/mcp/mcpClient.ts';
 import { refreshMcpTools } from '../../../integrations/mcp/refreshMcpTools.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '../../../models/mcp/mcpServers.ts';
 import { createRedactor } from '../../../models/secrets/redactor.ts';
-import { firstOf } from '../../../models/text.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import { secretForms } from '../../../telemetry/secretForms.ts';
 import type { EgressDeps } from '../egressDeps.ts';

@@ -1,8 +1,8 @@
+import { DomainError } from '../../../base/errors.ts';
+import { firstOf } from '../../../base/text.ts';
 import { guardedFetch } from '../../../integrations/egress/fetch.ts';
 import type { DocumentReaders, ReadRequest } from '../../../integrations/readers/documentReaders.ts';
 import type { PageText } from '../../../integrations/readers/kinds/page.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { firstOf } from '../../../models/text.ts';
 import type { EgressDeps } from '../egressDeps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 

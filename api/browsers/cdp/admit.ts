@@ -1,5 +1,5 @@
+import { notFound } from '../../../base/errors.ts';
 import { type BrowserLink, findBrowserLink } from '../../../models/browsers/links.ts';
-import { notFound } from '../../../models/errors.ts';
 import { mayUseLink } from '../../../models/identity/authority.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 

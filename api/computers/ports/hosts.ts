@@ -1,7 +1,7 @@
 import express, { type Request, type Response } from 'express';
+import { DomainError } from '../../../base/errors.ts';
 import { holds, labelPattern, type PortLink } from '../../../models/computers/portLink.ts';
 import type { VisitAsker } from '../../../models/computers/portVisits.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { type LinkMaker, mayUseLink } from '../../../models/identity/authority.ts';
 import { ConnectionCounter } from '../../frame/connectionLimits.ts';
 import type { ApiDeps } from '../../frame/deps.ts';

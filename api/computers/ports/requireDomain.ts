@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 
 /** Throws 422 where links would lead nowhere. */

@@ -1,5 +1,5 @@
-import { DomainError } from '../../../models/errors.ts';
-import { idPrefixes } from '../../../models/ids.ts';
+import { DomainError } from '../../../base/errors.ts';
+import { idPrefixes } from '../../../base/ids.ts';
 
 /** Atrium starts these processes itself, under ids that can be known before. */
 const reserved = [idPrefixes.run, idPrefixes.toolCall].map((prefix) => `${prefix}_`);

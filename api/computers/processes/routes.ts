@@ -1,4 +1,7 @@
 import type { Request } from 'express';
+import { DomainError } from '../../../base/errors.ts';
+import { newId } from '../../../base/ids.ts';
+import { requireNoLoading } from '../../../base/loadingVariables.ts';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
@@ -6,10 +9,7 @@ import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import type { ProcessInfo } from '../../../integrations/computers/types.ts';
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
-import { newId } from '../../../models/ids.ts';
-import { requireNoLoading } from '../../../models/loadingVariables.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
 import { spaceOf } from '../../frame/auth/authorizeSpace.ts';

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
+import { DomainError } from '../../../base/errors.ts';
 import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { drained } from '../../frame/sse.ts';
 import type { AttemptMark, ShownRecord } from './outputEvents.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 
 /** What a client of a terminal says. docs/computers.md describes both directions. */
 export type ClientMessage =

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Request } from 'express';
+import { DomainError } from '../../../base/errors.ts';
+import { newId } from '../../../base/ids.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
 import type { ProcessInfo } from '../../../integrations/computers/types.ts';
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { newId } from '../../../models/ids.ts';
 import type { UpgradeHandler } from '../../frame/area.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
 import { authorOf } from '../../frame/auth/authorOf.ts';

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
+import { DomainError } from '../../../base/errors.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { type Exit, type Gap, noteOf, type Size } from '../../../integrations/computers/processes/records.ts';
 import type { OutputRecord, ProcessInfo } from '../../../integrations/computers/types.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import { type ClientMessage, readMessage, type ServerMessage } from './messages.ts';

@@ -1,7 +1,7 @@
 import express, { type Request, type Response } from 'express';
+import { DomainError } from '../../../base/errors.ts';
 import { findDesktopLink, linkHolds } from '../../../models/desktops/links.ts';
 import { findDesktop } from '../../../models/desktops/session.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { DesktopViewer } from '../../../models/identity/desktopTokens.ts';
 import { openConnection } from '../../frame/connection.ts';
 import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';

@@ -1,4 +1,5 @@
-import type { Database } from '../../../models/database.ts';
+import { newId } from '../../../base/ids.ts';
+import type { Database } from '../../../models/database/database.ts';
 import {
   type Controller,
   isController,
@@ -6,7 +7,6 @@ import {
   releaseControl,
   takeControl,
 } from '../../../models/desktops/control.ts';
-import { newId } from '../../../models/ids.ts';
 import { Throttle } from '../../frame/connectionLimits.ts';
 import { controlChanges } from '../controlChanges.ts';
 

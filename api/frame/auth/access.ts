@@ -1,5 +1,5 @@
 import type { Role } from '../../../models/identity/tables.ts';
-import type { operations } from '../../types.gen.ts';
+import type { operations } from '../../generated/types.gen.ts';
 
 export type OperationId = keyof operations;
 

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { Actor } from '../../../models/audit.ts';
+import type { Actor } from '../../../models/audit/audit.ts';
 import { type Caller, callerOf } from './caller.ts';
 
 /**

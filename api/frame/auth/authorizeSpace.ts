@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { DomainError, notFound } from '../../../models/errors.ts';
+import { DomainError, notFound } from '../../../base/errors.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import type { SpaceAccess } from '../../../models/identity/members.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { type Authority, insufficientScope, may } from '../../../models/identity/authority.ts';
 import type { Scope } from '../../../models/identity/scopes.ts';
 

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { apiKeyPrefix } from '../../../models/identity/apiKeyFormat.ts';
 import { insufficientScope } from '../../../models/identity/authority.ts';
 import { allows } from '../../../models/identity/scopes.ts';

@@ -1,5 +1,5 @@
 import express, { type Request, type RequestHandler } from 'express';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { checkEncoding, checkPlainData, checkUtf8 } from '../textFaults.ts';
 import { checkBodyType } from './mediaTypes.ts';
 

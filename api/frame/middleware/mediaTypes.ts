@@ -1,6 +1,6 @@
 import { MIMEType } from 'node:util';
 import type { Request, RequestHandler } from 'express';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 
 /** Stands in the contract for whatever a file is. */
 const anyType = 'application/octet-stream';

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { Contract, Operation } from '../contract.ts';
 import { createRouteTable, type RouteMatch } from '../routeTable.ts';
 import type { Validator } from './validator.ts';

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from 'express';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { Parameter, ScalarType } from '../contract.ts';
 import { checkEncoding, textFault, wrongAt } from '../textFaults.ts';
 

@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
 import type { Request, RequestHandler, Response } from 'express';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { DomainError } from '../../../base/errors.ts';
 import type { Config } from '../../../config/index.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { OperationId } from '../auth/access.ts';
 
 /** They end what takes memory of a computer. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { FileContent, FilePath, HostClient } from '../../computers/hostClient.ts';
 import type { FileEntry } from '../../computers/types.ts';
 

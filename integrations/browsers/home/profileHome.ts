@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { FileContent, HostClient } from '../../computers/hostClient.ts';
 import { endpointFile, profileCaches } from '../chromium.ts';
 import { runScript } from './runScript.ts';

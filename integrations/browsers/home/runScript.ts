@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { HostClient } from '../../computers/hostClient.ts';
 import { type Exit, noteOf } from '../../computers/processes/records.ts';
 

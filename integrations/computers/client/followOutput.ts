@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { OutputRequest } from '../hostClient.ts';
 import { positionAfter, RecordDecoder } from '../processes/records.ts';
 import type { OutputRecord } from '../types.ts';

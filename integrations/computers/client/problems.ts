@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorKind } from '../../../models/errors.ts';
+import { DomainError, type DomainErrorKind } from '../../../base/errors.ts';
 import { statusOf } from '../../http/statuses.ts';
 
 const kindOf = new Map(Object.entries(statusOf).map(([kind, status]) => [status, kind as DomainErrorKind]));

@@ -2,7 +2,7 @@ import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request 
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { FileContent } from '../hostClient.ts';
 import { HolderAgent } from './holderAgent.ts';
 import { problemOf } from './problems.ts';

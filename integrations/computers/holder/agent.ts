@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { join } from '../agent/ports.ts';
 import type { AgentRequest, HolderRequest } from '../agent/requests.ts';
 import { Channel } from '../channel/channel.ts';

@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { FileEntry } from '../types.ts';
 
 /** What the agent says of files, checked: it is its tenant’s word, and some of it goes into headers. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { FileRequest } from '../agent/requests.ts';
 import type { ChannelStream } from '../channel/channelStream.ts';
 import type { Agent } from './agent.ts';

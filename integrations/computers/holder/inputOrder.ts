@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 
 /** Each is a name and a number, for as long as its process runs. */
 const maxWriters = 4_096;

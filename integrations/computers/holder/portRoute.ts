@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { join } from '../agent/ports.ts';
 import type { AgentRequest } from '../agent/requests.ts';
 import type { Agent } from './agent.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { InputNumber } from '../hostClient.ts';
 import type { ProcessStore } from '../processes/processStore.ts';
 import type { StartProcess } from '../types.ts';

@@ -1,5 +1,5 @@
-import { DomainError } from '../../../models/errors.ts';
-import { withoutLoading } from '../../../models/loadingVariables.ts';
+import { DomainError } from '../../../base/errors.ts';
+import { withoutLoading } from '../../../base/loadingVariables.ts';
 import { processMarker } from '../agent/tree.ts';
 import { limitVariables } from '../bubblewrap/machineFiles.ts';
 import type { HolderSpec } from '../host/holderSpec.ts';

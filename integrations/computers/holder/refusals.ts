@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorKind } from '../../../models/errors.ts';
+import { DomainError, type DomainErrorKind } from '../../../base/errors.ts';
 
 /** What the agent may refuse with, and what that is for whoever asked. */
 const refusals: Record<string, [DomainErrorKind, string]> = {

@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { LeaderExit } from '../agent/requests.ts';
 import type { ChannelStream } from '../channel/channelStream.ts';
 import { ChannelViolation } from '../channel/frames.ts';

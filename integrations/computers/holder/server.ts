@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { decodeQuery } from '../client/query.ts';
 import type { HolderStatus } from '../hostClient.ts';
 import type { ProcessStore } from '../processes/processStore.ts';

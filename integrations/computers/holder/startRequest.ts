@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { StartProcess } from '../types.ts';
 
 export const maxStdinBytes = 1_048_576;

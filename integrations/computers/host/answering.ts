@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { HostClient } from '../hostClient.ts';
 import type { HostContext } from './context.ts';
 import { within } from './deadline.ts';

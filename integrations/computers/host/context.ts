@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { DriverName } from '../types.ts';
 import type { Driver } from './driver.ts';
 import { driverNames } from './drivers.ts';

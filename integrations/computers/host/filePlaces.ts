@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 
 /** How many sandboxes may be open on homes of computers that do not run: nobody pays for them. */
 export interface FileLimits {

@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 
 export type HostErrorCode =
   /** Nothing of this computer is here. */

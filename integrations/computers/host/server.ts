@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import { type Duplex, PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { ofOneConnection } from '../../http/connectionHeaders.ts';
 import { join } from '../agent/ports.ts';
 import { dial, Requests, silenceMs } from '../client/requests.ts';

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { OutputRecord } from '../types.ts';
 import { joinEncoded } from './joinRecords.ts';
 import { Pace } from './pace.ts';

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { ProcessInfo, StartProcess } from '../types.ts';
 import { idsIn, KeptProcesses } from './keptProcesses.ts';
 import { LiveProcess } from './liveProcess.ts';

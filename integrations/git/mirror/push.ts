@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { cannotBeBeside, isAcceptableRef } from '../rules/refName.ts';

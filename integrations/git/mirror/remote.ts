@@ -1,5 +1,5 @@
+import { DomainError } from '../../../base/errors.ts';
 import type { GitConfig } from '../../../config/git.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { EgressDecision, EgressOwner } from '../../egress/guard.ts';
 import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgressProxy.ts';
 import { answerHelper, helperSettings } from '../process/credentialHelper.ts';

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DomainError } from '../../../base/errors.ts';
 import { writeDurably } from '../../../disk/durable.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { isUnexplained } from '../rules/describeFailure.ts';
 import type { GitFailure } from '../rules/failures.ts';
 import type { Git } from './git.ts';

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { gitError } from '../rules/failures.ts';
 import type { RepositoryRef } from '../types.ts';
 import { type FolderDeps, type FreeSpace, MirrorFolder, usedAtMs } from './folder.ts';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { gitError } from '../rules/failures.ts';
 import { isAcceptableRef } from '../rules/refName.ts';
 import type { RefManifest, RefUpdate } from '../types.ts';

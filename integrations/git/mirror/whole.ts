@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DomainError } from '../../../base/errors.ts';
 import { writeDurably } from '../../../disk/durable.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { MadeBundle, RefManifest, SavedMirror } from '../types.ts';
 import { bundleOfPack, makeBundle } from './bundleFile.ts';
 import type { Git } from './git.ts';

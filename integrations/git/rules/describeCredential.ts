@@ -1,4 +1,4 @@
-import type { DomainError } from '../../../models/errors.ts';
+import type { DomainError } from '../../../base/errors.ts';
 import { type GitFailure, gitError } from './failures.ts';
 
 /** What the remote was told of who asks: it may have asked for nothing, or for another address. */

@@ -1,4 +1,4 @@
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { type GitFailure, gitError } from './failures.ts';
 
 export interface FailedRun {

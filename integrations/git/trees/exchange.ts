@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { idsOf } from '../mirror/repository.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';

@@ -1,4 +1,4 @@
-import type { DomainError } from '../../../models/errors.ts';
+import type { DomainError } from '../../../base/errors.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { cannotBeBeside } from '../rules/refName.ts';

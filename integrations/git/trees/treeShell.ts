@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import type { HostClient } from '../../computers/hostClient.ts';
 import type { LiveComputers } from '../../computers/liveComputers.ts';
 import { type Exit, noteOf } from '../../computers/processes/records.ts';

@@ -1,5 +1,5 @@
 import { Parser } from 'htmlparser2';
-import { firstOf } from '../../../models/text.ts';
+import { firstOf } from '../../../base/text.ts';
 
 /** Deeper than people write; finding a page's article takes time with the cube of its depth. */
 const maxDepth = 128;

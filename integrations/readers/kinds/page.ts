@@ -1,7 +1,7 @@
 import { Readability } from '@mozilla/readability';
 import { parseHTML } from 'linkedom';
 import TurndownService from 'turndown';
-import { firstOf } from '../../../models/text.ts';
+import { firstOf } from '../../../base/text.ts';
 import { boundedHtml } from './boundedHtml.ts';
 import { maxTextCharacters } from './limits.ts';
 

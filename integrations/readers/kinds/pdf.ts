@@ -1,5 +1,5 @@
 import { getDocumentProxy } from 'unpdf';
-import { firstOf } from '../../../models/text.ts';
+import { firstOf } from '../../../base/text.ts';
 import { maxTextCharacters } from './limits.ts';
 
 export interface PdfText {

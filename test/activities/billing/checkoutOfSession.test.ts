@@ -1,7 +1,7 @@
 import { checkoutOfSession } from '../../../activities/billing/settlement.ts';
+import { newId } from '../../../base/ids.ts';
 import { insertCheckout, markOpen } from '../../../models/billing/checkouts.ts';
-import { type Database, transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { type Database, transaction } from '../../../models/database/database.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 // A crash came before a checkout's session was stored, and two notifications about it come at once.

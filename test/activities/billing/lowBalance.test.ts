@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
+import { newId } from '../../../base/ids.ts';
 import { settle } from '../../../models/billing/holds.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { buildCredits } from '../../builders/billing.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
+import { newId } from '../../../base/ids.ts';
 import { insertCheckout, markOpen } from '../../../models/billing/checkouts.ts';
-import { type Database, transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { type Database, transaction } from '../../../models/database/database.ts';
 import type { FakeStripe, Fields } from '../../fakes/stripeServer.ts';
 
 const amountMinor = 1_000;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { newId } from '../../../base/ids.ts';
 import { settle } from '../../../models/billing/holds.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { balancesOf, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type FakeStripe, startFakeStripe } from '../../fakes/stripeServer.ts';

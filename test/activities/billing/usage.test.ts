@@ -1,9 +1,9 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { BillingDeps } from '../../../activities/billing/deps.ts';
 import { createStorageMetering } from '../../../activities/billing/storage.ts';
+import { newId } from '../../../base/ids.ts';
 import { chargeComputerMinutes, requireCredits } from '../../../models/billing/usage.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

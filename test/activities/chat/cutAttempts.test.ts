@@ -1,8 +1,8 @@
 import { ModelStep, maxCuts, type StepDeps } from '../../../activities/chat/modelStep.ts';
-import type { ModelPart } from '../../../integrations/llm/modelCall.ts';
+import type { ModelPart } from '../../../integrations/chat/modelCall.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { MessageFold } from '../../../models/turnLog/foldChunks.ts';
+import { MessageFold } from '../../../models/chat/turnLog/foldChunks.ts';
 import { buildTurn, buildTurnLog, readLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

@@ -2,7 +2,7 @@ import { ModelStep, type StepDeps, type StepEnd } from '../../../activities/chat
 import { runStep } from '../../../activities/chat/runStep.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { WriterFencedError } from '../../../models/turnLog/entry.ts';
+import { WriterFencedError } from '../../../models/chat/turnLog/entry.ts';
 import { buildTurn, buildTurnLog, buildWriter, readLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

@@ -1,11 +1,11 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { DatabaseDeps } from '../../../activities/databases/deps.ts';
 import { createDatabaseActivities } from '../../../activities/databases/index.ts';
+import { newId } from '../../../base/ids.ts';
 import { finishAlignment } from '../../../models/databases/alignment.ts';
 import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
 import { databasesPurge, purgeDatabasesOf } from '../../../models/databases/purge.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
-import { newId } from '../../../models/ids.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

@@ -6,7 +6,7 @@ import { createDriveSweeps } from '../../../activities/drive/sweeps.ts';
 import { createSweepTogether } from '../../../activities/sweepTogether.ts';
 import { checkContents } from '../../../bin/support/checkContents.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
-import { transaction } from '../../../models/database.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { newObjectKey } from '../../../models/drive/driveObject.ts';
 import { createContentFindings, type Finding } from '../../../models/drive/findings.ts';
 import { driveModels } from '../../../models/drive/models.ts';

@@ -2,7 +2,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import type { GitDeps } from '../../../activities/git/deps.ts';
 import { createHostingSweeps } from '../../../activities/git/hostingSweeps.ts';
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
-import { operator } from '../../../models/audit.ts';
+import { operator } from '../../../models/audit/audit.ts';
 import { listInstallations, makeDue } from '../../../models/git/installationRows.ts';
 import { connectInstallation, syncInstallations } from '../../../models/git/installations.ts';
 import { createLogger } from '../../../telemetry/logger.ts';

@@ -1,6 +1,6 @@
 import { MintedTokens } from '../../../activities/git/mintedTokens.ts';
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
-import { operator } from '../../../models/audit.ts';
+import { operator } from '../../../models/audit/audit.ts';
 import { connectInstallation } from '../../../models/git/installations.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { type FakeGitHub, startFakeGitHub } from '../../fakes/githubServer.ts';

@@ -1,9 +1,9 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { oneAfterTheOther } from '../../../activities/git/oneAfterTheOther.ts';
-import { transaction } from '../../../models/database.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { beginOrder, type GitOrderKind } from '../../../models/git/orders.ts';
 import { endRepositoryStep, nextRepositoryStep, type OrderStep } from '../../../models/git/steps.ts';
-import { operationModels } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

@@ -1,5 +1,5 @@
 import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
-import { type OperationKind, operationModels } from '../../../models/operation.ts';
+import { type OperationKind, operationModels } from '../../../models/operations/operation.ts';
 import { areaPurges } from '../../../models/purge.ts';
 import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
 import { operationWorkflowId } from '../../../temporal/workflowIds.ts';

@@ -1,4 +1,4 @@
-import type { UiChunk } from '../../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../../models/chat/turnLog/chunks.ts';
 import { asUser, type ChatUser, type TurnBody } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';

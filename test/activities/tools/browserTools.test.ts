@@ -1,4 +1,4 @@
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import { browsersOf } from '../../builders/browser.ts';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';

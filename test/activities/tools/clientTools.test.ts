@@ -1,6 +1,6 @@
 import { answerToolCalls } from '../../../models/chat/answerToolCalls.ts';
 import { succeededResult } from '../../../models/chat/toolResult.ts';
-import type { UiChunk } from '../../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../../models/chat/turnLog/chunks.ts';
 import { asUser, type ChatUser, idsOf, type ThreadBody, textOf } from '../../builders/chat.ts';
 import { buildProduct, requestsWith, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';

@@ -1,4 +1,4 @@
-import type { UiChunk } from '../../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../../models/chat/turnLog/chunks.ts';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';

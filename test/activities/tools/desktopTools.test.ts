@@ -1,4 +1,4 @@
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';

@@ -1,10 +1,10 @@
 import { createAppActivities } from '../../../activities/apps/index.ts';
+import { newId } from '../../../base/ids.ts';
 import { getAppOf } from '../../../models/apps/app.ts';
 import { insertAttempt, noteTaken } from '../../../models/apps/attempts.ts';
 import { placeOfRuns } from '../../../models/apps/placeOfRuns.ts';
 import { getRun } from '../../../models/apps/run.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { appsOf, webhookManifest } from '../../builders/app.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';

@@ -1,5 +1,5 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import { appsOf } from '../../builders/app.ts';
 import { asUser, buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';

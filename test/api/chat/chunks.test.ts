@@ -3,7 +3,7 @@ import * as ai5 from 'ai5';
 import * as ai6 from 'ai6';
 import Ajv2020 from 'ajv/dist/2020.js';
 import { loadContract } from '../../../api/frame/contract.ts';
-import type { UiChunk } from '../../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../../models/chat/turnLog/chunks.ts';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import { toolLines } from '../../builders/tools.ts';

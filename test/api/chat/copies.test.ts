@@ -1,7 +1,7 @@
+import { newId } from '../../../base/ids.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import { contentOfPicture } from '../../../models/chat/resultPictures.ts';
-import { idempotencyModels } from '../../../models/idempotency.ts';
-import { newId } from '../../../models/ids.ts';
+import { idempotencyModels } from '../../../models/operations/idempotency.ts';
 import type { ChatUser, MessageBody, ThreadBody } from '../../builders/chat.ts';
 import { putFile } from '../../builders/files.ts';
 import { buildProduct, rolesOf, type TestProduct } from '../../builders/product.ts';

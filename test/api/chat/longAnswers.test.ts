@@ -1,8 +1,8 @@
 import { endTurn } from '../../../models/chat/endTurn.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import { purgeTurnLogs } from '../../../models/chat/purge.ts';
-import { transaction } from '../../../models/database.ts';
-import type { UiChunk } from '../../../models/turnLog/chunks.ts';
+import type { UiChunk } from '../../../models/chat/turnLog/chunks.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { type ChatUser, type MessageBody, textOf } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';

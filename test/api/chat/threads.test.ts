@@ -1,5 +1,5 @@
 import { QueryTypes } from 'sequelize';
-import { idempotencyModels } from '../../../models/idempotency.ts';
+import { idempotencyModels } from '../../../models/operations/idempotency.ts';
 import { type ChatUser, idsOf, type ThreadBody } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import { collect } from '../../support/sseClient.ts';

@@ -1,7 +1,7 @@
 import { getComputer } from '../../../models/computers/computer.ts';
 import { addDefaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
-import { openDatabase, transaction } from '../../../models/database.ts';
+import { openDatabase, transaction } from '../../../models/database/database.ts';
 import { computers as migration } from '../../../models/migrations/0024-computers.ts';
 import { buildApi, type Client, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';

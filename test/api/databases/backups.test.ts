@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
-import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import { createTenantServer, type TenantServer } from '../../../integrations/databases/tenantServer.ts';
 import { namesOf } from '../../../models/databases/names.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { backupTaskQueue, longDatabaseTaskQueue, mainTaskQueue } from '../../../temporal/taskQueues.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import { createTenantServer, type TenantServer } from '../../../integrations/databases/tenantServer.ts';
 import { namesOf } from '../../../models/databases/names.ts';
 import { asUser, type ChatUser } from '../../builders/chat.ts';
 import { databasesOf, enter, opens } from '../../builders/databases.ts';

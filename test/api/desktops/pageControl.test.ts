@@ -1,7 +1,7 @@
 import { controlChanges } from '../../../api/desktops/controlChanges.ts';
 import { PageControl } from '../../../api/desktops/view/pageControl.ts';
+import { newId } from '../../../base/ids.ts';
 import { controllerOf } from '../../../models/desktops/control.ts';
-import { newId } from '../../../models/ids.ts';
 import { desktopRow } from '../../builders/desktop.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

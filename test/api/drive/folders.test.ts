@@ -1,7 +1,7 @@
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
+import { newId } from '../../../base/ids.ts';
 import { makeFolder } from '../../../models/drive/changes.ts';
 import { driveModels } from '../../../models/drive/models.ts';
-import { newId } from '../../../models/ids.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf, type ItemPage, problemOf } from '../../builders/drive.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import { driveModels } from '../../../models/drive/models.ts';
-import { idempotencyModels } from '../../../models/idempotency.ts';
+import { idempotencyModels } from '../../../models/operations/idempotency.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,

@@ -1,5 +1,5 @@
 import { driveModels } from '../../../models/drive/models.ts';
-import { idempotencyModels } from '../../../models/idempotency.ts';
+import { idempotencyModels } from '../../../models/operations/idempotency.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,

@@ -1,5 +1,5 @@
 import { type RunningApi, startApi } from '../../../api/frame/server.ts';
-import { operator } from '../../../models/audit.ts';
+import { operator } from '../../../models/audit/audit.ts';
 import { acceptMessage } from '../../../models/chat/acceptMessage.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import { createEgressRules } from '../../../models/egress/egressRules.ts';

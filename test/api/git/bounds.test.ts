@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
-import { newId } from '../../../models/ids.ts';
+import { newId } from '../../../base/ids.ts';
 import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RowDataPacket } from 'mysql2/promise';
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer, computerOf } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';

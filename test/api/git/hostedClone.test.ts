@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { temporal as proto } from '@temporalio/proto';
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
-import { operator } from '../../../models/audit.ts';
+import { operator } from '../../../models/audit/audit.ts';
 import { connectInstallation } from '../../../models/git/installations.ts';
 import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
 import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';

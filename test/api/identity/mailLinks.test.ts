@@ -186,7 +186,7 @@ test('a mail whose workflow was never started is the sweeper’s', async () => {
     { to: 'swept@example.com', subject: 's', text: 'http://swept' },
     new Date(Date.now() + 60_000),
   );
-  const { transaction } = await import('../../../models/database.ts');
+  const { transaction } = await import('../../../models/database/database.ts');
   await transaction(product.environment.database, (tx) => mails.store(tx, mail));
   expect(await product.mailServer.linkFor('swept@example.com')).toBe('http://swept');
 });

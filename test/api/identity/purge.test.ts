@@ -1,4 +1,4 @@
-import { transaction } from '../../../models/database.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { purgeIdentity } from '../../../models/identity/purge.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';

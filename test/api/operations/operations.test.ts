@@ -1,4 +1,4 @@
-import { type OperationKind, operationModels } from '../../../models/operation.ts';
+import { type OperationKind, operationModels } from '../../../models/operations/operation.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { AnswerOf } from '../../../api/frame/answer.ts';
 import type { Envelope } from '../../../crypto/envelope.ts';
-import { transaction } from '../../../models/database.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { noteAttempt } from '../../../models/webhooks/attempts.ts';
 import { createWebhookEndpoints } from '../../../models/webhooks/endpoints.ts';
 import { noteEvent, type WebhookEvent } from '../../../models/webhooks/events.ts';

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { newId } from '../../../base/ids.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { Desktop } from '../../../integrations/desktops/desktop.ts';
 import { viewerSocket } from '../../../integrations/desktops/xServer.ts';
-import { newId } from '../../../models/ids.ts';
 import { runOn, startComputer } from '../../builders/host.ts';
 import { type RemoteHost, startHostProcess } from '../../builders/hostProcess.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';

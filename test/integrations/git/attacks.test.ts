@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn, gitWith } from '../../support/gitRepository.ts';
 import { pidsWith } from '../../support/processes.ts';

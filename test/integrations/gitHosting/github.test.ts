@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
+import type { DomainError } from '../../../base/errors.ts';
 import { loadConfig } from '../../../config/index.ts';
 import { createGitHub } from '../../../integrations/gitHosting/github.ts';
-import type { DomainError } from '../../../models/errors.ts';
 import { type FakeGitHub, startFakeGitHub } from '../../fakes/githubServer.ts';
 import { stackEnvironment } from '../../support/environment.ts';
 

@@ -6,11 +6,11 @@ import {
   ListMultipartUploadsCommand,
 } from '@aws-sdk/client-s3';
 import { jest } from '@jest/globals';
+import { newId } from '../../../base/ids.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { newObjectKey } from '../../../models/drive/driveObject.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { removeDoomed } from '../../../models/drive/removeObjects.ts';
-import { newId } from '../../../models/ids.ts';
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 

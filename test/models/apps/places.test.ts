@@ -1,8 +1,8 @@
 import { createAppActivities } from '../../../activities/apps/index.ts';
+import { newId } from '../../../base/ids.ts';
 import { nextInLine } from '../../../models/apps/line.ts';
 import { getRun } from '../../../models/apps/run.ts';
 import { nextRunStep } from '../../../models/apps/steps.ts';
-import { newId } from '../../../models/ids.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { openAsOwner } from '../../support/plans.ts';

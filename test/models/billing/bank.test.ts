@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { newId } from '../../../base/ids.ts';
 import { audit } from '../../../models/billing/audit.ts';
 import { topUp } from '../../../models/billing/credits.ts';
 import { release } from '../../../models/billing/holds.ts';
 import { accounts, sources, uses } from '../../../models/billing/ledger.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { expectBooksInOrder } from '../../builders/billing.ts';
 import { plainEnvironment } from '../../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

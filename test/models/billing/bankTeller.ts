@@ -1,9 +1,9 @@
+import { DomainError } from '../../../base/errors.ts';
+import { newId } from '../../../base/ids.ts';
 import { loadConfig } from '../../../config/index.ts';
 import { transfer } from '../../../models/billing/credits.ts';
 import { release, reserve, settle } from '../../../models/billing/holds.ts';
-import { openDatabase, transaction } from '../../../models/database.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { newId } from '../../../models/ids.ts';
+import { openDatabase, transaction } from '../../../models/database/database.ts';
 import { randomOf } from '../../support/random.ts';
 
 /**

@@ -1,8 +1,8 @@
+import { newId } from '../../../base/ids.ts';
 import { costOfComputer, costsOfCalls } from '../../../models/billing/costs.ts';
 import { settle } from '../../../models/billing/holds.ts';
 import { chargeComputerMinutes } from '../../../models/billing/usage.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 let environment: TestEnvironment;

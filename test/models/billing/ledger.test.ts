@@ -1,10 +1,10 @@
+import { newId } from '../../../base/ids.ts';
 import { grant, topUp, transfer } from '../../../models/billing/credits.ts';
 import { release, reserve, settle } from '../../../models/billing/holds.ts';
 import { LedgerError, lockBalances, post } from '../../../models/billing/ledger.ts';
 import { reverse } from '../../../models/billing/reversals.ts';
 import { saveCaps } from '../../../models/billing/settings.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

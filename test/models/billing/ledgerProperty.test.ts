@@ -1,11 +1,11 @@
 import fc from 'fast-check';
+import { DomainError } from '../../../base/errors.ts';
+import { newId } from '../../../base/ids.ts';
 import { charge, grant, topUp, transfer } from '../../../models/billing/credits.ts';
 import { release, reserve, settle } from '../../../models/billing/holds.ts';
 import { microPerCredit } from '../../../models/billing/money.ts';
 import { reverse } from '../../../models/billing/reversals.ts';
-import { transaction } from '../../../models/database.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { balancesOf, expectBooksInOrder } from '../../builders/billing.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { sizeOf } from '../../support/size.ts';

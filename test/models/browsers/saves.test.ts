@@ -1,8 +1,8 @@
+import { newId } from '../../../base/ids.ts';
 import { findProfile } from '../../../models/browsers/profile.ts';
 import { endBrowser, keepSave } from '../../../models/browsers/saves.ts';
 import { type BrowserSession, findBrowser } from '../../../models/browsers/session.ts';
 import { driveModels } from '../../../models/drive/models.ts';
-import { newId } from '../../../models/ids.ts';
 import { browserRow, profileRow } from '../../builders/browserRows.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { insertRows } from '../../builders/rows.ts';

@@ -1,3 +1,4 @@
+import { newId } from '../../../base/ids.ts';
 import { noteAlive, noteGone, noteShutdown } from '../../../models/computers/beats.ts';
 import { chargeBegun } from '../../../models/computers/charging.ts';
 import { type Computer, getComputer } from '../../../models/computers/computer.ts';
@@ -7,8 +8,7 @@ import { reportHost } from '../../../models/computers/hosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { markUsed } from '../../../models/computers/use.ts';
 import { askToPause, askToStop, askToWake } from '../../../models/computers/wishes.ts';
-import { transaction } from '../../../models/database.ts';
-import { newId } from '../../../models/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

@@ -1,7 +1,7 @@
+import { newId } from '../../../base/ids.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { askToWake } from '../../../models/computers/wishes.ts';
-import { newId } from '../../../models/ids.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

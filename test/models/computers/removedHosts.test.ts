@@ -1,10 +1,10 @@
+import { newId } from '../../../base/ids.ts';
 import { checkHosts } from '../../../bin/support/checkComputers.ts';
 import { findComputer, getComputer } from '../../../models/computers/computer.ts';
 import { findHost, reportHost } from '../../../models/computers/hosts.ts';
 import { forgetSilentHosts, removeHost } from '../../../models/computers/removedHosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { askToDelete, askToRecover, askToWake } from '../../../models/computers/wishes.ts';
-import { newId } from '../../../models/ids.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { runAtrium } from '../../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

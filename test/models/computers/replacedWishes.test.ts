@@ -1,9 +1,9 @@
+import { DomainError } from '../../../base/errors.ts';
+import { newId } from '../../../base/ids.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { askToDelete, askToPause, askToRecover, askToStop, askToWake } from '../../../models/computers/wishes.ts';
-import { DomainError } from '../../../models/errors.ts';
-import { newId } from '../../../models/ids.ts';
-import { operationModels } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

@@ -1,10 +1,10 @@
 import { jest } from '@jest/globals';
+import { newId } from '../../../base/ids.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { askToPause, askToStop, askToWake } from '../../../models/computers/wishes.ts';
-import { newId } from '../../../models/ids.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

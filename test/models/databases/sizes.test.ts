@@ -1,7 +1,7 @@
+import { newId } from '../../../base/ids.ts';
 import { createSpaceDatabases } from '../../../models/databases/index.ts';
 import { recordSizes } from '../../../models/databases/sizes.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
-import { newId } from '../../../models/ids.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 

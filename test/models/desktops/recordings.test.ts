@@ -1,10 +1,10 @@
-import { transaction } from '../../../models/database.ts';
+import { newId } from '../../../base/ids.ts';
+import { transaction } from '../../../models/database/database.ts';
 import { forgetOldDesktops } from '../../../models/desktops/open.ts';
 import { forgetOldRecordings } from '../../../models/desktops/openRecordings.ts';
 import { findRecording } from '../../../models/desktops/recording.ts';
 import { keepRecording, nextRecordingStep } from '../../../models/desktops/recordingSteps.ts';
 import { createRecording } from '../../../models/desktops/recordings.ts';
-import { newId } from '../../../models/ids.ts';
 import { desktopRow } from '../../builders/desktop.ts';
 import { recordingRow } from '../../builders/recording.ts';
 import { insertRows } from '../../builders/rows.ts';

@@ -1,7 +1,7 @@
+import { newId } from '../../../base/ids.ts';
 import { askForChange, type ChangeRequest } from '../../../models/git/changes.ts';
 import { askToClone } from '../../../models/git/cloning.ts';
 import type { GitChangeKind } from '../../../models/git/orders.ts';
-import { newId } from '../../../models/ids.ts';
 import { buildCredits } from '../../builders/billing.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

@@ -1,9 +1,9 @@
+import { newId } from '../../../base/ids.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { askForDue, draftsToSave } from '../../../models/git/draftSweep.ts';
 import { findDraft } from '../../../models/git/drafts.ts';
 import { moveDraft } from '../../../models/git/placing.ts';
 import { nextRepositoryStep } from '../../../models/git/steps.ts';
-import { newId } from '../../../models/ids.ts';
 import { insertDraft } from '../../builders/draft.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

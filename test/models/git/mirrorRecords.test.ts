@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { newId } from '../../../base/ids.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { purgeDrive } from '../../../models/drive/purge.ts';
 import { removeDoomed } from '../../../models/drive/removeObjects.ts';
 import { createMirrorRecords } from '../../../models/git/mirrorRecords.ts';
-import { newId } from '../../../models/ids.ts';
 import { buildBucket, type TestBucket } from '../../builders/drive.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';

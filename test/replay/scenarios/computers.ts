@@ -1,4 +1,4 @@
-import { operationModels } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
 import { computerWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import type { TestProduct } from '../../builders/product.ts';

@@ -1,4 +1,4 @@
-import { operationModels } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
 import { operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf } from '../../builders/drive.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
 import { createHost } from '../../../integrations/computers/host/createHost.ts';
-import { operationModels } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
 import { operationWorkflowId, repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';

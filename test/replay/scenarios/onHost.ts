@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
 import { createHost } from '../../../integrations/computers/host/createHost.ts';
-import type { Database } from '../../../models/database.ts';
+import type { Database } from '../../../models/database/database.ts';
 import { buildComputer, type TestComputer } from '../../builders/computer.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import type { Scenario } from './scenario.ts';

@@ -1,6 +1,6 @@
 import { failureOf } from '../../../api/frame/operationAnswer.ts';
 import { gitFailures } from '../../../integrations/git/rules/failures.ts';
-import type { Operation } from '../../../models/operation.ts';
+import type { Operation } from '../../../models/operations/operation.ts';
 import { gitOperations } from '../../../temporal/operations/git.ts';
 
 function answerOf(kind: string, errorCode: string): string {

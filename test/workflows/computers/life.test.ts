@@ -1,4 +1,4 @@
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type FakeHost, startFakeHost } from '../../fakes/computerHost.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { operations } from '../../../api/types.gen.ts';
+import type { operations } from '../../../api/generated/types.gen.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { processesWith } from '../../support/processes.ts';

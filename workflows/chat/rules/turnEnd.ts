@@ -1,5 +1,5 @@
 import type { AfterTurn } from '../../../activities/chat/endTurn.ts';
-import type { AnswerEnd } from '../../../models/turnLog/chunks.ts';
+import type { AnswerEnd } from '../../../models/chat/turnLog/chunks.ts';
 import type { ModelFailure } from './modelRetry.ts';
 
 /** A turn's outcome, in the workflow's terms. */

@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Pool, PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import { cannotBeStored } from '../../database/unstorable.ts';
+import { SegmentTooLargeError, WriterFencedError } from './entry.ts';
+import { lastSeqSql } from './tails.ts';
+import type { PendingSegment } from './turnWriter.ts';
+
+/**
+ * How long a writer outlives a database that restarts or freezes, before its activity fails and Temporal tries
+ * elsewhere, which costs a model call again. Longer than the server keeps the locks of a connection that has frozen (30
+ * s).
+ */
+const giveUpAfterMs = 45_000;
+const firstRetryMs = 5;
+const longestRetryMs = 500;
+
+interface Fence extends RowDataPacket {
+  writer_epoch: number;
+  terminal: number;
+}
+
+/** An epoch belongs to one writer and a writer has one segment in flight, so these numbers name it. */
+export const isSegment = '(turn_id = ? AND first_seq = ? AND last_seq = ? AND writer_epoch = ?)';
+
+export function nameOf({ writer, firstSeq, lastSeq }: PendingSegment): unknown[] {
+  return [writer.turnId, firstSeq, lastSeq, writer.epoch];
+}
+
+/**
+ * Commits one segment by itself and returns its first sequence number, which has moved when another transaction (a
+ * tool's result, say) wrote to the turn meanwhile. A segment that was `tried` before is looked for first: its COMMIT
+ * may have arrived though the answer did not, and it must not be in the log twice.
+ */
+export async function commitAlone(
+  pool: Pool,
+  segment: PendingSegment,
+  options: { tried: boolean; maxBytes: number },
+): Promise<number> {
+  const { turnId } = segment.writer;
+  const startedAtMs = performance.now();
+  let tried = options.tried;
+  let retryMs = firstRetryMs;
+  for (;;) {
+    let connection: PoolConnection | undefined;
+    try {
+      connection = await pool.getConnection();
+      const firstSeq = await commitOnce(connection, segment, tried);
+      connection.release();
+      return firstSeq;
+    } catch (error) {
+      connection?.destroy();
+      if (error instanceof WriterFencedError) throw error;
+      if (cannotBeStored(error) || segment.bytes > options.maxBytes * 4) {
+        throw new SegmentTooLargeError(turnId, segment.bytes);
+      }
+      if (performance.now() - startedAtMs > giveUpAfterMs) throw error;
+    }
+    tried = true;
+    await delay(retryMs * (0.5 + Math.random()));
+    retryMs = Math.min(retryMs * 2, longestRetryMs);
+  }
+}
+
+async function commitOnce(connection: PoolConnection, segment: PendingSegment, tried: boolean): Promise<number> {
+  const { writer, lines } = segment;
+  const count = segment.lastSeq - segment.firstSeq + 1;
+  await connection.query('START TRANSACTION');
+  const [fences] = await connection.query<Fence[]>('SELECT writer_epoch, terminal FROM turns WHERE id = ? FOR UPDATE', [
+    writer.turnId,
+  ]);
+  if (tried) {
+    const landedAt = await findLanded(connection, segment);
+    if (landedAt !== undefined) {
+      await connection.query('ROLLBACK');
+      return landedAt;
+    }
+  }
+  const fence = fences[0];
+  if (fence === undefined || fence.terminal === 1 || fence.writer_epoch !== writer.epoch) {
+    await connection.query('ROLLBACK');
+    throw new WriterFencedError(writer.turnId);
+  }
+  const [ends] = await connection.query<RowDataPacket[]>(lastSeqSql, [writer.turnId]);
+  const firstSeq = ((ends[0]?.lastSeq as number | undefined) ?? 0) + 1;
+  // Where a retry would look for it: known before the COMMIT whose answer may be lost.
+  segment.firstSeq = firstSeq;
+  segment.lastSeq = firstSeq + count - 1;
+  await connection.query<ResultSetHeader>(
+    'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, ?, ?, ?, ?)',
+    [writer.turnId, firstSeq, segment.lastSeq, writer.epoch, lines],
+  );
+  await connection.query('COMMIT');
+  return firstSeq;
+}
+
+async function findLanded(connection: PoolConnection, segment: PendingSegment): Promise<number | undefined> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT 1 FROM turn_segments WHERE ${isSegment}`,
+    nameOf(segment),
+  );
+  return rows.length > 0 ? segment.firstSeq : undefined;
+}

@@ -1,0 +1,114 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../../database/database.ts';
+import { select } from '../../database/sql.ts';
+import type { SegmentRow } from './turnLog.ts';
+
+/** Where a turn's log stands: what a reader needs to know whether it has all of it. */
+export interface LogState {
+  /** Of a log that is being written: at least. */
+  nextSeq: number;
+  /** The turn has ended, or waits for its client's tool results: this response says no more. */
+  rests: boolean;
+}
+
+/** What a log says after a position, as of one moment. */
+export interface Tail {
+  state: LogState;
+  segments: SegmentRow[];
+}
+
+export interface Tails {
+  /** A turn that is not among them does not exist any more. */
+  turns: Map<string, Tail>;
+  /** There is more: a tail that ends before its `nextSeq` goes on. */
+  cut: boolean;
+}
+
+/** A column that is NULL in one half of a UNION is a decimal to MariaDB, which the driver gives as text. */
+type Numeric = number | string | null;
+
+interface TailRow extends RowDataPacket {
+  turnId: string;
+  nextSeq: Numeric;
+  terminal: Numeric;
+  status: string | null;
+  firstSeq: Numeric;
+  lastSeq: Numeric;
+  lines: string | null;
+}
+
+/**
+ * The one place that reads the state of logs for their readers. A turn's own `next_seq` is of its last change of state:
+ * it is exact for a turn that rests, and behind the log while a writer speaks.
+ */
+const statesSql = 'SELECT id AS turnId, next_seq AS nextSeq, terminal, status';
+const segmentsAtOnce = 200;
+
+/** Where a log ends. Nobody appends meanwhile if the caller holds the turn's lock. */
+const lastSeqWhere = (turnId: string) =>
+  `SELECT last_seq AS lastSeq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
+export const lastSeqSql = lastSeqWhere('?');
+/** The same within a statement about turns. */
+export const lastSeqOfTurn = lastSeqWhere('turns.id');
+
+/** The next number of the log of a turn that `tx` has locked. */
+export async function nextSeqOf(tx: Transaction, turnId: string): Promise<number> {
+  const [last] = await select<{ lastSeq: number }>(tx, lastSeqSql, [turnId]);
+  return (last?.lastSeq ?? 0) + 1;
+}
+
+/** The last number of each turn's log. Those that have ended say it themselves: their logs may be purged. */
+export async function readLastSeqs(
+  database: Pick<Database, 'pool'>,
+  turns: readonly { id: string; isTerminal: boolean; nextSeq: number }[],
+): Promise<(turnId: string) => number> {
+  const last = new Map(turns.map(({ id, nextSeq }) => [id, nextSeq - 1]));
+  const going = turns.filter(({ isTerminal }) => !isTerminal).map(({ id }) => id);
+  if (going.length > 0) {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT id, (${lastSeqOfTurn}) AS lastSeq FROM turns WHERE id IN (?)`,
+      [going],
+    );
+    for (const { id, lastSeq } of rows) if (lastSeq !== null) last.set(id as string, lastSeq as number);
+  }
+  return (turnId) => last.get(turnId) ?? 0;
+}
+
+export async function readState(database: Database, turnId: string): Promise<LogState | undefined> {
+  const [rows] = await database.pool.query<TailRow[]>(`${statesSql} FROM turns WHERE id = ?`, [turnId]);
+  return rows[0] && stateOf(rows[0]);
+}
+
+/**
+ * * What many logs say after the position of each: those segments that begin behind it. One statement, so states and
+ * segments are of the same moment: when a state says the end, all the chunks are there.
+ */
+export async function readTails(database: Database, positions: ReadonlyMap<string, number>): Promise<Tails> {
+  const [rows] = await database.pool.query<TailRow[]>(
+    `${statesSql}, NULL AS firstSeq, NULL AS lastSeq, NULL AS \`lines\` FROM turns WHERE id IN (?)
+      UNION ALL
+      (SELECT turn_id, NULL, NULL, NULL, first_seq, last_seq, chunks FROM turn_segments
+        WHERE ${Array.from(positions, () => '(turn_id = ? AND first_seq > ?)').join(' OR ')}
+        ORDER BY turn_id, first_seq LIMIT ?)`,
+    [[...positions.keys()], ...[...positions].flat(), segmentsAtOnce],
+  );
+  const turns = new Map<string, Tail>();
+  let segments = 0;
+  for (const row of rows) {
+    if (row.nextSeq !== null) turns.set(row.turnId, { state: stateOf(row), segments: [] });
+  }
+  for (const { turnId, firstSeq, lastSeq, lines } of rows) {
+    if (lines === null) continue;
+    segments++;
+    const tail = turns.get(turnId);
+    if (tail === undefined) continue;
+    tail.segments.push({ firstSeq: Number(firstSeq), lastSeq: Number(lastSeq), lines });
+    tail.state.nextSeq = Math.max(tail.state.nextSeq, Number(lastSeq) + 1);
+  }
+  return { turns, cut: segments === segmentsAtOnce };
+}
+
+function stateOf({ nextSeq, terminal, status }: TailRow): LogState {
+  return { nextSeq: Number(nextSeq), rests: Number(terminal) === 1 || status === 'waiting' };
+}

@@ -1,0 +1,202 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../../database/database.ts';
+import { execute, insert, select } from '../../database/sql.ts';
+import type { TurnStatus, UiChunk } from './chunks.ts';
+import { type CommitListener, type CommittedSegment, decodeLines, encodeChunks, WriterFencedError } from './entry.ts';
+import { TurnFolds } from './folds.ts';
+import { GroupCommitter } from './groupCommitter.ts';
+import { lastSeqOfTurn } from './tails.ts';
+import { TurnWriter } from './turnWriter.ts';
+
+interface FenceRow {
+  epoch: number;
+  terminal: number;
+  lastSeq: number | null;
+}
+
+export interface SegmentRow {
+  firstSeq: number;
+  lastSeq: number;
+  lines: string;
+}
+
+/** A turn as the transaction that holds its lock has read it: row and log. */
+export interface LockedTurn {
+  id: string;
+  nextSeq: number;
+  terminal: number;
+}
+
+/** Columns of a turn's row that change with its log. */
+export interface RowChanges {
+  terminal?: 1;
+  status?: TurnStatus;
+  started_at?: Date;
+  ended_at?: Date;
+  finish_reason?: string | null;
+  error_code?: string | null;
+  error_detail?: string | null;
+}
+
+/** Bytes of chunks that one batch carries at most; MySQL's own default packet is 16 MiB or more everywhere. */
+const maxBatchBytes = 4 * 1024 * 1024;
+const segmentsAtOnce = 100;
+
+/**
+ * The turn log: what a turn said, chunk by chunk, numbered from 1 without a gap. It is written in two ways: by a writer
+ * that streams under an epoch, and by a transaction that changes the turn's state and says so in the same commit. Both
+ * hold the lock of the turn's row, which is their fence; only the latter writes it. The next number is the one after the
+ * log's last, and `turns.next_seq` what it was at the last change of state. Should two ever take the same number, as a
+ * process of an older version may, which believes that column, then the segments' primary key refuses the second.
+ * Whatever is committed here is told to `onCommit` afterwards; nobody hears of a chunk earlier.
+ */
+export class TurnLog {
+  readonly #database: Database;
+  readonly #committer: GroupCommitter;
+  readonly #onCommit: CommitListener;
+  /** How many writers of this process each log has. */
+  readonly #writers = new Map<string, number>();
+  /** What running turns have said so far. */
+  readonly folds = new TurnFolds((...of) => this.eachAfter(...of));
+
+  constructor(options: { database: Database; onCommit: CommitListener }) {
+    this.#database = options.database;
+    this.#onCommit = options.onCommit;
+    this.#committer = new GroupCommitter({ ...options, maxBatchBytes });
+  }
+
+  /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. Close it. */
+  writer(options: { turnId: string; epoch: number; nextSeq: number }): TurnWriter {
+    const { turnId } = options;
+    const writer = new TurnWriter({ ...options, wake: this.#committer.wake });
+    this.#writers.set(turnId, (this.#writers.get(turnId) ?? 0) + 1);
+    writer.signal.addEventListener('abort', () => {
+      const others = (this.#writers.get(turnId) ?? 1) - 1;
+      if (others === 0) this.#writers.delete(turnId);
+      else this.#writers.set(turnId, others);
+    });
+    return writer;
+  }
+
+  /** Whether this process has a writer for the turn, so that its readers are told of what is said. */
+  isWritten(turnId: string): boolean {
+    return this.#writers.has(turnId);
+  }
+
+  /**
+   * Takes the turn's next epoch within `tx`: every earlier writer is fenced off by it. Undefined when the turn has
+   * ended.
+   */
+  async takeEpoch(tx: Transaction, turnId: string): Promise<{ epoch: number; nextSeq: number } | undefined> {
+    const taken = await execute(tx, 'UPDATE turns SET writer_epoch = writer_epoch + 1 WHERE id = ? AND terminal = 0', [
+      turnId,
+    ]);
+    if (taken.affectedRows === 0) return undefined;
+    const [fence] = await select<{ epoch: number; lastSeq: number | null }>(
+      tx,
+      `SELECT writer_epoch AS epoch, (${lastSeqOfTurn}) AS lastSeq FROM turns WHERE id = ?`,
+      [turnId],
+    );
+    return fence && { epoch: fence.epoch, nextSeq: (fence.lastSeq ?? 0) + 1 };
+  }
+
+  /**
+   * Appends within a transaction that also changes the turn's state, which makes it happen once. With an `epoch` it is
+   * that writer's last word, and throws {@link WriterFencedError} when the epoch is old. Pass the returned segment to
+   * {@link announce} after the commit.
+   */
+  async appendIn(
+    tx: Transaction,
+    turnId: string,
+    chunks: UiChunk[],
+    { epoch }: { epoch?: number } = {},
+  ): Promise<CommittedSegment> {
+    const fence = await this.#lock(tx, turnId);
+    const outdated = epoch !== undefined && fence?.epoch !== epoch;
+    if (fence === undefined || outdated) throw new WriterFencedError(turnId);
+    const turn = { id: turnId, nextSeq: (fence.lastSeq ?? 0) + 1, terminal: fence.terminal };
+    return this.appendLocked(tx, turn, chunks, { epoch });
+  }
+
+  /**
+   * The same for a turn whose row `tx` has locked and read, and in one statement with other changes of that row. With
+   * `terminal` it is the log's end.
+   */
+  async appendLocked(
+    tx: Transaction,
+    turn: LockedTurn,
+    chunks: UiChunk[],
+    { epoch = 0, changes = {} }: { epoch?: number | undefined; changes?: RowChanges } = {},
+  ): Promise<CommittedSegment> {
+    if (turn.terminal === 1) throw new WriterFencedError(turn.id);
+    const firstSeq = turn.nextSeq;
+    const lastSeq = firstSeq + chunks.length - 1;
+    const lines = encodeChunks(chunks);
+    await insert(tx, 'turn_segments', {
+      turn_id: turn.id,
+      first_seq: firstSeq,
+      last_seq: lastSeq,
+      writer_epoch: epoch,
+      chunks: lines,
+    });
+    await execute(tx, 'UPDATE turns SET ? WHERE id = ?', [{ ...changes, next_seq: lastSeq + 1 }, turn.id]);
+    return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 || changes.status === 'waiting' };
+  }
+
+  /**
+   * Tells this process's readers of a segment that was appended in a transaction, now that its transaction is
+   * committed.
+   */
+  announce(segment: CommittedSegment): void {
+    this.#onCommit(segment);
+  }
+
+  /** Segments that hold chunks after `afterSeq`, oldest first, at most `limit` of them. */
+  async read(turnId: string, afterSeq: number, limit = segmentsAtOnce, tx?: Transaction): Promise<SegmentRow[]> {
+    // The primary key finds the place: a segment that holds afterSeq + 1 begins at it or before it.
+    const sql = `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
+      WHERE turn_id = ? AND last_seq > ? AND first_seq >= COALESCE(
+        (SELECT MAX(first_seq) FROM turn_segments WHERE turn_id = ? AND first_seq <= ?), 0)
+      ORDER BY first_seq LIMIT ?`;
+    const values = [turnId, afterSeq, turnId, afterSeq + 1, limit];
+    if (tx !== undefined) return select<SegmentRow>(tx, sql, values);
+    const [rows] = await this.#database.pool.query<RowDataPacket[]>(sql, values);
+    return rows as unknown as SegmentRow[];
+  }
+
+  /**
+   * Tells of each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. Returns the number
+   * of the last.
+   */
+  async eachAfter(
+    turnId: string,
+    afterSeq: number,
+    tell: (chunk: UiChunk, length: number) => void,
+    tx?: Transaction,
+  ): Promise<number> {
+    for (let position = afterSeq; ; ) {
+      const segments = await this.read(turnId, position, segmentsAtOnce, tx);
+      for (const { lines } of segments) {
+        const chunks = [...decodeLines(lines)];
+        for (const chunk of chunks) tell(chunk, lines.length / chunks.length);
+      }
+      const last = segments.at(-1);
+      position = last?.lastSeq ?? position;
+      if (segments.length < segmentsAtOnce) return position;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#committer.close();
+  }
+
+  async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
+    // The last segment is locked like the turn, and so read as it is once the turn's lock is had.
+    const sql = `SELECT t.writer_epoch AS epoch, t.terminal, s.last_seq AS lastSeq
+      FROM turns t LEFT JOIN turn_segments s ON s.turn_id = t.id
+      WHERE t.id = ? ORDER BY s.first_seq DESC LIMIT 1 FOR UPDATE`;
+    const [fence] = await select<FenceRow>(tx, sql, [turnId]);
+    return fence;
+  }
+}

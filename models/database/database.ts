@@ -1,0 +1,207 @@
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Connection as CallbackConnection } from 'mysql2';
+import mysql, { type Pool, type PoolConnection } from 'mysql2/promise';
+import { Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { isRetriable, retry, retryDeadlockedStatements } from './collisions.ts';
+import { Connections } from './connections.ts';
+import { makeTransactionsPlain } from './plainTransactions.ts';
+import { checkModels, checkPool, limitAcquisition, managerOf } from './poolChecks.ts';
+
+/** The two ways to MySQL: Sequelize for models, and a plain pool for the few hot statements (the turn log). */
+export interface Database {
+  sequelize: Sequelize;
+  pool: Pool;
+  /** The same for transactions that are sent whole, as several statements at once: only for oneTrip.ts. */
+  trips: Pool;
+  /** How long the server may say nothing to a statement before its connection is given up. */
+  silenceMs: number;
+  /** How long an unused connection is kept. */
+  idleMs: number;
+  /**
+   * Rejects unless both pools answer within `timeoutMs` and writes are taken. Connections that do not answer, or lead
+   * to a server that only reads, are replaced.
+   */
+  check(timeoutMs: number): Promise<void>;
+  /** Runs statements on a connection over which the server may be silent for other than `silenceMs`. */
+  within<T>(connection: PoolConnection, silenceMs: number, work: () => Promise<T>): Promise<T>;
+  /** The same database through pools of their own, whose statements may take hours: for migrations. */
+  patient(): Database;
+  /** Closes the pools, and cuts what does not end by itself in a few seconds. */
+  close(): Promise<void>;
+}
+
+/** Times are UTC with milliseconds everywhere: JavaScript dates cut microseconds, so the columns have none. */
+const utc = '+00:00';
+
+/**
+ * A process that freezes inside a transaction keeps its row locks for as long as the server keeps the connection: by
+ * default 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this
+ * long, and the pools give theirs up sooner. Who waits for such a lock tries again until then: `transaction` and the
+ * turn log's writers do.
+ */
+const connectionTimeoutSeconds = 30;
+const longestIdleMs = 10_000;
+const connectTimeoutMs = 5_000;
+/** How long a statement waits for a connection of its pool to come free. */
+const acquireTimeoutMs = 10_000;
+/** Of the time in which a statement must be answered: a wait for a lock ends first, and is told as what it is. */
+const lockShare = 2 / 3;
+/** Of the same: what rests must not look frozen. */
+const idleShare = 1 / 2;
+/**
+ * Statements that a connection keeps prepared, far more than there are. mysql2 makes room for them all when it connects:
+ * for its own 16,000 that is half a megabyte and a millisecond of a connection.
+ */
+const maxPreparedStatements = 256;
+/**
+ * The same on every server, whatever it is set to: values that do not fit are errors, and a backslash in a string
+ * escapes, by which values are quoted.
+ */
+const sqlMode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
+/** A trip is short: what waits for one waits for the server. */
+const tripsAtOnce = 4;
+const patientSilenceMs = 6 * 3_600_000;
+const patientLockWaitSeconds = 120;
+const closeGraceMs = 2_000;
+
+/** A connection of the plain pool. */
+type PlainConnection = CallbackConnection & { stream: Socket };
+
+interface Patience {
+  silenceMs: number;
+  lockWaitSeconds: number;
+}
+
+/** How many connections a process may open. */
+export function mostConnections(poolSize: number): number {
+  return 2 * poolSize + Math.min(tripsAtOnce, poolSize);
+}
+
+/** Opens the pools. Nothing connects until the first query. */
+export function openDatabase(config: Pick<Config, 'database'>): Database {
+  const { silenceMs } = config.database;
+  const lockWaitSeconds = Math.max(1, Math.floor((silenceMs * lockShare) / 1_000));
+  return openPools(config, { silenceMs, lockWaitSeconds });
+}
+
+/**
+ * What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each
+ * time.
+ */
+function sessionSettings({ lockWaitSeconds }: Patience): string[] {
+  return [
+    'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+    `SET SESSION wait_timeout = ${connectionTimeoutSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}, lock_wait_timeout = ${lockWaitSeconds}, sql_mode = '${sqlMode}'`,
+  ];
+}
+
+function openPools(config: Pick<Config, 'database'>, patience: Patience): Database {
+  const { url, poolSize } = config.database;
+  const idleMs = Math.min(longestIdleMs, patience.silenceMs * idleShare);
+  const free = new Set<PlainConnection>();
+  const connections = new Connections({
+    silenceMs: patience.silenceMs,
+    onSuspect() {
+      for (const connection of free) connections.drop(connection);
+    },
+  });
+  const settings = sessionSettings(patience);
+
+  const sequelize: Sequelize = new Sequelize(url, {
+    dialect: 'mysql',
+    logging: false,
+    timezone: utc,
+    define: { underscored: true, timestamps: false, charset: 'utf8mb4' },
+    pool: {
+      max: poolSize,
+      min: 0,
+      idle: idleMs,
+      acquire: acquireTimeoutMs,
+      validate: (connection) => managerOf(sequelize).validate(connection) && connections.isTrusted(connection as never),
+    },
+    dialectOptions: {
+      charset: 'utf8mb4',
+      connectTimeout: connectTimeoutMs,
+      supportBigNumbers: true,
+      maxPreparedStatements,
+      // A stack for each statement, should it fail, costs as much as sending it.
+      trace: false,
+      stream: connections.dial,
+    },
+  });
+  makeTransactionsPlain(sequelize);
+  sequelize.addHook('afterConnect', async (connection: unknown) => {
+    for (const setting of settings) await (connection as CallbackConnection).promise().query(setting);
+  });
+
+  const openPool = (size: number, multipleStatements: boolean): Pool => {
+    const opened = mysql.createPool({
+      uri: url,
+      charset: 'utf8mb4_bin',
+      timezone: 'Z',
+      connectionLimit: size,
+      // Below the limit: at it, the pool would never look for idle ones.
+      maxIdle: size - 1,
+      idleTimeout: idleMs,
+      connectTimeout: connectTimeoutMs,
+      supportBigNumbers: true,
+      maxPreparedStatements,
+      trace: false,
+      multipleStatements,
+      stream: connections.dial,
+    });
+    limitAcquisition(opened.pool, connections, acquireTimeoutMs);
+    opened.pool.on('connection', (connection) => {
+      // Statements of one connection run in order, so these are done before its first borrower's.
+      for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
+      (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
+    });
+    opened.pool.on('release', (connection) => free.add(connection as unknown as PlainConnection));
+    opened.pool.on('acquire', (connection) => free.delete(connection as never));
+    return opened;
+  };
+  const pool = openPool(poolSize, false);
+  retryDeadlockedStatements(pool, sequelize);
+  const trips = openPool(Math.min(tripsAtOnce, poolSize), true);
+
+  return {
+    sequelize,
+    pool,
+    trips,
+    silenceMs: patience.silenceMs,
+    idleMs,
+    within: (connection, silenceMs, work) => connections.within(connection, silenceMs, work),
+    patient: () => openPools(config, { silenceMs: patientSilenceMs, lockWaitSeconds: patientLockWaitSeconds }),
+    async check(timeoutMs) {
+      await Promise.all([checkPool(pool, connections, timeoutMs), checkModels(sequelize, connections, timeoutMs)]);
+    },
+    async close() {
+      const closing = Promise.allSettled([sequelize.close(), pool.end(), trips.end()]);
+      const unended = new AbortController();
+      const cut = async () => {
+        await delay(closeGraceMs, undefined, { signal: unended.signal });
+        connections.destroy();
+        await delay(closeGraceMs, undefined, { signal: unended.signal });
+      };
+      await Promise.race([closing, cut().catch(() => closing)]).finally(() => unended.abort());
+    },
+  };
+}
+
+/**
+ * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's
+ * victim. So `work` must do nothing that a rollback does not undo. With `retryDuplicates` also when it hit a unique key
+ * that another transaction had just taken: for work that reads first, and finds that row when it reads again.
+ */
+export async function transaction<T>(
+  database: Database,
+  work: (tx: Transaction) => Promise<T>,
+  { retryDuplicates = false } = {},
+): Promise<T> {
+  return retry(
+    () => database.sequelize.transaction(work),
+    (error) => isRetriable(error) || (retryDuplicates && error instanceof UniqueConstraintError),
+  );
+}

@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
+import { DomainError } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+
+/** A name of this database's own: named locks are the server's. */
+const lockName = "CONCAT('atrium_backup_', LEFT(SHA2(DATABASE(), 256), 40))";
+/** So often the server is asked whether it still has the lock, which keeps the connection open too. */
+const askMs = 10_000;
+
+/**
+ * Held while a backup is made, by a connection: who is killed holds nothing. One backup at a time has it, and meanwhile
+ * no object is removed from the store.
+ */
+export interface BackupHold {
+  /** Aborted when it was lost. */
+  signal: AbortSignal;
+  /** Rejects where it is not held any more. */
+  assertHeld(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/** Throws 409 `BACKUP_UNDER_WAY` where another backup is being made. */
+export async function holdForBackup(database: Database): Promise<BackupHold> {
+  const patient = database.patient();
+  let connection: PoolConnection;
+  try {
+    connection = await patient.pool.getConnection();
+    await take(connection);
+  } catch (error) {
+    await patient.close();
+    throw error;
+  }
+  const [lost, over] = [new AbortController(), new AbortController()];
+  const assertHeld = async () => {
+    lost.signal.throwIfAborted();
+    const [rows] = await connection.query<RowDataPacket[]>(
+      `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS held`,
+    );
+    if (rows[0]?.held !== 1) throw lostHold();
+  };
+  const watch = async () => {
+    for (;;) {
+      await delay(askMs, undefined, { signal: over.signal });
+      await assertHeld();
+    }
+  };
+  const watching = watch().catch(() => {
+    if (!over.signal.aborted) lost.abort(lostHold());
+  });
+  return {
+    signal: lost.signal,
+    assertHeld,
+    async release() {
+      over.abort();
+      await watching;
+      // The server frees the lock with its connection.
+      connection.destroy();
+      await patient.close();
+    },
+  };
+}
+
+async function take(connection: PoolConnection): Promise<void> {
+  await connection.query('SET SESSION wait_timeout = DEFAULT');
+  const [rows] = await connection.query<RowDataPacket[]>(`SELECT GET_LOCK(${lockName}, 0) AS taken`);
+  if (rows[0]?.taken === 1) return;
+  const detail = 'Another backup of this installation is being made. Wait until it has finished.';
+  throw new DomainError('conflict', 'BACKUP_UNDER_WAY', detail);
+}
+
+function lostHold(): DomainError {
+  const detail =
+    'The database let go of the lock that keeps files in the bucket while they are backed up. Run it again.';
+  return new DomainError('unavailable', 'BACKUP_LOCK_LOST', detail);
+}
+
+/**
+ * Whether a backup is being made. Whoever removes objects asks after they have read which: what was given up before a
+ * backup began is in no row of it.
+ */
+export async function isHeldForBackup({ pool }: Pick<Database, 'pool'>): Promise<boolean> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT IS_USED_LOCK(${lockName}) IS NOT NULL AS held`);
+  return rows[0]?.held === 1;
+}

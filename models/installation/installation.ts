@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import type { ResultSetHeader, RowDataPacket } from 'mysql2';
+import type { Database } from '../database/database.ts';
+
+type Pool = Pick<Database, 'pool'>;
+
+/** What tells an installation from a restored copy of it. */
+export interface Installation {
+  /** A restore gives the copy another one. */
+  identity: string;
+  /** The backup, of a restored one. */
+  restoredFrom: string | null;
+  /** While it is set, nothing that reaches others happens by itself: see {@link isQuiet}. */
+  quietSince: Date | null;
+}
+
+export async function installationOf({ pool }: Pool): Promise<Installation> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    'SELECT identity, restored_from AS restoredFrom, quiet_since AS quietSince FROM installation WHERE one = 1',
+  );
+  return rows[0] as Installation;
+}
+
+/**
+ * Whether automations, runs of apps that a schedule or a webhook has asked for, deliveries to webhook endpoints and mail
+ * wait. A restored installation is quiet until an operator resumes it: the one that it is a copy of may still run.
+ */
+export async function isQuiet({ pool }: Pool): Promise<boolean> {
+  const sql = 'SELECT 1 FROM installation WHERE one = 1 AND quiet_since IS NOT NULL';
+  const [rows] = await pool.query<RowDataPacket[]>(sql);
+  return rows.length > 0;
+}
+
+/** Whoever has to wait asks again after this time. */
+export const quietLookMs = 60_000;
+
+/** Makes a restored installation one of its own, which is quiet. */
+export async function renewInstallation({ pool }: Pool, backup: string): Promise<void> {
+  const identity = `ins_${randomBytes(10).toString('hex')}`;
+  const change = { identity, restored_from: backup, quiet_since: new Date() };
+  await pool.query('UPDATE installation SET ? WHERE one = 1', [change]);
+}
+
+/** Lets it go on. False where it was not quiet. */
+export async function resumeInstallation({ pool }: Pool): Promise<boolean> {
+  const sql = 'UPDATE installation SET quiet_since = NULL WHERE one = 1 AND quiet_since IS NOT NULL';
+  const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql);
+  return affectedRows > 0;
+}
+
+/** What waits, by kind. */
+export interface Waiting {
+  automations: number;
+  appSchedules: number;
+  appRuns: number;
+  webhookDeliveries: number;
+  mails: number;
+}
+
+export async function countWaiting({ pool }: Pool, now: Date): Promise<Waiting> {
+  const count = async (sql: string, values: unknown[] = []) => {
+    const [rows] = await pool.query<RowDataPacket[]>(`SELECT COUNT(*) AS count FROM ${sql}`, values);
+    return Number(rows[0]?.count);
+  };
+  const ticks = await count('automations WHERE next_run_at <= ?', [now]);
+  const runs = await count("automation_runs WHERE status = 'pending'");
+  return {
+    automations: ticks + runs,
+    appSchedules: await count('app_schedules WHERE due_at <= ?', [now]),
+    appRuns: await count("app_runs WHERE status = 'queued'"),
+    webhookDeliveries: await count("webhook_deliveries WHERE status = 'pending'"),
+    mails: await count('mails'),
+  };
+}

@@ -1,0 +1,213 @@
+import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
+import type { QueryInterface } from 'sequelize';
+import type { Umzug } from 'umzug';
+import type { Config } from '../../config/index.ts';
+import { type Database, openDatabase } from '../database/database.ts';
+import { migrations } from './index.ts';
+import { makeMissingTriggers } from './ledgerTriggers.ts';
+import { programVersion } from './version.ts';
+
+/** One step of the schema. MySQL commits each DDL statement by itself, so a step must be safe to run again. */
+export interface Migration {
+  name: string;
+  up(queryInterface: QueryInterface): Promise<void>;
+}
+
+/**
+ * Longer than any step takes in a usual installation; with larger tables, wait for the running migration and start
+ * again.
+ */
+const lockTimeoutSeconds = 120;
+const lockSpeaksMs = 60_000;
+
+/**
+ * A name of this database's own: named locks are the server's. A hash, because they may have 64 characters and a
+ * database's name as many.
+ */
+const lockName = "CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40))";
+
+/** Another process migrates this database, and went on for longer than we wait. */
+export class MigrationLockError extends Error {
+  override readonly name = 'MigrationLockError';
+}
+
+/** The database was written by a newer version of the program, which this one would not understand. */
+export class NewerSchemaError extends Error {
+  override readonly name = 'NewerSchemaError';
+}
+
+/**
+ * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a
+ * named lock lets one do the work and the others find it done. Nothing is touched without the lock. Throws
+ * {@link NewerSchemaError} where a newer version has been there.
+ */
+export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
+  const patient = database.patient();
+  try {
+    return await migrateLocked(patient, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
+  } finally {
+    await patient.close();
+  }
+}
+
+/** As {@link migrate}, over pools of its own and as the account that may change tables. */
+export async function migrateInstallation({ database, migration }: Pick<Config, 'database' | 'migration'>) {
+  const pools = openDatabase({ database: { ...database, url: migration.databaseUrl ?? database.url } });
+  try {
+    return await migrate(pools);
+  } finally {
+    await pools.close();
+  }
+}
+
+/** Does something with the schema as it is: nobody migrates meanwhile. */
+export async function withSchemaHeld<T>(database: Database, work: () => Promise<T>): Promise<T> {
+  const patient = database.patient();
+  try {
+    const connection = await patient.pool.getConnection();
+    try {
+      await connection.query('SET SESSION wait_timeout = DEFAULT');
+      await takeLock(connection, lockTimeoutSeconds);
+      // A connection that says nothing for hours is dropped, and the lock with it; whether it was, is asked at the end.
+      const speaking = setInterval(() => void connection.query('SELECT 1').catch(() => undefined), lockSpeaksMs);
+      try {
+        const done = await work();
+        await assertLocked(connection);
+        return done;
+      } finally {
+        clearInterval(speaking);
+      }
+    } finally {
+      connection.destroy();
+    }
+  } finally {
+    await patient.close();
+  }
+}
+
+/** The names of the steps that have run, and when this installation was made. */
+export async function schemaOf({ pool }: Pick<Database, 'pool'>): Promise<{ migrations: string[]; madeAt: string }> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    "SELECT name, DATE_FORMAT(applied_at, '%Y-%m-%dT%H:%i:%s.%f') AS at FROM schema_migrations ORDER BY name",
+  );
+  return { migrations: rows.map(({ name }) => name as string), madeAt: String(rows[0]?.at) };
+}
+
+/** Those of the steps that this version does not know. */
+export function unknownMigrations(names: readonly string[]): string[] {
+  const known = new Set(migrations.map(({ name }) => name));
+  return names.filter((name) => !known.has(name));
+}
+
+/** Throws {@link NewerSchemaError} where the database has steps that this version does not know. */
+export async function assertKnownSchema({ pool }: Pick<Database, 'pool'>): Promise<void> {
+  const [unknown, ...others] = unknownMigrations(await executedIn(pool));
+  if (unknown === undefined) return;
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  throw new NewerSchemaError(
+    `The database was written by a newer Atrium${await newestVersion(pool)}: this one is ${programVersion}, and does not know the step ${unknown}${more}. Nothing was changed. Start that version again, or restore a backup from before it.`,
+  );
+}
+
+/** The version that has migrated the database last. */
+async function newestVersion(pool: Database['pool']): Promise<string> {
+  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'program\\_versions'");
+  if (tables.length === 0) return '';
+  const [[row]] = await pool.query<RowDataPacket[]>(
+    'SELECT version FROM program_versions ORDER BY migrated_at DESC LIMIT 1',
+  );
+  return row === undefined ? '' : ` (${row.version})`;
+}
+
+async function migrateLocked(database: Database, timeoutSeconds: number): Promise<string[]> {
+  const connection = await database.pool.getConnection();
+  try {
+    // It is silent while the steps run, and must not lose the lock because of that.
+    await connection.query('SET SESSION wait_timeout = DEFAULT');
+    await takeLock(connection, timeoutSeconds);
+    await assertKnownSchema(database);
+    const steps = (await pendingMigrations(database)).length === 0 ? [] : await runSteps(database, connection);
+    await makeMissingTriggers(database);
+    await database.pool.query(
+      'INSERT IGNORE INTO program_versions (version, migrated_at) VALUES (?, UTC_TIMESTAMP(3))',
+      [programVersion],
+    );
+    return steps;
+  } finally {
+    // The server frees the lock with its connection.
+    connection.destroy();
+  }
+}
+
+async function runSteps(database: Database, connection: PoolConnection): Promise<string[]> {
+  const umzug = await createUmzug(database);
+  umzug.on('migrating', () => assertLocked(connection));
+  const steps = await umzug.up();
+  return steps.map((step) => step.name);
+}
+
+async function takeLock(connection: PoolConnection, timeoutSeconds: number): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT GET_LOCK(${lockName}, ?) AS taken, DATABASE() AS name, IS_USED_LOCK(${lockName}) AS owner`,
+    [timeoutSeconds],
+  );
+  const { taken, name, owner } = rows[0] as { taken: number | null; name: string; owner: number | null };
+  if (taken === 1) return;
+  throw new MigrationLockError(
+    `The database ${name} is being migrated by another process (connection ${owner ?? 'unknown'}), which has not finished within ${timeoutSeconds} s. Nothing was changed here: wait for it, then start again.`,
+  );
+}
+
+/** Asked before each step: with the connection the lock is gone too, and somebody else may have begun. */
+async function assertLocked(connection: PoolConnection): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS locked, DATABASE() AS name`,
+  );
+  if (rows[0]?.locked === 1) return;
+  throw new MigrationLockError(`The lock on the schema of ${rows[0]?.name} was lost. Start again.`);
+}
+
+/** The names of the steps that have not run yet. It only reads. */
+export async function pendingMigrations({ pool }: Database): Promise<string[]> {
+  const executed = await executedIn(pool);
+  return migrations.map(({ name }) => name).filter((name) => !executed.includes(name));
+}
+
+/** The steps that have run; none in an empty database. */
+async function executedIn(pool: Database['pool']): Promise<string[]> {
+  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'schema\\_migrations'");
+  return tables.length === 0 ? [] : executedMigrations(pool);
+}
+
+async function executedMigrations(pool: Database['pool']): Promise<string[]> {
+  const [rows] = await pool.query<RowDataPacket[]>('SELECT name FROM schema_migrations ORDER BY name');
+  return rows.map(({ name }) => name as string);
+}
+
+async function createUmzug(database: Database): Promise<Umzug<QueryInterface>> {
+  const { pool } = database;
+  // Loaded where there is something to do: most starts find all of it done.
+  const { Umzug } = await import('umzug');
+  return new Umzug<QueryInterface>({
+    migrations: migrations.map((migration) => ({
+      name: migration.name,
+      up: ({ context }) => migration.up(context),
+    })),
+    context: database.sequelize.getQueryInterface(),
+    storage: {
+      async executed() {
+        await pool.query(
+          'CREATE TABLE IF NOT EXISTS schema_migrations (name VARCHAR(190) NOT NULL PRIMARY KEY, applied_at DATETIME(3) NOT NULL)',
+        );
+        return executedMigrations(pool);
+      },
+      async logMigration({ name }) {
+        await pool.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))', [name]);
+      },
+      async unlogMigration({ name }) {
+        await pool.query('DELETE FROM schema_migrations WHERE name = ?', [name]);
+      },
+    },
+    logger: undefined,
+  });
+}

@@ -1,0 +1,127 @@
+import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
+import { newId } from '../../base/ids.ts';
+import { jsonText } from '../../base/jsonText.ts';
+import { modelsOf } from '../database/bound.ts';
+
+/**
+ * What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow
+ * ids.
+ */
+export type OperationKind =
+  | 'deleteThread'
+  | 'deleteSpace'
+  | 'purgeItem'
+  | 'emptyTrash'
+  | 'completeUpload'
+  | 'wakeComputer'
+  | 'stopComputer'
+  | 'pauseComputer'
+  | 'recoverComputer'
+  | 'forkComputer'
+  | 'deleteComputer'
+  | 'cloneRepository'
+  | 'retryClone'
+  | 'fillRepository'
+  | 'createBranch'
+  | 'commitChanges'
+  | 'checkoutBranch'
+  | 'pushRepository'
+  | 'pullRepository'
+  | 'createDraft'
+  | 'saveDraft'
+  | 'commitDraft'
+  | 'mergeDraft'
+  | 'discardDraft'
+  | 'setUpBilling'
+  | 'topUp'
+  | 'autoTopUp'
+  | 'createDatabase'
+  | 'deleteDatabase'
+  | 'restoreDatabase'
+  | 'purgeDatabase'
+  | 'rotateDatabase'
+  | 'compactDatabase'
+  | 'connectApp'
+  | 'disconnectApp';
+
+export type OperationStatus = 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+/** How an operation ended. */
+export type OperationEnd =
+  | { status: 'succeeded'; result?: Record<string, unknown> }
+  | { status: 'failed'; code: string; detail: string }
+  | { status: 'cancelled' };
+
+/**
+ * One multi-step request: the intent that its workflow fulfils, and the answer that outlives Temporal's retention.
+ * `kind` names the workflow, `subjectId` what it works on; the workflow's id is made of the two.
+ */
+export type Operation = InstanceType<ReturnType<typeof defineOperation>>;
+
+export function defineOperation(sequelize: Sequelize) {
+  class Operation extends Model {
+    declare id: string;
+    declare kind: string;
+    declare spaceId: string | null;
+    declare userId: string;
+    declare subjectId: string;
+    declare status: OperationStatus;
+    declare result: Record<string, unknown> | null;
+    declare errorCode: string | null;
+    declare errorDetail: string | null;
+    declare cancelRequestedAt: Date | null;
+    declare createdAt: Date;
+    declare endedAt: Date | null;
+
+    /** Writes the intent; the caller's transaction also changes whatever the operation is about. */
+    static async begin(
+      fields: { kind: OperationKind; spaceId: string | null; userId: string; subjectId: string; id?: string },
+      tx?: Transaction,
+    ): Promise<Operation> {
+      const { id = newId('operation'), ...rest } = fields;
+      return Operation.create({ ...rest, id, status: 'running', createdAt: new Date() }, { transaction: tx });
+    }
+
+    /** Ends it, once: false when it had ended before. */
+    static async end(id: string, end: OperationEnd, tx: Transaction): Promise<boolean> {
+      const operation = await Operation.findOne({
+        where: { id, status: 'running' },
+        transaction: tx,
+        lock: tx.LOCK.UPDATE,
+      });
+      if (operation === null) return false;
+      await operation.update(
+        {
+          status: end.status,
+          endedAt: new Date(),
+          result: end.status === 'succeeded' ? (end.result ?? {}) : null,
+          errorCode: end.status === 'failed' ? end.code : null,
+          errorDetail: end.status === 'failed' ? end.detail : null,
+        },
+        { transaction: tx },
+      );
+      return true;
+    }
+  }
+
+  Operation.init(
+    {
+      id: { type: DataTypes.STRING(40), primaryKey: true },
+      kind: DataTypes.STRING(60),
+      spaceId: DataTypes.STRING(40),
+      userId: DataTypes.STRING(40),
+      subjectId: DataTypes.STRING(40),
+      status: DataTypes.STRING(20),
+      result: jsonText('result'),
+      errorCode: DataTypes.STRING(80),
+      errorDetail: DataTypes.STRING(500),
+      cancelRequestedAt: DataTypes.DATE(3),
+      createdAt: DataTypes.DATE(3),
+      endedAt: DataTypes.DATE(3),
+    },
+    { sequelize, tableName: 'operations', timestamps: false, underscored: true },
+  );
+  return Operation;
+}
+
+export const operationModels = modelsOf((sequelize) => ({ Operation: defineOperation(sequelize) }));

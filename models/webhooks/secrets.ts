@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import { DomainError } from '../../base/errors.ts';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+
+const secretBytes = 32;
+/** Both secrets hold for so long, so that no delivery is lost while a sender takes over the new one. */
+export const rotationMs = 86_400_000;
+
+/** Where a secret is sealed: the space, and the row by its table and id. */
+export interface SealedIn {
+  spaceId: string;
+  context: string;
+}
+
+/** What is asked for. The same id again is the same secret. */
+export interface SecretRequest {
+  id: string;
+  /** Those before hold no longer. */
+  revokePrevious: boolean;
+}
+
+/** A secret as its row has it; all null where none was made. */
+export interface SecretRow {
+  secretId: string | null;
+  secret: Buffer | null;
+  oldUntil: Date | null;
+}
+
+/**
+ * How a row changes for a new secret: the one before holds for another day. Throws 409 `SECRET_RENEWED_LATELY` where
+ * the one before that still does: a sender that has not taken over either of the new ones would be shut out unseen.
+ */
+export function renewedRow(known: SecretRow | undefined, sealed: Buffer, { id, revokePrevious }: SecretRequest) {
+  const fresh = { secret: sealed, secret_id: id };
+  if (known?.secret == null || revokePrevious) return { ...fresh, old_secret: null, old_secret_until: null };
+  const now = Date.now();
+  if (known.oldUntil !== null && known.oldUntil.getTime() > now) {
+    const until = known.oldUntil.toISOString();
+    const detail = `It was renewed before, and the secret until then holds until ${until}. Wait, or say \`revokePrevious\` to have no other hold than a new one.`;
+    throw new DomainError('conflict', 'SECRET_RENEWED_LATELY', detail);
+  }
+  return { ...fresh, old_secret: known.secret, old_secret_until: new Date(now + rotationMs) };
+}
+
+/** The present secret, for whoever has made it by this id. Throws 409 where there is another by now. */
+export async function shownSecret(
+  envelope: Envelope,
+  place: SealedIn,
+  row: SecretRow | undefined,
+  id: string,
+): Promise<{ secret: string; previousUntil: Date | null }> {
+  if (row?.secret == null || row.secretId !== id) {
+    throw new DomainError(
+      'conflict',
+      'SECRET_RENEWED',
+      'There is another secret by now, and this one is shown no more.',
+    );
+  }
+  const [secret = ''] = await openWebhookSecrets(envelope, place, { ...row, oldSecret: null });
+  return { secret, previousUntil: row.oldUntil };
+}
+
+/** A new secret that senders of webhooks sign with, by Standard Webhooks, as it is kept. */
+export async function newWebhookSecret(envelope: Envelope, { spaceId, context }: SealedIn): Promise<Buffer> {
+  const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
+  keepOutOfLogs([secret]);
+  return envelope.seal(spaceId, context, Buffer.from(secret, 'utf8'));
+}
+
+/** The secrets of a row that hold now: two during a rotation. */
+export async function openWebhookSecrets(
+  envelope: Envelope,
+  { spaceId, context }: SealedIn,
+  row: { secret: Buffer | null; oldSecret: Buffer | null; oldUntil: Date | null },
+): Promise<string[]> {
+  const isRotating = row.oldUntil !== null && row.oldUntil > new Date();
+  const sealed = [row.secret, isRotating ? row.oldSecret : null].filter((one) => one !== null);
+  const secrets = await Promise.all(
+    sealed.map(async (one) => (await envelope.open(spaceId, context, one)).toString('utf8')),
+  );
+  keepOutOfLogs(secrets);
+  return secrets;
+}

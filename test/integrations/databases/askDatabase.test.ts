@@ -1,0 +1,67 @@
+import { RowTooLarge } from '../../../integrations/databases/errors.ts';
+import type { WantedDatabase } from '../../../integrations/databases/types.ts';
+import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedDatabases.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// What is told of a statement that has no answer, or too large a one.
+
+let databases: DumpedDatabases;
+let database: WantedDatabase;
+beforeAll(async () => {
+  databases = await dumpedDatabases();
+  database = await databases.make();
+}, 120_000);
+afterAll(() => databases.close());
+
+function ask(sql: string, { onlyReads = true, timeoutMs = 60_000 } = {}) {
+  const { signal } = new AbortController();
+  const bounds = { maxRows: 10, maxCharacters: 100 };
+  return databases.server.ask(databases.accountOf(database), sql, { ...bounds, onlyReads, timeoutMs, signal });
+}
+
+test('of what only reads, that its time is up; of all else, that it may have been done', async () => {
+  const asked = { timeoutMs: 1_000 };
+  await expect(ask('SELECT SLEEP(600)', asked)).rejects.toMatchObject({ code: 'SQL_TIMED_OUT' });
+  const changing = { ...asked, onlyReads: false };
+  await expect(ask('DO SLEEP(600)', changing)).rejects.toMatchObject({
+    code: 'SQL_OUTCOME_UNKNOWN',
+    message: expect.stringContaining('may have been done'),
+  });
+});
+
+test('the same where the server ends the connection', async () => {
+  const owner = await databases.connect(database);
+  for (const [onlyReads, code] of [
+    [true, 'SQL_INTERRUPTED'],
+    [false, 'SQL_OUTCOME_UNKNOWN'],
+  ] as const) {
+    const asked = expect(ask(`SELECT SLEEP(60) AS ${code}`, { onlyReads })).rejects.toMatchObject({ code });
+    const id = await waitFor('it to run', async () => {
+      const [rows] = (await owner.query('SHOW PROCESSLIST')) as unknown as [{ Id: number; Info: string | null }[]];
+      return rows.find(({ Info }) => Info?.startsWith('SELECT') && Info.includes(code))?.Id;
+    });
+    await owner.query(`KILL ${id}`);
+    await asked;
+  }
+});
+
+test('a row that would fill the memory of whoever reads it', async () => {
+  const owner = await databases.connect(database);
+  await owner.query('CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, c LONGBLOB)');
+  await owner.query("INSERT INTO wide VALUES (1, '', '', ''), (2, '', '', '')");
+  for (const column of ['a', 'b', 'c'])
+    await owner.query(`UPDATE wide SET ${column} = REPEAT('x', 12000000) WHERE id = 1`);
+  await expect(ask('SELECT * FROM wide')).rejects.toMatchObject({ code: 'ROW_TOO_LARGE' });
+  await expect(ask('SELECT * FROM wide', { onlyReads: false })).rejects.toMatchObject({ code: 'SQL_OUTCOME_UNKNOWN' });
+  expect(await ask('SELECT id, LENGTH(a) AS n FROM wide ORDER BY id')).toMatchObject({
+    rows: [
+      ['1', '12000000'],
+      ['2', '0'],
+    ],
+  });
+  // One large value is cut, and many rows that are large together are no large row.
+  expect(await ask('SELECT a FROM wide ORDER BY id')).toMatchObject({ isCut: true });
+  const error: unknown = await databases.dump(database).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(RowTooLarge);
+  expect(error).toMatchObject({ table: 'wide' });
+}, 60_000);

@@ -1,0 +1,110 @@
+import { jest } from '@jest/globals';
+import mysql, { type Connection, type RowDataPacket } from 'mysql2/promise';
+import { type Database, openDatabase } from '../../../models/database/database.ts';
+import { migrations } from '../../../models/migrations/index.ts';
+import {
+  assertKnownSchema,
+  MigrationLockError,
+  migrate,
+  NewerSchemaError,
+} from '../../../models/migrations/migrate.ts';
+import { createEmptyDatabase } from '../../support/environment.ts';
+
+/** An empty database, and a connection beside ours that stands for another process. */
+async function setUp() {
+  const { ownerUrl: url, drop } = await createEmptyDatabase();
+  const database = openDatabase({ database: { url, poolSize: 4, silenceMs: 15_000 } });
+  const other = await mysql.createConnection(url);
+  const close = async () => {
+    await Promise.all([database.close(), other.end()]);
+    await drop();
+  };
+  return { database, other, close };
+}
+
+const tablesOf = async (database: Database) => (await database.pool.query<RowDataPacket[]>('SHOW TABLES'))[0];
+
+/** Takes the lock that a migration of this connection's database takes, by asking the server which one that is. */
+async function holdLock(connection: Connection): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    "SELECT GET_LOCK(CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40)), 0) AS taken",
+  );
+  expect(rows[0]?.taken).toBe(1);
+}
+
+test('a migration that does not get its lock fails, says who has it, and touches nothing', async () => {
+  const { database, other, close } = await setUp();
+  try {
+    await holdLock(other);
+    const attempt = migrate(database, { lockTimeoutSeconds: 1 });
+    await expect(attempt).rejects.toThrow(MigrationLockError);
+    await expect(attempt).rejects.toThrow(
+      `is being migrated by another process (connection ${other.threadId}), which has not finished within 1 s.`,
+    );
+    expect(await tablesOf(database)).toEqual([]);
+
+    await other.query('DO RELEASE_ALL_LOCKS()');
+    expect(await migrate(database, { lockTimeoutSeconds: 1 })).toEqual(migrations.map(({ name }) => name));
+  } finally {
+    await close();
+  }
+});
+
+test('a migration does not wait for one of another database on the same server', async () => {
+  const [one, two] = await Promise.all([setUp(), setUp()]);
+  try {
+    await holdLock(one.other);
+    expect(await migrate(two.database, { lockTimeoutSeconds: 0 })).toHaveLength(migrations.length);
+  } finally {
+    await Promise.all([one.close(), two.close()]);
+  }
+});
+
+test('of several at once one does the work, and the others find it done', async () => {
+  const { database, close } = await setUp();
+  try {
+    const ran = await Promise.all([1, 2, 3].map(() => migrate(database)));
+    expect(ran.flat()).toEqual(migrations.map(({ name }) => name));
+  } finally {
+    await close();
+  }
+});
+
+test('a migration that has lost its lock goes no further', async () => {
+  const { database, other, close } = await setUp();
+  const [first] = migrations;
+  if (first === undefined) throw new Error('There are no migrations.');
+  const run = first.up.bind(first);
+  const step = jest.spyOn(first, 'up').mockImplementation(async (queryInterface) => {
+    await run(queryInterface);
+    const [rows] = await other.query<RowDataPacket[]>(
+      "SELECT IS_USED_LOCK(CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40))) AS owner",
+    );
+    await other.query(`KILL ${rows[0]?.owner}`);
+  });
+  try {
+    await expect(migrate(database)).rejects.toThrow();
+    const [rows] = await database.pool.query<RowDataPacket[]>('SELECT name FROM schema_migrations');
+    expect(rows.map(({ name }) => name)).toEqual([first.name]);
+  } finally {
+    step.mockRestore();
+    await close();
+  }
+});
+
+test('an older version refuses a database that a newer one has migrated, and says which one that was', async () => {
+  const { database, close } = await setUp();
+  try {
+    await assertKnownSchema(database); // an empty one is nobody's
+    await migrate(database);
+    await assertKnownSchema(database);
+    await database.pool.query("INSERT INTO schema_migrations VALUES ('9998-next', NOW()), ('9999-last', NOW())");
+    await database.pool.query("INSERT INTO program_versions VALUES ('99.1.0', '2099-01-01')");
+    const refusal = /newer Atrium \(99\.1\.0\): this one is \d.*does not know the step 9998-next and 1 more/;
+    await expect(migrate(database)).rejects.toThrow(NewerSchemaError);
+    await expect(migrate(database)).rejects.toThrow(refusal);
+    await expect(assertKnownSchema(database)).rejects.toThrow(refusal);
+  } finally {
+    await close();
+  }
+});
