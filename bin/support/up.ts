@@ -16,8 +16,15 @@ import { stopOnSignals, stopRequested } from './signals.ts';
 const root = join(import.meta.dirname, '..', '..');
 const interruptedExitCode = 130;
 
-/** Runs Atrium until a stop is requested, and stops what it started. Returns the exit code. */
-export async function up(report: Report, show: (facts: ScreenFacts) => void): Promise<number> {
+/**
+ * Runs Atrium until a stop is requested, and stops what it started. Returns the exit code. With `watch`, the API and the
+ * worker are a process of their own, which is restarted when a file that it has loaded changes.
+ */
+export async function up(
+  report: Report,
+  show: (facts: ScreenFacts) => void,
+  { watch = false }: { watch?: boolean } = {},
+): Promise<number> {
   const signal = stopOnSignals();
   const begin = performance.now();
   const launch = loadLaunchConfig();
@@ -25,7 +32,7 @@ export async function up(report: Report, show: (facts: ScreenFacts) => void): Pr
   const started = new AsyncDisposableStack();
   let ready = false;
   try {
-    const { facts, failed } = await start(launch, report, signal, started);
+    const { facts, failed } = await start(launch, { report, signal, started, watch });
     ready = true;
     report(`Atrium is ready (${formatDuration(performance.now() - begin)})`);
     show(facts);
@@ -47,7 +54,11 @@ export async function up(report: Report, show: (facts: ScreenFacts) => void): Pr
  * Starts everything in order. What must be undone is put on `started`, so that it is undone in reverse order, however
  * far the start got.
  */
-async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, started: AsyncDisposableStack) {
+async function start(
+  launch: LaunchConfig,
+  options: { report: Report; signal: AbortSignal; started: AsyncDisposableStack; watch: boolean },
+) {
+  const { report, signal, started, watch } = options;
   const lock = await takeDataDir(launch.dataDir, report, signal);
   started.defer(() => lock.release());
   assertNoRestore(launch.dataDir);
@@ -77,7 +88,8 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   stack.onRestart(() => presence.update({ parts: stack.parts() }));
 
   const [{ prepareInstallation }, { startProduct }] = await (loading ?? load());
-  const config = loadConfig({ ...launch.environment, ...stack.environment });
+  const environment = { ...launch.environment, ...stack.environment };
+  const config = loadConfig(environment);
   const { user } = await timed(report, { done: 'Database and namespace up to date' }, () =>
     prepareInstallation(config, { report, signal, wasUnclean: use?.wasUnclean }),
   );
@@ -85,7 +97,11 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   signal.throwIfAborted();
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');
-  const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, 'both', logFile));
+  const product = await timed(report, { done: 'API and worker started' }, async () => {
+    if (!watch) return startProduct(config, 'both', logFile);
+    const { startWatchedProduct } = await import('./watchedProduct.ts');
+    return startWatchedProduct(environment);
+  });
   started.defer(() => product.stop());
   signal.throwIfAborted();
   presence.update({ state: 'running', apiUrl: product.apiUrl });

@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type AtriumClient, createAtriumClient } from '../client/src/index.ts';
+
+/**
+ * Makes a space with something of everything in the Atrium that runs on this machine: `npm run seed`. Everything is made
+ * through the public API, so a seed that fails is a defect of the API or of this file. Prints the id of the space.
+ */
+
+const root = join(import.meta.dirname, '..');
+const baseUrl = process.env.ATRIUM_URL ?? 'http://localhost:8080';
+
+const manifest = `name: Greeter
+components:
+  - { name: hello, kind: process, command: 'echo Hello from $(uname -s)' }
+  - { name: receive, kind: webhook, command: cat, auth: signature }
+  - { name: nightly, kind: schedule, command: date, cron: '0 3 * * *', timeZone: UTC }
+`;
+
+const token = process.env.ATRIUM_TOKEN ?? (await printToken());
+const atrium = createAtriumClient({ baseUrl, token });
+const { id: spaceId } = await made(atrium.POST('/api/spaces', { body: { name: 'Example' } }));
+const path = { spaceId };
+for (const [what, make] of Object.entries(everything(atrium))) {
+  try {
+    await make();
+    console.log(`made ${what}`);
+  } catch (error) {
+    // Computers and databases are off on some machines: the rest is still of use.
+    console.log(`no ${what}: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}
+console.log(`Space ${spaceId} at ${baseUrl}.`);
+
+function everything(client: AtriumClient) {
+  return {
+    async credits() {
+      await made(client.POST('/api/billing/{spaceId}/setup', { params: { path }, body: { initialCredits: 100 } }));
+    },
+    async 'a thread with two answers'() {
+      const { id: threadId } = await made(
+        client.POST('/api/spaces/{spaceId}/threads', { params: { path }, body: { title: 'A first chat' } }),
+      );
+      for (const content of ['Hello', '/think What could I ask?\n/say Ask me anything.']) await say(threadId, content);
+    },
+    async 'folders and files'() {
+      await upload('/notes/', 'welcome.md', '# Welcome\n\nThis file is on the drive of the space.\n');
+      await upload('/data/', 'numbers.csv', 'month,sales\n2026-01,12\n2026-02,19\n');
+    },
+    async 'a secret'() {
+      const params = { path: { spaceId, name: 'EXAMPLE_TOKEN' } };
+      await made(client.PUT('/api/spaces/{spaceId}/secrets/{name}', { params, body: { value: 'not-a-real-token' } }));
+    },
+    async 'an automation'() {
+      const schedule = { cron: '0 8 * * MON-FRI', timeZone: 'UTC' };
+      const body = { name: 'Morning report', prompt: 'Sum up what has changed since yesterday.', schedule };
+      await made(client.POST('/api/spaces/{spaceId}/automations', { params: { path }, body }));
+    },
+    async 'a command on a computer'() {
+      const [computer] = (await made(client.GET('/api/spaces/{spaceId}/computers', { params: { path } }))).data;
+      if (computer === undefined) throw new Error('The space has no computer.');
+      const params = { path: { spaceId, computerId: computer.id } };
+      const body = { command: 'mkdir -p project && echo "print(1 + 1)" > project/main.py && ls -R project' };
+      await made(client.POST('/api/spaces/{spaceId}/computers/{computerId}/exec', { params, body }));
+    },
+    async 'an app with a run'() {
+      const folder = client.POST('/api/spaces/{spaceId}/drive/folders', {
+        params: { path },
+        body: { path: '/greeter' },
+      });
+      const { id: itemId } = await made(folder);
+      await upload('/greeter/', 'atrium.yaml', manifest);
+      await made(client.POST('/api/spaces/{spaceId}/apps', { params: { path }, body: { itemId } }));
+      await made(
+        client.POST('/api/apps/{driveItemId}/process/run', { params: { path: { driveItemId: itemId } }, body: {} }),
+      );
+    },
+    async 'a database'() {
+      await made(client.POST('/api/spaces/{spaceId}/databases', { params: { path }, body: { name: 'shop' } }));
+    },
+  };
+}
+
+/** The answer's body, or the problem that the server answered with as an error. */
+async function made<Body>(asked: Promise<{ data?: Body; error?: unknown; response: Response }>): Promise<Body> {
+  const { data, error, response } = await asked;
+  if (response.ok) return data as Body;
+  const { code, detail } = error as { code?: string; detail?: string };
+  throw new Error(`${response.status} ${code ?? ''} ${detail ?? ''}`.trim());
+}
+
+/** Sends a message and reads its answer to the end. */
+async function say(threadId: string, content: string): Promise<void> {
+  const answer = await fetch(`${baseUrl}/chat/stream`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ threadId, content }),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${answer.status} ${text}`);
+}
+
+async function upload(folder: string, name: string, text: string): Promise<void> {
+  const body = new FormData();
+  body.set('path', folder);
+  body.set('file', new File([text], name));
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(`${baseUrl}/api/spaces/${spaceId}/drive/upload`, { method: 'POST', headers, body });
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+}
+
+async function printToken(): Promise<string> {
+  const atriumProgram = [join(root, 'bin', 'bootstrap.mjs'), 'token'];
+  const { stdout } = await promisify(execFile)(process.execPath, atriumProgram);
+  return stdout.trim();
+}
