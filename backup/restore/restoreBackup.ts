@@ -8,8 +8,7 @@ import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { openEnvelope, rewrapKeys } from '../../models/identity/index.ts';
 import { resumeInstallation } from '../../models/installation/installation.ts';
-import { installation } from '../../models/migrations/0066-installation.ts';
-import { unknownMigrations, withSchemaHeld } from '../../models/migrations/migrate.ts';
+import { areUnreleased, unknownMigrations, withSchemaHeld } from '../../models/migrations/migrate.ts';
 import { BackupError, NotEmptyError } from '../errors.ts';
 import { Pace, type Watch } from '../pace.ts';
 import type { NamedManifest } from '../vault/manifests.ts';
@@ -36,8 +35,13 @@ interface Options {
   signal: AbortSignal;
 }
 
-/** Throws {@link BackupError} where this version knows less than the one that made the backup. */
+/** Throws {@link BackupError} where the backup has steps of the schema that this version does not know. */
 export function assertKnown({ migrations, id }: NamedManifest): void {
+  if (areUnreleased(migrations)) {
+    throw new BackupError(
+      `The backup ${id} was made by an Atrium from before the first release, whose data this version cannot use.`,
+    );
+  }
   const [unknown] = unknownMigrations(migrations);
   if (unknown === undefined) return;
   throw new BackupError(
@@ -69,8 +73,6 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
       await withSchemaHeld(database, async () => {
         await loadDatabase({ vault, pace, signal }, manifest, ownerUrl);
         await rewrapKeys(database, config);
-        // The backup may be older than the table. Where it is, the migration finds it made.
-        await installation.up(database.sequelize.getQueryInterface());
         await settle(database, manifest);
       });
       journal.noteDatabase();

@@ -1,7 +1,7 @@
 import { BackupError } from '../../backup/errors.ts';
 import { DomainError } from '../../base/errors.ts';
 import { ConfigError } from '../../config/index.ts';
-import { MigrationLockError, NewerSchemaError } from '../../models/migrations/migrate.ts';
+import { MigrationLockError, UnknownSchemaError } from '../../models/migrations/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
 import { StoppedError } from './signals.ts';
 
@@ -16,7 +16,7 @@ const expected = [
   ConfigError,
   DomainError,
   MigrationLockError,
-  NewerSchemaError,
+  UnknownSchemaError,
   StackError,
   StoppedError,
 ];

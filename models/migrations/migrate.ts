@@ -5,13 +5,8 @@ import type { Config } from '../../config/index.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrations } from './index.ts';
 import { makeMissingTriggers } from './ledgerTriggers.ts';
+import { tableOptions } from './migration.ts';
 import { programVersion } from './version.ts';
-
-/** One step of the schema. MySQL commits each DDL statement by itself, so a step must be safe to run again. */
-export interface Migration {
-  name: string;
-  up(queryInterface: QueryInterface): Promise<void>;
-}
 
 /**
  * Longer than any step takes in a usual installation; with larger tables, wait for the running migration and start
@@ -31,15 +26,15 @@ export class MigrationLockError extends Error {
   override readonly name = 'MigrationLockError';
 }
 
-/** The database was written by a newer version of the program, which this one would not understand. */
-export class NewerSchemaError extends Error {
-  override readonly name = 'NewerSchemaError';
+/** The database was written by another version of the program, which this one would not understand. */
+export class UnknownSchemaError extends Error {
+  override readonly name = 'UnknownSchemaError';
 }
 
 /**
  * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a
  * named lock lets one do the work and the others find it done. Nothing is touched without the lock. Throws
- * {@link NewerSchemaError} where a newer version has been there.
+ * {@link UnknownSchemaError} where the database has steps that this version does not know.
  */
 export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
   const patient = database.patient();
@@ -93,18 +88,32 @@ export async function schemaOf({ pool }: Pick<Database, 'pool'>): Promise<{ migr
   return { migrations: rows.map(({ name }) => name as string), madeAt: String(rows[0]?.at) };
 }
 
+/** The first step of every database that was made before the first release, when the schema had other steps. */
+const firstUnreleased = '0001-identity';
+
+/** Whether these are steps of a version from before the first release. */
+export function areUnreleased(names: readonly string[]): boolean {
+  return names.includes(firstUnreleased);
+}
+
 /** Those of the steps that this version does not know. */
 export function unknownMigrations(names: readonly string[]): string[] {
   const known = new Set(migrations.map(({ name }) => name));
   return names.filter((name) => !known.has(name));
 }
 
-/** Throws {@link NewerSchemaError} where the database has steps that this version does not know. */
+/** Throws {@link UnknownSchemaError} where the database has steps that this version does not know. */
 export async function assertKnownSchema({ pool }: Pick<Database, 'pool'>): Promise<void> {
-  const [unknown, ...others] = unknownMigrations(await executedIn(pool));
+  const executed = await executedIn(pool);
+  if (areUnreleased(executed)) {
+    throw new UnknownSchemaError(
+      'The database was made by an Atrium from before the first release, whose data this version cannot use. Nothing was changed. Use an empty database.',
+    );
+  }
+  const [unknown, ...others] = unknownMigrations(executed);
   if (unknown === undefined) return;
   const more = others.length === 0 ? '' : ` and ${others.length} more`;
-  throw new NewerSchemaError(
+  throw new UnknownSchemaError(
     `The database was written by a newer Atrium${await newestVersion(pool)}: this one is ${programVersion}, and does not know the step ${unknown}${more}. Nothing was changed. Start that version again, or restore a backup from before it.`,
   );
 }
@@ -197,7 +206,10 @@ async function createUmzug(database: Database): Promise<Umzug<QueryInterface>> {
     storage: {
       async executed() {
         await pool.query(
-          'CREATE TABLE IF NOT EXISTS schema_migrations (name VARCHAR(190) NOT NULL PRIMARY KEY, applied_at DATETIME(3) NOT NULL)',
+          `CREATE TABLE IF NOT EXISTS schema_migrations (
+            name VARCHAR(190) NOT NULL PRIMARY KEY,
+            applied_at DATETIME(3) NOT NULL
+          ) ${tableOptions}`,
         );
         return executedMigrations(pool);
       },

@@ -6,9 +6,10 @@ import {
   assertKnownSchema,
   MigrationLockError,
   migrate,
-  NewerSchemaError,
+  UnknownSchemaError,
 } from '../../../models/migrations/migrate.ts';
 import { createEmptyDatabase } from '../../support/environment.ts';
+import { readSchema } from '../../support/schemaSnapshot.ts';
 
 /** An empty database, and a connection beside ours that stands for another process. */
 async function setUp() {
@@ -101,9 +102,35 @@ test('an older version refuses a database that a newer one has migrated, and say
     await database.pool.query("INSERT INTO schema_migrations VALUES ('9998-next', NOW()), ('9999-last', NOW())");
     await database.pool.query("INSERT INTO program_versions VALUES ('99.1.0', '2099-01-01')");
     const refusal = /newer Atrium \(99\.1\.0\): this one is \d.*does not know the step 9998-next and 1 more/;
-    await expect(migrate(database)).rejects.toThrow(NewerSchemaError);
+    await expect(migrate(database)).rejects.toThrow(UnknownSchemaError);
     await expect(migrate(database)).rejects.toThrow(refusal);
     await expect(assertKnownSchema(database)).rejects.toThrow(refusal);
+  } finally {
+    await close();
+  }
+});
+
+test('a database from before the first release is refused, and the refusal says so', async () => {
+  const { database, close } = await setUp();
+  try {
+    await migrate(database);
+    await database.pool.query("INSERT INTO schema_migrations VALUES ('0001-identity', NOW()), ('0002-chat', NOW())");
+    const refusal = 'The database was made by an Atrium from before the first release';
+    await expect(migrate(database)).rejects.toThrow(UnknownSchemaError);
+    await expect(migrate(database)).rejects.toThrow(refusal);
+    await expect(assertKnownSchema(database)).rejects.toThrow(refusal);
+  } finally {
+    await close();
+  }
+});
+
+test('every step may run again, and changes nothing that is there', async () => {
+  const { database, other, close } = await setUp();
+  try {
+    await migrate(database);
+    const before = await readSchema(other);
+    for (const { up } of migrations) await up(database.sequelize.getQueryInterface());
+    expect(await readSchema(other)).toEqual(before);
   } finally {
     await close();
   }
