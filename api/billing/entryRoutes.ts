@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { listCheckouts } from '../../models/billing/checkouts.ts';
 import { readLedger } from '../../models/billing/report.ts';
 import type { Database } from '../../models/database/database.ts';
-import { decodeCursor, toPage, toTwoWayPage } from '../../models/database/pages.ts';
+import { decodeCursor, toTwoWayPage } from '../../models/database/pages.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
@@ -34,9 +34,7 @@ export function billingEntryRoutes(deps: RouteDeps) {
 
   router.get('/api/billing/:spaceId/checkouts', async (req, res) => {
     const { spaceId } = pathOf<'listCheckouts'>(req);
-    const { limit, cursor } = pageOf(req);
-    const checkouts = await listCheckouts(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
-    const page = toPage(checkouts, limit, ({ id }) => id);
+    const page = await listCheckouts(deps.database, spaceId, pageOf(req));
     answer<'listCheckouts'>(res, 200, {
       data: page.data.map((row) => presentCheckout(row, deps.config)),
       nextCursor: page.nextCursor,

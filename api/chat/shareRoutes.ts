@@ -11,7 +11,7 @@ import {
   type ThreadShare,
 } from '../../models/chat/shares.ts';
 import type { Thread } from '../../models/chat/thread.ts';
-import { decodeCursor, encodeCursor, toPage } from '../../models/database/pages.ts';
+import { decodeCursor, encodeCursor } from '../../models/database/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
@@ -36,9 +36,7 @@ export function shareRoutes(deps: RouteDeps) {
 
   router.get('/api/threads/:threadId/shares', async (req, res) => {
     const thread = await threadOf(req);
-    const { limit, cursor } = pageOf(req);
-    const shares = await listShares(database, thread.id, { limit: limit + 1, behind: decodeCursor(cursor) });
-    const { data, nextCursor } = toPage(shares, limit, ({ id }) => id);
+    const { data, nextCursor } = await listShares(database, thread.id, pageOf(req));
     answer<'listThreadShares'>(res, 200, { data: data.map(presentShare), nextCursor });
   });
 

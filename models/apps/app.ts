@@ -5,7 +5,7 @@ import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
@@ -89,14 +89,12 @@ export async function lockedApp(tx: Transaction, id: string): Promise<App | unde
 
 /** In the order in which they were made. */
 export async function listApps(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   spaceId: string,
   page: PageRequest,
 ): Promise<Page<App>> {
-  const after = decodeCursor(page.cursor) ?? '';
-  const sql = `SELECT ${columns} FROM apps WHERE space_id = ? AND live = 1 AND id > ? ORDER BY id LIMIT ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, after, page.limit + 1]);
-  return toPage(rows.map(appOf), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM apps WHERE space_id = ? AND live = 1`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read: appOf });
 }
 
 /**

@@ -5,7 +5,7 @@ import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import { type App, lockApp } from './app.ts';
@@ -155,17 +155,13 @@ function hashOf({ method, query, body }: DeliveryContent): string {
 
 /** An app's, newest first. */
 export async function listDeliveries(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   appId: string,
   page: PageRequest,
 ): Promise<Page<Delivery>> {
-  const before = decodeCursor(page.cursor);
   const sql = `SELECT ${columns} FROM app_deliveries d FORCE INDEX (app_deliveries_app)
-    LEFT JOIN app_runs r ON r.id = d.run_id
-    WHERE d.app_id = ? ${before === undefined ? '' : 'AND d.id < ?'} ORDER BY d.id DESC LIMIT ?`;
-  const values = before === undefined ? [appId, page.limit + 1] : [appId, before, page.limit + 1];
-  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
-  return toPage(rows.map(deliveryOf), page.limit, ({ id }) => id);
+    LEFT JOIN app_runs r ON r.id = d.run_id WHERE d.app_id = ?`;
+  return readPage(database, page, { sql, values: [appId], by: 'd.id', order: 'desc', read: deliveryOf });
 }
 
 /** Throws 404. */

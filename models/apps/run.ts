@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { asRow, execute, select } from '../database/sql.ts';
 import { noteEvent } from '../webhooks/events.ts';
 import type { AppComponent } from './manifest.ts';
@@ -122,13 +122,9 @@ export async function runOfTrigger(tx: Transaction, appId: string, triggerKey: s
 }
 
 /** An app's, newest first. */
-export async function listRuns({ pool }: Pick<Database, 'pool'>, appId: string, page: PageRequest): Promise<Page<Run>> {
-  const before = decodeCursor(page.cursor);
-  const sql = `SELECT ${columns} FROM app_runs WHERE app_id = ? ${before === undefined ? '' : 'AND id < ?'}
-    ORDER BY id DESC LIMIT ?`;
-  const values = before === undefined ? [appId, page.limit + 1] : [appId, before, page.limit + 1];
-  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
-  return toPage(rows.map(runOf), page.limit, ({ id }) => id);
+export async function listRuns(database: Pick<Database, 'pool'>, appId: string, page: PageRequest): Promise<Page<Run>> {
+  const sql = `SELECT ${columns} FROM app_runs WHERE app_id = ?`;
+  return readPage(database, page, { sql, values: [appId], by: 'id', order: 'desc', read: runOf });
 }
 
 const columnOf = {

@@ -4,7 +4,7 @@ import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import type { AppAuthor } from './changes.ts';
@@ -95,16 +95,12 @@ export async function lockVersion(tx: Transaction, appId: string, id: string): P
 
 /** An app's, newest first, without their files. */
 export async function listVersions(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   appId: string,
   page: PageRequest,
 ): Promise<Page<AppVersion>> {
-  const before = decodeCursor(page.cursor);
-  const sql = `SELECT ${columns.replace('files', 'NULL AS files')} FROM app_versions
-    WHERE app_id = ? ${before === undefined ? '' : 'AND id < ?'} ORDER BY id DESC LIMIT ?`;
-  const values = before === undefined ? [appId, page.limit + 1] : [appId, before, page.limit + 1];
-  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
-  return toPage(rows.map(versionOf), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns.replace('files', 'NULL AS files')} FROM app_versions WHERE app_id = ?`;
+  return readPage(database, page, { sql, values: [appId], by: 'id', order: 'desc', read: versionOf });
 }
 
 /** Adds one that is neither waiting nor in use yet, and forgets those that are too many. */

@@ -1,8 +1,7 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { newId } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, select } from '../database/sql.ts';
 import { requireLivingSpace } from './livingSpace.ts';
 
@@ -168,14 +167,10 @@ export async function appendAuditOfUser(
 
 /** A space's log, newest first. */
 export async function listAudit(database: Database, spaceId: string, page: PageRequest): Promise<Page<AuditEntry>> {
-  const before = decodeCursor(page.cursor);
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT id, CAST(number AS CHAR) AS number, user_id AS userId, credential_id AS credentialId, action, target, address, at
-       FROM audit_entries WHERE space_id = ?${before === undefined ? '' : ' AND number < ?'}
-      ORDER BY audit_entries.number DESC LIMIT ?`,
-    before === undefined ? [spaceId, page.limit + 1] : [spaceId, before, page.limit + 1],
-  );
-  return toPage(rows as unknown as AuditEntry[], page.limit, (row) => row.number);
+  const sql = `SELECT id, CAST(number AS CHAR) AS number, user_id AS userId, credential_id AS credentialId, action, target,
+      address, at
+    FROM audit_entries WHERE space_id = ?`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'audit_entries.number', order: 'desc' });
 }
 
 async function insertEntry(

@@ -5,7 +5,7 @@ import { calendarOf, type Schedule } from '../../base/schedule.ts';
 import type { FileReference } from '../chat/message.ts';
 import type { TurnMode } from '../chat/turn.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import { everyDue } from '../sweeping/everyDue.ts';
@@ -54,17 +54,12 @@ const columns = `id, space_id AS spaceId, user_id AS userId, made_by_turn_id AS 
 
 /** One person's automations in a space, oldest first. */
 export async function listAutomations(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   { spaceId, userId }: { spaceId: string; userId: string },
   page: PageRequest,
 ): Promise<Page<Automation>> {
-  const after = decodeCursor(page.cursor) ?? '';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM automations
-      WHERE space_id = ? AND user_id = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?`,
-    [spaceId, userId, after, page.limit + 1],
-  );
-  return toPage(rows.map(read), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM automations WHERE space_id = ? AND user_id = ? AND deleted_at IS NULL`;
+  return readPage(database, page, { sql, values: [spaceId, userId], by: 'id', order: 'asc', read });
 }
 
 /** Throws 404, for somebody else's too. */

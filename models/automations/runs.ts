@@ -6,7 +6,7 @@ import { takeTick } from '../../base/schedule.ts';
 import type { TurnStatus } from '../chat/turnLog/chunks.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { isQuiet } from '../installation/installation.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
@@ -43,17 +43,13 @@ const dayMs = 86_400_000;
 
 /** Newest first. */
 export async function listRuns(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   automationId: string,
   page: PageRequest,
 ): Promise<Page<AutomationRun>> {
-  const before = decodeCursor(page.cursor);
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM automation_runs r FORCE INDEX (automation_runs_list) LEFT JOIN turns t ON t.id = r.turn_id
-      WHERE r.automation_id = ?${before === undefined ? '' : ' AND r.id < ?'} ORDER BY r.id DESC LIMIT ?`,
-    before === undefined ? [automationId, page.limit + 1] : [automationId, before, page.limit + 1],
-  );
-  return toPage(rows.map(read), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM automation_runs r FORCE INDEX (automation_runs_list)
+    LEFT JOIN turns t ON t.id = r.turn_id WHERE r.automation_id = ?`;
+  return readPage(database, page, { sql, values: [automationId], by: 'r.id', order: 'desc', read });
 }
 
 export async function getRun({ pool }: Pick<Database, 'pool'>, id: string): Promise<AutomationRun> {

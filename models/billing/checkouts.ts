@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import { topUp } from './credits.ts';
@@ -62,17 +63,9 @@ export function endedCheckouts(database: Pick<Database, 'pool'>, page: OldestFir
 }
 
 /** A space's purchases, the newest first. */
-export async function listCheckouts(
-  database: Database,
-  spaceId: string,
-  { limit, before }: { limit: number; before?: string | undefined },
-): Promise<Checkout[]> {
-  const [rows] = await database.pool.query(
-    `SELECT ${fields} FROM billing_checkouts
-      WHERE space_id = ? ${before === undefined ? '' : 'AND id < ?'} ORDER BY id DESC LIMIT ?`,
-    before === undefined ? [spaceId, limit] : [spaceId, before, limit],
-  );
-  return rows as Checkout[];
+export async function listCheckouts(database: Database, spaceId: string, page: PageRequest): Promise<Page<Checkout>> {
+  const sql = `SELECT ${fields} FROM billing_checkouts WHERE space_id = ?`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'desc' });
 }
 
 async function lockCheckout(tx: Transaction, id: string): Promise<Checkout | undefined> {

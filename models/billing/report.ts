@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { behindSql, type Order } from '../database/pages.ts';
 import { type Account, accounts, type Balances, type TransactionKind } from './ledger.ts';
 
 /** A transaction of a space's ledger, with its lines as changes of balances. */
@@ -26,7 +27,7 @@ export async function readBalances(database: Database, spaceId: string): Promise
 
 interface LedgerPage {
   /** The newest first, unless it says otherwise. */
-  order?: 'asc' | 'desc';
+  order?: Order;
   limit: number;
   /** The transaction behind which the page begins, in its order. */
   behind?: string | undefined;
@@ -68,14 +69,14 @@ async function transactionsOf(
   spaceId: string,
   { order = 'desc', limit, behind }: LedgerPage,
 ): Promise<string[]> {
-  const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const found = new Set<string>();
   for (let last = behind; ; ) {
     const count = (limit - found.size) * entriesOfTransaction + 1;
+    const next = behindSql(order, last === undefined ? undefined : [['transaction_id', last]]);
     const [rows] = await pool.query(
       `SELECT transaction_id AS id FROM ledger_entries FORCE INDEX (ledger_entries_space)
-        WHERE space_id = ? ${last === undefined ? '' : `AND transaction_id ${beyond} ?`} ORDER BY transaction_id ${direction} LIMIT ?`,
-      last === undefined ? [spaceId, count] : [spaceId, last, count],
+        WHERE space_id = ? ${next.sql} ORDER BY transaction_id ${order} LIMIT ?`,
+      [spaceId, ...next.values, count],
     );
     const entries = rows as { id: string }[];
     for (const { id } of entries) if (found.size < limit) found.add(id);

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
 
 /** What pages keep from one session to the next. */
@@ -63,14 +63,10 @@ export async function lockProfile(tx: Transaction, { spaceId, profileId }: Profi
 
 /** A space’s profiles, oldest first. */
 export async function listProfiles(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   spaceId: string,
   page: PageRequest,
 ): Promise<Page<BrowserProfile>> {
-  const after = decodeCursor(page.cursor) ?? '';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM browser_profiles WHERE space_id = ? AND id > ? ORDER BY id LIMIT ?`,
-    [spaceId, after, page.limit + 1],
-  );
-  return toPage(rows.map(read), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM browser_profiles WHERE space_id = ?`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read });
 }

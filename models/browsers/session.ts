@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Computer } from '../computers/computer.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
 
 /** `ending` and `saving` are over for whoever asks: its Chromium is being closed, and then its profile saved. */
@@ -104,16 +104,12 @@ export async function liveSessionOf(tx: Transaction, profileId: string): Promise
 
 /** A space’s sessions, newest first. */
 export async function listBrowsers(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   spaceId: string,
   page: PageRequest,
 ): Promise<Page<BrowserSession>> {
-  const before = decodeCursor(page.cursor) ?? '~';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM ${tables} WHERE b.space_id = ? AND b.id < ? ORDER BY b.id DESC LIMIT ?`,
-    [spaceId, before, page.limit + 1],
-  );
-  return toPage(rows.map(read), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM ${tables} WHERE b.space_id = ?`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'b.id', order: 'desc', read });
 }
 
 /** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */

@@ -1,8 +1,8 @@
 import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../../base/jsonText.ts';
-import { behind } from '../database/behind.ts';
 import type { Database } from '../database/database.ts';
+import { behind, type Order } from '../database/pages.ts';
 import { instanceOf } from '../database/sql.ts';
 import { piecesAtOnce, readPieces } from './answerPieces.ts';
 import type { MessagePart } from './turnLog/foldChunks.ts';
@@ -78,7 +78,7 @@ export function defineMessage(sequelize: Sequelize) {
     /** A thread's messages behind a place, in this order. Answers that were regenerated are left out. */
     static async page(options: {
       threadId: string;
-      order?: 'asc' | 'desc';
+      order?: Order;
       after?: MessagePlace;
       upToOrdinal?: number;
       limit: number;
@@ -89,7 +89,7 @@ export function defineMessage(sequelize: Sequelize) {
           threadId,
           replacedAt: null,
           ...(after &&
-            behind(order === 'asc' ? 'ascending' : 'descending', [
+            behind(order, [
               ['turnOrdinal', after.turnOrdinal],
               ['position', after.position],
             ])),

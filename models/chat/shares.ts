@@ -3,6 +3,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { hashLinkToken, newLinkToken } from '../identity/linkTokens.ts';
 import { chatModels } from './models.ts';
@@ -88,18 +89,14 @@ export async function renewShareToken({ pool }: Pick<Database, 'pool'>, id: stri
   return token;
 }
 
-/** A thread's links that have not expired, the newest first; `behind` is the last one's id. */
+/** The links to a thread that have not expired, newest first. */
 export async function listShares(
   database: Pick<Database, 'pool'>,
   threadId: string,
-  { limit, behind }: { limit: number; behind: string | undefined },
-): Promise<ThreadShare[]> {
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM thread_shares WHERE thread_id = ? ${behind === undefined ? '' : 'AND id < ?'}
-        AND (expires_at IS NULL OR expires_at > ?) ORDER BY id DESC LIMIT ?`,
-    [threadId, ...(behind === undefined ? [] : [behind]), new Date(), limit],
-  );
-  return rows.map(shareOf);
+  page: PageRequest,
+): Promise<Page<ThreadShare>> {
+  const sql = `SELECT ${columns} FROM thread_shares WHERE thread_id = ? AND (expires_at IS NULL OR expires_at > ?)`;
+  return readPage(database, page, { sql, values: [threadId, new Date()], by: 'id', order: 'desc', read: shareOf });
 }
 
 /** Throws 404. */

@@ -2,7 +2,7 @@ import { DataTypes, literal, Model, Op, type Sequelize, type Transaction, Unique
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
-import { along, behind } from '../database/behind.ts';
+import { along, behind, behindSql, type Order } from '../database/pages.ts';
 import { instanceOf, select } from '../database/sql.ts';
 import { hasEndpoints } from '../webhooks/events.ts';
 
@@ -96,7 +96,7 @@ export function defineThread(sequelize: Sequelize) {
     static async page(options: {
       spaceId: string;
       userId: string;
-      order?: 'asc' | 'desc';
+      order?: Order;
       limit: number;
       cursor?: { updatedAt: Date; id: string };
       /** Only those whose turn waits for its client, or only the others. */
@@ -107,7 +107,7 @@ export function defineThread(sequelize: Sequelize) {
       const waiting = literal("(SELECT id FROM turns WHERE turns.id = active_turn_id AND turns.status = 'waiting')");
       const after =
         cursor &&
-        behind(order === 'asc' ? 'ascending' : 'descending', [
+        behind(order, [
           ['updatedAt', cursor.updatedAt],
           ['id', cursor.id],
         ]);
@@ -133,22 +133,24 @@ export function defineThread(sequelize: Sequelize) {
     private static async waitingPage(options: {
       spaceId: string;
       userId: string;
-      order?: 'asc' | 'desc';
+      order?: Order;
       limit: number;
       cursor?: { updatedAt: Date; id: string };
     }): Promise<Thread[]> {
       const { spaceId, userId, order = 'desc', limit, cursor } = options;
-      const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
-      const behindCursor =
-        cursor === undefined
-          ? ''
-          : `AND threads.updated_at ${beyond}= :updatedAt AND (threads.updated_at ${beyond} :updatedAt OR threads.id ${beyond} :id)`;
+      const next = behindSql(
+        order,
+        cursor && [
+          ['threads.updated_at', cursor.updatedAt],
+          ['threads.id', cursor.id],
+        ],
+      );
       return sequelize.query(
         `SELECT STRAIGHT_JOIN threads.* FROM turns JOIN threads ON threads.id = turns.thread_id
-          WHERE turns.space_id = :spaceId AND turns.terminal = 0 AND turns.status = 'waiting' AND turns.user_id = :userId
-            AND threads.active_turn_id = turns.id AND threads.deleted_at IS NULL ${behindCursor}
-          ORDER BY threads.updated_at ${direction}, threads.id ${direction} LIMIT :limit`,
-        { replacements: { spaceId, userId, limit, ...cursor }, model: Thread, mapToModel: true },
+          WHERE turns.space_id = ? AND turns.terminal = 0 AND turns.status = 'waiting' AND turns.user_id = ?
+            AND threads.active_turn_id = turns.id AND threads.deleted_at IS NULL ${next.sql}
+          ORDER BY threads.updated_at ${order}, threads.id ${order} LIMIT ?`,
+        { replacements: [spaceId, userId, ...next.values, limit], model: Thread, mapToModel: true },
       );
     }
 

@@ -1,5 +1,6 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../../base/jsonText.ts';
+import { behind, type Order } from '../database/pages.ts';
 import { instanceOf, select } from '../database/sql.ts';
 import type { FinishReason, TurnStatus, UiChunk } from './turnLog/chunks.ts';
 import { nextSeqOf } from './turnLog/tails.ts';
@@ -94,7 +95,7 @@ export function defineTurn(sequelize: Sequelize) {
     /** A thread's turns behind an ordinal, in this order. */
     static async page(options: {
       threadId: string;
-      order: 'asc' | 'desc';
+      order: Order;
       after: number | undefined;
       limit: number;
     }): Promise<Turn[]> {
@@ -102,7 +103,7 @@ export function defineTurn(sequelize: Sequelize) {
       return Turn.findAll({
         where: {
           threadId,
-          ...(after !== undefined && { ordinal: { [order === 'asc' ? Op.gt : Op.lt]: after } }),
+          ...behind(order, after === undefined ? undefined : [['ordinal', after]]),
         },
         order: [['ordinal', order]],
         limit,

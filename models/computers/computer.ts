@@ -1,7 +1,7 @@
 import { notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 
 export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
 
@@ -84,12 +84,8 @@ export async function findComputer({ pool }: Pick<Database, 'pool'>, id: string)
 
 /** A space’s computers, oldest first. */
 export async function listComputers(database: Database, spaceId: string, page: PageRequest): Promise<Page<Computer>> {
-  const after = decodeCursor(page.cursor) ?? '';
-  const [rows] = await database.pool.query(
-    `SELECT ${computerColumns} FROM computers WHERE space_id = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?`,
-    [spaceId, after, page.limit + 1],
-  );
-  return toPage((rows as object[]).map(computerOf), page.limit, ({ id }) => id);
+  const sql = `SELECT ${computerColumns} FROM computers WHERE space_id = ? AND deleted_at IS NULL`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read: computerOf });
 }
 
 /** What a computer may use: as it says, or by the operator’s defaults, and never more than the operator allows now. */

@@ -1,4 +1,7 @@
+import type { RowDataPacket } from 'mysql2';
+import { IndexHints, Op, type WhereOptions } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
+import type { Database } from './database.ts';
 
 /** Which part of a list is wanted. */
 export interface PageRequest {
@@ -64,4 +67,82 @@ export function toTwoWayPage<T>(
     nextCursor: hasMore && last !== undefined ? encodeCursor(keyOf(last)) : null,
     previousCursor: first === undefined ? (cursor ?? null) : encodeCursor(keyOf(first)),
   };
+}
+
+export type Order = 'asc' | 'desc';
+
+type Key = readonly [column: string, value: unknown];
+
+/** The sort key of a row: its values in the one or two columns of the order. */
+export type Place = readonly [Key] | readonly [Key, Key];
+
+/** The place at which a page of a list by one column begins; undefined for the first page. */
+export function startOf({ cursor }: Pick<PageRequest, 'cursor'>, column: string, form?: RegExp): Place | undefined {
+  const key = decodeCursor(cursor, form);
+  return key === undefined ? undefined : [[column, key]];
+}
+
+/**
+ * The condition for the rows behind a place, in SQL that follows another condition; empty for the first page. With two
+ * columns, the bound of the first stands by itself as well: from an OR alone MariaDB reads the index from the beginning
+ * of the list, however deep the page is.
+ */
+export function behindSql(order: Order, place: Place | undefined): { sql: string; values: unknown[] } {
+  if (place === undefined) return { sql: '', values: [] };
+  const beyond = order === 'asc' ? '>' : '<';
+  const [[first, value], second] = place;
+  if (second === undefined) return { sql: `AND ${first} ${beyond} ?`, values: [value] };
+  return {
+    sql: `AND ${first} ${beyond}= ? AND (${first} ${beyond} ? OR ${second[0]} ${beyond} ?)`,
+    values: [value, value, second[1]],
+  };
+}
+
+/** The same condition for Sequelize. It stands beside other conditions, also of the same columns. */
+export function behind(order: Order, place: Place | undefined): WhereOptions {
+  if (place === undefined) return {};
+  const [bound, beyond] = order === 'asc' ? ([Op.gte, Op.gt] as const) : ([Op.lte, Op.lt] as const);
+  const [[first, value], second] = place;
+  const past = { [first]: { [beyond]: value } };
+  if (second === undefined) return { [Op.and]: [past] };
+  return { [Op.and]: [{ [first]: { [bound]: value } }, { [Op.or]: [past, { [second[0]]: { [beyond]: second[1] } }] }] };
+}
+
+/**
+ * Reads a list by the index of its order. Left to choose, MariaDB may think that the many rows behind the cursor are not
+ * worth their index, and then reads it from the beginning of the list.
+ */
+export function along(index: string) {
+  return { indexHints: [{ type: IndexHints.FORCE, values: [index] }] };
+}
+
+/** A list in the order of one column. */
+export interface ListQuery<T> {
+  /** From SELECT to the last condition. */
+  sql: string;
+  values: readonly unknown[];
+  /** The column of the order, such as `id` or `d.id`. Rows have it under its own name. */
+  by: string;
+  order: Order;
+  /** How the keys of the list look, where they are more than ids. */
+  cursorForm?: RegExp;
+  /** What a row says; without it, the row as it is. */
+  read?: (row: RowDataPacket) => T;
+}
+
+/** Reads a page of a list. */
+export async function readPage<T>(
+  { pool }: Pick<Database, 'pool'>,
+  page: PageRequest,
+  { sql, values, by, order, cursorForm, read = (row) => row as T }: ListQuery<T>,
+): Promise<Page<T>> {
+  const next = behindSql(order, startOf(page, by, cursorForm));
+  const [rows] = await pool.query<RowDataPacket[]>(`${sql} ${next.sql} ORDER BY ${by} ${order} LIMIT ?`, [
+    ...values,
+    ...next.values,
+    page.limit + 1,
+  ]);
+  const key = by.slice(by.indexOf('.') + 1);
+  const { data, nextCursor } = toPage(rows, page.limit, (row) => String(row[key]));
+  return { data: data.map(read), nextCursor };
 }

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { type LeftOut, readLeftOut } from './leftOut.ts';
@@ -39,16 +39,12 @@ function read(row: object): DatabaseBackup {
 
 /** Newest first. */
 export async function listBackups(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   databaseId: string,
   page: PageRequest,
 ): Promise<Page<DatabaseBackup>> {
-  const before = decodeCursor(page.cursor) ?? '~';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM space_database_backups WHERE database_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-    [databaseId, before, page.limit + 1],
-  );
-  return toPage(rows.map(read), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM space_database_backups WHERE database_id = ?`;
+  return readPage(database, page, { sql, values: [databaseId], by: 'id', order: 'desc', read });
 }
 
 export async function findBackup({ pool }: Pick<Database, 'pool'>, id: string): Promise<DatabaseBackup | undefined> {

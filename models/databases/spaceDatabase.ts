@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
 import { type LeftOut, readLeftOut } from './leftOut.ts';
 import { nameKey } from './names.ts';
@@ -60,16 +60,12 @@ function read(row: object): SpaceDatabase {
 
 /** In the order in which they were made, those too that can still be restored. */
 export async function listDatabases(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   spaceId: string,
   page: PageRequest,
 ): Promise<Page<SpaceDatabase>> {
-  const after = decodeCursor(page.cursor) ?? '';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM space_databases WHERE space_id = ? AND state <> 'purged' AND id > ? ORDER BY id LIMIT ?`,
-    [spaceId, after, page.limit + 1],
-  );
-  return toPage(rows.map(read), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM space_databases WHERE space_id = ? AND state <> 'purged'`;
+  return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read });
 }
 
 /** Throws 404. */

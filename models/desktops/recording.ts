@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import type { DesktopRef } from './session.ts';
 
 /**
@@ -90,17 +90,12 @@ export async function findRecording(
 
 /** A session’s recordings, newest first. */
 export async function listRecordings(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   sessionId: string,
   page: PageRequest,
 ): Promise<Page<DesktopRecording>> {
-  const before = decodeCursor(page.cursor);
-  const older = before === undefined ? '' : 'AND id < ?';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM desktop_recordings WHERE session_id = ? ${older} ORDER BY id DESC LIMIT ?`,
-    [sessionId, ...(before === undefined ? [] : [before]), page.limit + 1],
-  );
-  return toPage(rows.map(recordingOf), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM desktop_recordings WHERE session_id = ?`;
+  return readPage(database, page, { sql, values: [sessionId], by: 'id', order: 'desc', read: recordingOf });
 }
 
 function recordingOf(row: RowDataPacket): DesktopRecording {

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2/promise';
 import { notFound } from '../../base/errors.ts';
 import type { Computer } from '../computers/computer.ts';
 import type { Database } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 
 /** `ending` is over for whoever asks; its X server is being ended. */
 export type DesktopStatus = 'starting' | 'running' | 'ending' | 'ended';
@@ -79,17 +79,12 @@ export async function newestOpenDesktop(
 
 /** A computer’s sessions, newest first. */
 export async function listDesktops(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   computerId: string,
   page: PageRequest,
 ): Promise<Page<DesktopSession>> {
-  const before = decodeCursor(page.cursor);
-  const older = before === undefined ? '' : 'AND d.id < ?';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM ${tables} WHERE d.computer_id = ? ${older} ORDER BY d.id DESC LIMIT ?`,
-    [computerId, ...(before === undefined ? [] : [before]), page.limit + 1],
-  );
-  return toPage(rows as unknown as DesktopSession[], page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM ${tables} WHERE d.computer_id = ?`;
+  return readPage(database, page, { sql, values: [computerId], by: 'd.id', order: 'desc' });
 }
 
 /** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */

@@ -1,6 +1,6 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { newId } from '../../base/ids.ts';
-import { along, behind } from '../database/behind.ts';
+import { along, behind } from '../database/pages.ts';
 import { insertInstance, insertInstances, select } from '../database/sql.ts';
 import { nameKey } from './names.ts';
 
@@ -178,7 +178,7 @@ export function defineDriveItem(sequelize: Sequelize) {
     ): Promise<DriveItem[]> {
       const before =
         after &&
-        behind('descending', [
+        behind('desc', [
           ['trashedAt', after.trashedAt],
           ['number', after.number],
         ]);

@@ -1,4 +1,5 @@
-import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
+import { behind } from '../database/pages.ts';
 import type { Content, DriveItem } from './driveItem.ts';
 import type { DriveObjectModel } from './driveObject.ts';
 
@@ -58,7 +59,7 @@ export function defineDriveVersion(sequelize: Sequelize, DriveObject: DriveObjec
     /** Newest first. */
     static async of(itemId: string, limit: number, below?: number): Promise<DriveVersion[]> {
       return DriveVersion.findAll({
-        where: { itemId, ...(below === undefined ? {} : { version: { [Op.lt]: below } }) },
+        where: { itemId, ...behind('desc', below === undefined ? undefined : [['version', below]]) },
         order: [['version', 'DESC']],
         limit,
       });

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute } from '../database/sql.ts';
 
 /** The hosts that a space's requests may reach, as patterns. An empty `allow` allows everything that is not denied. */
@@ -88,13 +88,14 @@ export function createEgressRules(database: Database) {
 
     /** The log, newest first. */
     async list(spaceId: string, page: PageRequest): Promise<Page<LoggedEgress>> {
-      const before = decodeCursor(page.cursor, /^\d{1,20}$/);
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT CAST(number AS CHAR) AS number, purpose, host, port, address, refusal, secret, at FROM egress_log
-          WHERE space_id = ?${before === undefined ? '' : ' AND egress_log.number < ?'} ORDER BY egress_log.number DESC LIMIT ?`,
-        before === undefined ? [spaceId, page.limit + 1] : [spaceId, before, page.limit + 1],
-      );
-      return toPage(rows as unknown as LoggedEgress[], page.limit, (row) => row.number);
+      return readPage(database, page, {
+        sql: `SELECT CAST(number AS CHAR) AS number, purpose, host, port, address, refusal, secret, at FROM egress_log
+          WHERE space_id = ?`,
+        values: [spaceId],
+        by: 'egress_log.number',
+        order: 'desc',
+        cursorForm: /^\d{1,20}$/,
+      });
     },
 
     /** Deletes entries older than a month, and those that are more than a space has room for. */

@@ -4,7 +4,7 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { forgetInstallation } from './installationRows.ts';
 
@@ -51,12 +51,8 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
 
     /** Oldest first; never a secret. */
     async list(spaceId: string, page: PageRequest): Promise<Page<GitCredential>> {
-      const after = decodeCursor(page.cursor) ?? '';
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT ${columns} FROM git_credentials WHERE space_id = ? AND id > ? ORDER BY id LIMIT ?`,
-        [spaceId, after, page.limit + 1],
-      );
-      return toPage(rows as unknown as GitCredential[], page.limit, ({ id }) => id);
+      const sql = `SELECT ${columns} FROM git_credentials WHERE space_id = ?`;
+      return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc' });
     },
 
     /** Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`. The same id again is the same credential. */

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { asRow, execute, select } from '../database/sql.ts';
 
 /** `discarding` is one that nobody sees any more, of which something may still be left. */
@@ -52,16 +52,12 @@ function draftOf(row: object): Draft {
 
 /** A repository's drafts, oldest first. */
 export async function listDrafts(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   itemId: string,
   page: PageRequest,
 ): Promise<Page<Draft>> {
-  const after = decodeCursor(page.cursor) ?? '';
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM git_drafts WHERE item_id = ? AND id > ? AND status <> 'discarding' ORDER BY id LIMIT ?`,
-    [itemId, after, page.limit + 1],
-  );
-  return toPage(rows.map(draftOf), page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM git_drafts WHERE item_id = ? AND status <> 'discarding'`;
+  return readPage(database, page, { sql, values: [itemId], by: 'id', order: 'asc', read: draftOf });
 }
 
 /** All of a repository's, also those that nobody sees any more. */

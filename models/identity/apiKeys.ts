@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
-import { Op, type Transaction, type WhereOptions } from 'sequelize';
+import type { Transaction, WhereOptions } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { createFreshCache } from '../../base/freshCache.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAuditOfUser, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
 import { hashApiKey, hintOf, isWellFormedApiKey, newApiKey } from './apiKeyFormat.ts';
 import { allows, isScope, scopes as knownScopes, type Scope } from './scopes.ts';
 import { revocationMaxAgeMs } from './sessions.ts';
@@ -116,9 +116,8 @@ export function createApiKeys(database: Database) {
 
     /** The user's keys that are not revoked, newest first; expired ones are shown, for they explain a refusal. */
     async list(userId: string, page: PageRequest): Promise<Page<ApiKeyRow>> {
-      const before = decodeCursor(page.cursor);
       const rows = await apiKeys.findAll({
-        where: { userId, revokedAt: null, ...(before === undefined ? {} : { id: { [Op.lt]: before } }) },
+        where: { userId, revokedAt: null, ...behind('desc', startOf(page, 'id')) },
         order: [['id', 'DESC']],
         limit: page.limit + 1,
       });

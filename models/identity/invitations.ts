@@ -1,10 +1,9 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type InvitationRow, invitationColumns } from './joining.ts';
 import { hashLinkToken } from './linkTokens.ts';
@@ -101,13 +100,9 @@ export function createInvitations(database: Database) {
 
     /** A space's invitations that can still be accepted, newest first. */
     async list(spaceId: string, page: PageRequest): Promise<Page<InvitationRow>> {
-      const before = decodeCursor(page.cursor) ?? '~';
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT ${invitationColumns} FROM invitations
-          WHERE space_id = ? AND id < ? AND accepted_at IS NULL AND expires_at > ? ORDER BY id DESC LIMIT ?`,
-        [spaceId, before, new Date(), page.limit + 1],
-      );
-      return toPage(rows as unknown as InvitationRow[], page.limit, (row) => row.id);
+      const sql = `SELECT ${invitationColumns} FROM invitations
+        WHERE space_id = ? AND accepted_at IS NULL AND expires_at > ?`;
+      return readPage(database, page, { sql, values: [spaceId, new Date()], by: 'id', order: 'desc' });
     },
 
     /** Its link stops working. Throws 404 for one that is not there, or was accepted. */

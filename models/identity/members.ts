@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
-import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
+import { type Transaction, UniqueConstraintError } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { createFreshCache } from '../../base/freshCache.ts';
 import { type Actor, appendAudit, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
 import { revocationMaxAgeMs } from './sessions.ts';
 import { identityTables, type MemberRow, type Role, type SpaceRow, type UserRow } from './tables.ts';
@@ -91,10 +91,9 @@ export function createMembers(database: Database, users: Users) {
     forget: (spaceId: string, userId: string) => access.forget(keyOf(spaceId, userId)),
 
     async list(spaceId: string, page: PageRequest): Promise<Page<Member>> {
-      const after = decodeCursor(page.cursor);
       const rows = (
         await members.findAll({
-          where: { spaceId, ...(after === undefined ? {} : { userId: { [Op.gt]: after } }) },
+          where: { spaceId, ...behind('asc', startOf(page, 'userId')) },
           order: [['userId', 'ASC']],
           limit: page.limit + 1,
         })

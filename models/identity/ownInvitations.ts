@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { behindSql, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { type InvitationRow, invitationColumns, join } from './joining.ts';
 import type { Members } from './members.ts';
@@ -42,7 +42,7 @@ export function createOwnInvitations(database: Database, { users, members }: { u
   return {
     /** Those that can still be accepted, newest first. */
     async list(userId: string, page: PageRequest): Promise<Page<OwnInvitation>> {
-      const before = decodeCursor(page.cursor) ?? '~';
+      const next = behindSql('desc', startOf(page, 'id'));
       const rows = await transaction(database, async (tx) => {
         const user = await provenUser(userId, tx);
         if (user === undefined) return [];
@@ -50,11 +50,11 @@ export function createOwnInvitations(database: Database, { users, members }: { u
           tx,
           `SELECT i.*, s.name AS spaceName, u.name AS inviter
              FROM (SELECT ${invitationColumns} FROM invitations
-                    WHERE email = ? AND id < ? AND accepted_at IS NULL AND expires_at > ?) i
+                    WHERE email = ? AND accepted_at IS NULL AND expires_at > ? ${next.sql}) i
              JOIN spaces s ON s.id = i.spaceId AND s.deleted_at IS NULL
              LEFT JOIN users u ON u.id = i.createdBy
             ORDER BY i.id DESC LIMIT ?`,
-          [user.email, before, new Date(), page.limit + 1],
+          [user.email, new Date(), ...next.values, page.limit + 1],
         );
       });
       return toPage(rows, page.limit, (row) => row.id);

@@ -5,7 +5,7 @@ import { newId } from '../../base/ids.ts';
 import { firstOf } from '../../base/text.ts';
 import { type Actor, appendAuditOfUser, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
 import type { createSessionTokens, SessionClaims } from './sessionTokens.ts';
 import { invalidToken, tokenExpired } from './sessionTokens.ts';
 import { sessionLifetimeMs } from './signingKeys.ts';
@@ -101,13 +101,12 @@ export function createSessions(database: Database, tokens: Tokens) {
 
     /** The user's sessions that still hold, newest first. */
     async list(userId: string, page: PageRequest): Promise<Page<SessionRow>> {
-      const before = decodeCursor(page.cursor);
       const rows = await sessions.findAll({
         where: {
           userId,
           revokedAt: null,
           expiresAt: { [Op.gt]: new Date() },
-          ...(before === undefined ? {} : { id: { [Op.lt]: before } }),
+          ...behind('desc', startOf(page, 'id')),
         },
         order: [['id', 'DESC']],
         limit: page.limit + 1,

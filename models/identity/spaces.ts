@@ -1,10 +1,10 @@
-import { Op, type Transaction } from 'sequelize';
+import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit, operator } from '../audit/audit.ts';
 import { addDefaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';
@@ -56,14 +56,10 @@ export function createSpaces(database: Database, members: Members) {
 
     /** The user's spaces, oldest first. */
     async list(userId: string, page: PageRequest): Promise<Page<SpaceAccess>> {
-      const after = decodeCursor(page.cursor);
       const memberships = await memberTable.findAll({ where: { userId }, attributes: ['spaceId', 'role'] });
       const roles = new Map(memberships.map((row) => [row.get().spaceId, row.get().role]));
       const rows = await spaces.findAll({
-        where: {
-          id: { [Op.in]: [...roles.keys()], ...(after === undefined ? {} : { [Op.gt]: after }) },
-          deletedAt: null,
-        },
+        where: { id: [...roles.keys()], deletedAt: null, ...behind('asc', startOf(page, 'id')) },
         order: [['id', 'ASC']],
         limit: page.limit + 1,
       });

@@ -6,7 +6,7 @@ import { newId } from '../../base/ids.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import { deleteByIds } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { forgetDevices, hasDevices } from './devices.ts';
 
@@ -94,13 +94,8 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
     },
 
     async list(userId: string, page: PageRequest): Promise<Page<PushDevice>> {
-      const before = decodeCursor(page.cursor);
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT ${columns} FROM push_subscriptions WHERE user_id = ?${before === undefined ? '' : ' AND id < ?'}
-          ORDER BY id DESC LIMIT ?`,
-        before === undefined ? [userId, page.limit + 1] : [userId, before, page.limit + 1],
-      );
-      return toPage(rows as unknown as PushDevice[], page.limit, ({ id }) => id);
+      const sql = `SELECT ${columns} FROM push_subscriptions WHERE user_id = ?`;
+      return readPage(database, page, { sql, values: [userId], by: 'id', order: 'desc' });
     },
 
     /** Throws 404 when the user has no such subscription. */

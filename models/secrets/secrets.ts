@@ -1,11 +1,10 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { assertNotReserved, isReservedName } from './names.ts';
 
@@ -96,13 +95,8 @@ export function createSecrets(database: Database, envelope: Envelope) {
 
     /** Names and times, by name; never a value. */
     async list(spaceId: string, page: PageRequest): Promise<Page<SecretInfo>> {
-      const after = decodeCursor(page.cursor) ?? '';
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT ${infoColumns}
-           FROM secrets WHERE space_id = ? AND name > ? ORDER BY name LIMIT ?`,
-        [spaceId, after, page.limit + 1],
-      );
-      return toPage(rows as unknown as SecretInfo[], page.limit, (row) => row.name);
+      const sql = `SELECT ${infoColumns} FROM secrets WHERE space_id = ?`;
+      return readPage(database, page, { sql, values: [spaceId], by: 'name', order: 'asc' });
     },
 
     /**

@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { deleteByIds, deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { afterCommit, type EventType } from './events.ts';
 
@@ -37,16 +37,12 @@ const columns = `id, endpoint_id AS endpointId, space_id AS spaceId, type, body,
 
 /** An endpoint's, newest first. */
 export async function listWebhookDeliveries(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   endpointId: string,
   page: PageRequest,
 ): Promise<Page<WebhookDelivery>> {
-  const before = decodeCursor(page.cursor);
-  const sql = `SELECT ${columns} FROM webhook_deliveries FORCE INDEX (webhook_deliveries_endpoint)
-    WHERE endpoint_id = ? ${before === undefined ? '' : 'AND id < ?'} ORDER BY id DESC LIMIT ?`;
-  const values = before === undefined ? [endpointId, page.limit + 1] : [endpointId, before, page.limit + 1];
-  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
-  return toPage(rows as unknown as WebhookDelivery[], page.limit, ({ id }) => id);
+  const sql = `SELECT ${columns} FROM webhook_deliveries FORCE INDEX (webhook_deliveries_endpoint) WHERE endpoint_id = ?`;
+  return readPage(database, page, { sql, values: [endpointId], by: 'id', order: 'desc' });
 }
 
 /** Throws 404. */

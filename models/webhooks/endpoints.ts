@@ -4,7 +4,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../database/pages.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { rememberToForget, resumeEndpoint } from './deliveries.ts';
 import { addDelivery, afterCommit, type EventType } from './events.ts';
@@ -63,11 +63,8 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
 
     /** A space's, oldest first. */
     async list(spaceId: string, page: PageRequest): Promise<Page<WebhookEndpoint>> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT ${columns} FROM webhook_endpoints WHERE space_id = ? AND id > ? ORDER BY id LIMIT ?`,
-        [spaceId, decodeCursor(page.cursor) ?? '', page.limit + 1],
-      );
-      return toPage(rows.map(read), page.limit, (endpoint) => endpoint.id);
+      const sql = `SELECT ${columns} FROM webhook_endpoints WHERE space_id = ?`;
+      return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read });
     },
 
     /** The same id again is the same endpoint. Throws 404, 422 `TOO_MANY_WEBHOOK_ENDPOINTS`. */

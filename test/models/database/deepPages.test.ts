@@ -2,6 +2,7 @@ import { endedCheckouts, listCheckouts } from '../../../models/billing/checkouts
 import { readLedger } from '../../../models/billing/report.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import type { Database } from '../../../models/database/database.ts';
+import { encodeCursor } from '../../../models/database/pages.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { oldestFirst } from '../../../models/sweeping/oldestFirst.ts';
 import { createTestEnvironment, runStatement, type TestEnvironment } from '../../support/environment.ts';
@@ -192,9 +193,9 @@ test('purchases: a page of a space, and those that are over although their opera
     })),
   );
   const page = await readsOnlyItsPage((database) =>
-    listCheckouts(database, spaceId, { limit, before: idOf('chk', 300) }),
+    listCheckouts(database, spaceId, { limit, cursor: encodeCursor(idOf('chk', 300)) }),
   );
-  expect(page.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('chk', 299 - index)));
+  expect(page.data.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('chk', 299 - index)));
   const ended = await readsOnlyItsPage((database) => endedCheckouts(database, { before: time(count) }));
   expect(ended).toHaveLength(40);
 });
