@@ -1,3 +1,4 @@
+import { Places } from '../../base/places.ts';
 import { withAccountConnection } from './accountConnection.ts';
 import { alignDatabase, endConnections } from './align.ts';
 import { type Answer, type AskOptions, askDatabase } from './askDatabase.ts';
@@ -12,7 +13,6 @@ import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
 import { addSizes, measureDatabases } from './sizes.ts';
 import { endLargeTemporary } from './temporaryFiles.ts';
-import { Turns } from './turns.ts';
 import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { UndoWatch } from './undo.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
@@ -74,7 +74,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
   const { hostname, port } = new URL(address.url);
   const place = { host: hostname, port: port === '' ? 3306 : Number(port) };
   const prepared = new PreparedTransactions();
-  const turns = new Turns(alignedAtOnce);
+  const turns = new Places({ all: alignedAtOnce });
   const endOldPrepared = (connection: TenantConnection) =>
     prepared.endOld(connection, { ageMs: limits.queryMs * patience });
   const watchedOf = ({ user, keeper }: AccountNames) => [
@@ -90,16 +90,16 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
      * was is stopped, and changes nothing any more. `key` is the same for all who are at one database. Throws
      * {@link TenantServerError}; safe to repeat.
      */
-    align: <T extends WantedDatabase>(key: string, read: () => Promise<T | undefined>): Promise<T | undefined> =>
-      turns.run(() =>
-        withTenantConnection(address, async (connection) => {
-          await takeFence(connection, fenceName(address.url, key));
-          const database = await read();
-          if (database?.fill !== undefined) await fillDatabase({ connection, place, limits }, database, database.fill);
-          else if (database !== undefined) await alignDatabase(connection, database, limits);
-          return database;
-        }),
-      ),
+    async align<T extends WantedDatabase>(key: string, read: () => Promise<T | undefined>): Promise<T | undefined> {
+      using _turn = await turns.take();
+      return await withTenantConnection(address, async (connection) => {
+        await takeFence(connection, fenceName(address.url, key));
+        const database = await read();
+        if (database?.fill !== undefined) await fillDatabase({ connection, place, limits }, database, database.fill);
+        else if (database !== undefined) await alignDatabase(connection, database, limits);
+        return database;
+      });
+    },
 
     /** The databases and accounts whose names begin with these. */
     find: ({ database, user, keeper = user }: { database: string; user: string; keeper?: string }): Promise<Found> =>

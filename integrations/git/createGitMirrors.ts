@@ -1,4 +1,5 @@
 import { DomainError, notFound } from '../../base/errors.ts';
+import { Places } from '../../base/places.ts';
 import type { Config } from '../../config/index.ts';
 import type { EgressOwner } from '../egress/guard.ts';
 import type { RunningEgressProxy } from '../egress/startEgressProxy.ts';
@@ -16,7 +17,6 @@ import { idsOf, initRepository, readManifest, requireFewRefs, writeHead } from '
 import { MirrorRoom } from './mirror/room.ts';
 import { sweepFolders } from './mirror/sweep.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
-import { Places } from './process/places.ts';
 import { gitError } from './rules/failures.ts';
 import { withoutKept } from './rules/keptRefs.ts';
 import { isAcceptableRef } from './rules/refName.ts';
@@ -36,7 +36,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   const room = new MirrorRoom(folderDeps);
   const { records } = deps;
   // Servers that are slow hold up nothing that needs none.
-  const [local, remotes] = [new Places(config.slots), new Places(config.slots)];
+  const [local, remotes] = [new Places({ all: config.slots }), new Places({ all: config.slots })];
 
   const remoteOf = (ref: RepositoryRef, source: RemoteSource, { onProgress }: Pick<GitHooks, 'onProgress'>) =>
     new Remote({ config, proxy: deps.proxy, ownerOf: () => deps.ownerOf(ref.spaceId), source, onProgress });
@@ -52,7 +52,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
     const ended = AbortSignal.any([signal, deadline]);
     try {
       // First: whoever waits for one locks nothing.
-      using _place = await places.take(ended);
+      using _place = await places.take({ signal: ended });
       return await inFolder(ref, ended, work);
     } catch (error) {
       // What has no room has none with more time.

@@ -1,4 +1,5 @@
 import { DomainError } from '../../base/errors.ts';
+import { Places } from '../../base/places.ts';
 
 export interface QueueLimits {
   /** How many documents are read at once. */
@@ -10,19 +11,14 @@ export interface QueueLimits {
   maxWaitMs: number;
 }
 
-interface Waiting {
-  spaceId: string;
-  begin(): void;
-}
-
 /** Hands out places, one at a time per space, so that one space's documents do not hold up the others. */
 export class ReaderQueue {
   readonly #limits: QueueLimits;
-  readonly #held = new Set<string>();
-  readonly #waiting: Waiting[] = [];
+  readonly #places: Places;
 
   constructor(limits: QueueLimits) {
     this.#limits = limits;
+    this.#places = new Places({ all: limits.places, perOwner: 1 });
   }
 
   /**
@@ -31,52 +27,16 @@ export class ReaderQueue {
    */
   async enter(spaceId: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
-    const { waiting, waitingOfOne, maxWaitMs } = this.#limits;
-    if (!this.#isFree(spaceId)) {
-      const ofOne = this.#waiting.filter((other) => other.spaceId === spaceId).length;
-      if (this.#waiting.length >= waiting || ofOne >= waitingOfOne) throw busy();
-      await this.#wait(spaceId, AbortSignal.any([signal, AbortSignal.timeout(maxWaitMs)])).catch((error: unknown) => {
-        signal.throwIfAborted();
-        throw error;
-      });
-    } else this.#held.add(spaceId);
-    return {
-      [Symbol.dispose]: () => {
-        this.#held.delete(spaceId);
-        this.#next();
-      },
-    };
-  }
-
-  #wait(spaceId: string, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const leave = () => {
-        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-        reject(busy());
-      };
-      const waiting: Waiting = {
-        spaceId,
-        begin() {
-          signal.removeEventListener('abort', leave);
-          resolve();
-        },
-      };
-      signal.addEventListener('abort', leave, { once: true });
-      this.#waiting.push(waiting);
-    });
-  }
-
-  #next(): void {
-    for (const waiting of [...this.#waiting]) {
-      if (!this.#isFree(waiting.spaceId)) continue;
-      this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-      this.#held.add(waiting.spaceId);
-      waiting.begin();
+    if (this.#places.hasRoom(spaceId)) return this.#places.take({ owner: spaceId });
+    const { all, ofOwner } = this.#places.waiting(spaceId);
+    if (all >= this.#limits.waiting || ofOwner >= this.#limits.waitingOfOne) throw busy();
+    const patience = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.maxWaitMs)]);
+    try {
+      return await this.#places.take({ owner: spaceId, signal: patience });
+    } catch {
+      signal.throwIfAborted();
+      throw busy();
     }
-  }
-
-  #isFree(spaceId: string): boolean {
-    return this.#held.size < this.#limits.places && !this.#held.has(spaceId);
   }
 }
 

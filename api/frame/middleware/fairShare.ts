@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Request, RequestHandler, Response } from 'express';
+import { Places } from '../../../base/places.ts';
 import type { Config } from '../../../config/index.ts';
-import { FairPlaces } from '../fairPlaces.ts';
 
 /** How long a request holds its place. After that it goes on without one. */
 const heldMs = 5_000;
@@ -25,7 +25,7 @@ const streams: ReadonlySet<string> = new Set(['text/event-stream', 'application/
  * events or a file, when it begins. It counts in one API process.
  */
 export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
-  const places = new FairPlaces({ all: http.requestsAtOnce, perOwner: http.requestsPerUserAtOnce });
+  const places = new Places({ all: http.requestsAtOnce, perOwner: http.requestsPerUserAtOnce });
   return (req, res, next) => {
     const userId = req.caller?.userId;
     if (userId === undefined || res.closed) return next();
@@ -41,7 +41,7 @@ export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
     res.once('close', over);
     // Whoever gives a place back begins this request: it is not to go on in the context of that one.
     const goOn = AsyncResource.bind(() => next());
-    leave = places.take(userId, () => {
+    leave = places.begin(userId, () => {
       timer = setTimeout(over, waitsForOthers(req) ? waitingHeldMs : heldMs);
       goOn();
     });

@@ -1,8 +1,8 @@
-import { FairPlaces } from '../../../api/frame/fairPlaces.ts';
+import { Places } from '../../base/places.ts';
 
 /** Takes places for work that ends when it is told to, and says what has begun. */
 function queue(limits: { all: number; perOwner: number }) {
-  const places = new FairPlaces(limits);
+  const places = new Places(limits);
   const begun: string[] = [];
   const leaving = new Map<string, () => void>();
   return {
@@ -10,7 +10,7 @@ function queue(limits: { all: number; perOwner: number }) {
     take: (owner: string, name: string) =>
       leaving.set(
         name,
-        places.take(owner, () => begun.push(name)),
+        places.begin(owner, () => begun.push(name)),
       ),
     end: (name: string) => leaving.get(name)?.(),
   };
@@ -45,4 +45,32 @@ test('who leaves while waiting never begins, and a place is given back once', ()
   end('b1');
   take('c', 'c1');
   expect(begun).toEqual(['a1', 'a3', 'b1', 'c1']);
+});
+
+test('waiting for a place ends with the signal, and the place goes to the next', async () => {
+  const places = new Places({ all: 1 });
+  const first = await places.take();
+  const abort = new AbortController();
+  const given = places.take({ signal: abort.signal });
+  const later = places.take();
+  expect(places.waiting('')).toEqual({ all: 2, ofOwner: 2 });
+  abort.abort(new Error('Enough.'));
+  await expect(given).rejects.toThrow('Enough.');
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
+  const second = await later;
+  expect(places.hasRoom('')).toBe(false);
+  second[Symbol.dispose]();
+  expect(places.hasRoom('')).toBe(true);
+});
+
+test('a signal that comes after the place was given does not take it away', async () => {
+  const places = new Places({ all: 1 });
+  const first = await places.take();
+  const abort = new AbortController();
+  const next = places.take({ signal: abort.signal });
+  first[Symbol.dispose]();
+  abort.abort();
+  using _place = await next;
+  expect(places.hasRoom('')).toBe(false);
 });
