@@ -10,10 +10,10 @@ import {
   createDesktopLink,
   type DesktopLink,
   defaultLinkSeconds,
+  desktopLinks,
   getDesktopLink,
-  linkHolds,
-  revokeDesktopLink,
 } from '../../models/desktops/links.ts';
+import { linkEnded, linkHolds, revokeLink } from '../../models/links/links.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
@@ -58,7 +58,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
 
   router.delete(`${base}/link/:linkId`, async (req, res) => {
     const link = await getDesktopLink(database, pathOf<'deleteDesktopLink'>(req));
-    await revokeDesktopLink(database, link, actorOf(req));
+    await revokeLink(database, desktopLinks, { ...link, openedId: link.sessionId }, actorOf(req));
     // Its pages look again at once.
     controlChanges.emit(link.sessionId);
     res.status(204).end();
@@ -82,7 +82,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
     link: DesktopLink,
     req: Parameters<typeof callerOf>[0],
   ): Promise<AnswerOf<'createDesktopLink'>> {
-    if (!linkHolds(link)) throw new DomainError('gone', 'DESKTOP_LINK_ENDED', 'This link has expired or was revoked.');
+    if (!linkHolds(link)) throw linkEnded(desktopLinks);
     const { id, sessionId, control, createdBy, createdAt } = link;
     const { url, expiresAt } = await viewAddress(deps, link, callerOf(req));
     return { id, sessionId, control, url, createdBy, createdAt: time(createdAt), expiresAt: time(expiresAt) };

@@ -6,7 +6,7 @@ import type { ProvenInstallation } from '../../integrations/gitHosting/provider.
 import type { GitConnection } from '../../models/git/connections.ts';
 import { listInstallations } from '../../models/git/installationRows.ts';
 import { connectInstallation } from '../../models/git/installations.ts';
-import { newLinkToken } from '../../models/identity/linkTokens.ts';
+import { newLinkToken } from '../../models/links/links.ts';
 import { answer } from '../frame/answer.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { callerOf } from '../frame/auth/caller.ts';

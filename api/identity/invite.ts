@@ -1,7 +1,7 @@
 import type { Request } from 'express';
-import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { normalizeEmail } from '../../models/identity/users.ts';
+import { newLinkToken } from '../../models/links/links.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { spaceOf } from '../frame/auth/authorizeSpace.ts';
 import type { RouteDeps } from '../frame/deps.ts';

@@ -1,7 +1,7 @@
 import { transaction } from '../../models/database/database.ts';
-import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import { endOf } from '../../models/identity/pendingSignIns.ts';
 import { isEmail, normalizeEmail } from '../../models/identity/users.ts';
+import { newLinkToken } from '../../models/links/links.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';
 import { assertOwnForm } from '../frame/ownForm.ts';

@@ -1,6 +1,6 @@
 import { DomainError } from '../../base/errors.ts';
 import { createIssuer } from '../../integrations/oidc/issuer.ts';
-import { newLinkToken } from '../../models/identity/linkTokens.ts';
+import { newLinkToken } from '../../models/links/links.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';
 import { assertOwnForm } from '../frame/ownForm.ts';

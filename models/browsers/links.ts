@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import { DomainError, notFound } from '../../base/errors.ts';
-import { type Actor, appendAudit } from '../audit/audit.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Actor } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute, insert, select } from '../database/sql.ts';
-import { hashLinkToken, newLinkToken } from '../identity/linkTokens.ts';
-import type { BrowserRef } from './session.ts';
+import { select } from '../database/sql.ts';
+import { findLinkByToken, insertLink, type LinkKind, linkEnded, renewLinkToken, revokeLink } from '../links/links.ts';
+import { type BrowserRef, getBrowser } from './session.ts';
 
 /** A way for scripts to attach to a browser. Its row goes when it is revoked. */
 export interface BrowserLink {
@@ -21,7 +21,17 @@ export interface BrowserLink {
   expiresAt: Date;
 }
 
-const mostLinks = 100;
+const most = 100;
+
+const browserLinks: LinkKind = {
+  table: 'browser_links',
+  opens: 'session_id',
+  most,
+  tooMany: { code: 'TOO_MANY_BROWSER_LINKS', detail: `A browser session has at most ${most} links. Revoke some.` },
+  endedCode: 'BROWSER_LINK_ENDED',
+  audit: 'browser-link',
+  isRemembered: false,
+};
 
 const columns = `id, space_id AS spaceId, session_id AS sessionId, created_by AS createdBy, api_key_id AS apiKeyId,
   login_session_id AS loginSessionId, created_at AS createdAt, expires_at AS expiresAt`;
@@ -33,48 +43,27 @@ type NewLink = Pick<BrowserLink, 'id' | 'spaceId' | 'sessionId' | 'createdBy' | 
 /** Makes a link, still without a token; the same id again is the same link. Throws 422 `TOO_MANY_BROWSER_LINKS`. */
 export async function createBrowserLink(database: Database, fields: NewLink, actor: Actor): Promise<void> {
   const { id, spaceId, sessionId, createdBy, apiKeyId, loginSessionId, ttlSeconds } = fields;
-  const now = new Date();
+  const columns = {
+    space_id: spaceId,
+    created_by: createdBy,
+    api_key_id: apiKeyId,
+    login_session_id: loginSessionId,
+  };
   await transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
-    // The session’s row keeps two requests from counting past the limit together.
     await select(tx, 'SELECT id FROM browser_sessions WHERE id = ? FOR UPDATE', [sessionId]);
-    await execute(tx, 'DELETE FROM browser_links WHERE session_id = ? AND expires_at <= ?', [sessionId, now]);
-    const known = await select<{ id: string }>(tx, 'SELECT id FROM browser_links WHERE session_id = ?', [sessionId]);
-    if (known.some((link) => link.id === id)) return;
-    if (known.length >= mostLinks) {
-      const detail = `A browser session has at most ${mostLinks} links. Revoke some.`;
-      throw new DomainError('unprocessable', 'TOO_MANY_BROWSER_LINKS', detail);
-    }
-    await insert(tx, 'browser_links', {
-      id,
-      space_id: spaceId,
-      session_id: sessionId,
-      created_by: createdBy,
-      api_key_id: apiKeyId,
-      login_session_id: loginSessionId,
-      created_at: now,
-      expires_at: new Date(now.getTime() + ttlSeconds * 1_000),
-    });
-    await appendAudit(tx, spaceId, actor, 'browser-link.created', id);
+    await insertLink(tx, browserLinks, { id, openedId: sessionId, spaceId, ttlSeconds, columns }, actor);
   });
 }
 
-/**
- * Gives a link a new token, of which only the hash is kept: one that it had before ends. Throws 410
- * `BROWSER_LINK_ENDED`.
- */
+/** Gives a link another token; its earlier one stops working. Throws 410 `BROWSER_LINK_ENDED`. */
 export async function renewBrowserToken(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   id: string,
 ): Promise<{ link: BrowserLink; token: string }> {
-  const token = newLinkToken();
-  const now = new Date();
-  await pool.query('UPDATE browser_links SET token_hash = ? WHERE id = ?', [hashLinkToken(token), id]);
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM browser_links WHERE id = ?`, [id]);
-  const link = rows[0] as BrowserLink | undefined;
-  if (link === undefined || link.expiresAt <= now) {
-    throw new DomainError('gone', 'BROWSER_LINK_ENDED', 'This link has expired or was revoked.');
-  }
+  const token = await renewLinkToken(database, browserLinks, id);
+  const link = await findBrowserLink(database, token);
+  if (link === undefined) throw linkEnded(browserLinks);
   return { link, token };
 }
 
@@ -82,21 +71,17 @@ export async function renewBrowserToken(
 export async function listBrowserLinks({ pool }: Pick<Database, 'pool'>, sessionId: string): Promise<BrowserLink[]> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT ${columns} FROM browser_links WHERE session_id = ? AND expires_at > ? ORDER BY id DESC LIMIT ?`,
-    [sessionId, new Date(), mostLinks],
+    [sessionId, new Date(), most],
   );
   return rows as unknown as BrowserLink[];
 }
 
 /** The link with this token, unless it has expired or was revoked. Whether its maker may still do this is not looked at. */
 export async function findBrowserLink(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   token: string,
 ): Promise<BrowserLink | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM browser_links WHERE token_hash = ?`, [
-    hashLinkToken(token),
-  ]);
-  const link = rows[0] as BrowserLink | undefined;
-  return link !== undefined && link.expiresAt.getTime() > Date.now() ? link : undefined;
+  return (await findLinkByToken(database, browserLinks, columns, token)) as BrowserLink | undefined;
 }
 
 /** Throws 404 for a link of another session, and for one that was revoked already. */
@@ -105,9 +90,7 @@ export async function revokeBrowserLink(
   { spaceId, sessionId, linkId }: BrowserRef & { linkId: string },
   actor: Actor,
 ): Promise<void> {
-  await transaction(database, async (tx) => {
-    const sql = 'DELETE FROM browser_links WHERE id = ? AND session_id = ? AND space_id = ?';
-    if ((await execute(tx, sql, [linkId, sessionId, spaceId])).affectedRows === 0) throw notFound('link');
-    await appendAudit(tx, spaceId, actor, 'browser-link.revoked', linkId);
-  });
+  await getBrowser(database, { spaceId, sessionId });
+  const link = { id: linkId, openedId: sessionId, spaceId };
+  if (!(await revokeLink(database, browserLinks, link, actor))) throw notFound('link');
 }

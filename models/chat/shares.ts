@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import { DomainError, notFound } from '../../base/errors.ts';
-import { type Actor, appendAudit } from '../audit/audit.ts';
+import type { Transaction } from 'sequelize';
+import { notFound } from '../../base/errors.ts';
+import type { Actor } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
-import { execute, insert, select } from '../database/sql.ts';
-import { hashLinkToken, newLinkToken } from '../identity/linkTokens.ts';
+import { findLinkByToken, insertLink, type LinkKind, renewLinkToken, revokeLink } from '../links/links.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 
@@ -32,7 +32,17 @@ export interface ShareChoice {
   ttlSeconds: number | null;
 }
 
-const mostShares = 50;
+const most = 50;
+
+const threadShares: LinkKind = {
+  table: 'thread_shares',
+  opens: 'thread_id',
+  most,
+  tooMany: { code: 'TOO_MANY_SHARES', detail: `A thread has at most ${most} links. Revoke some.` },
+  endedCode: 'SHARE_ENDED',
+  audit: 'thread-share',
+  isRemembered: false,
+};
 
 const columns = `id, thread_id AS threadId, api_key_id AS apiKeyId, up_to_ordinal AS upToOrdinal,
   tool_calls AS toolCalls, file_names AS fileNames, created_at AS createdAt, expires_at AS expiresAt`;
@@ -46,47 +56,30 @@ export async function createShare(
   { id, threadId, apiKeyId, choice }: { id: string; threadId: string; apiKeyId: string | null; choice: ShareChoice },
   actor: Actor,
 ): Promise<void> {
-  const now = new Date();
   await transaction(database, async (tx) => {
-    // The thread's row keeps two requests from counting past the limit together.
     const thread = await chatModels(tx).Thread.lock(threadId, tx);
     await requireLivingSpace(tx, thread.spaceId);
-    await execute(tx, 'DELETE FROM thread_shares WHERE thread_id = ? AND expires_at <= ?', [threadId, now]);
-    const known = await select<{ id: string }>(tx, 'SELECT id FROM thread_shares WHERE thread_id = ?', [threadId]);
-    if (known.some((share) => share.id === id)) return;
-    if (known.length >= mostShares) {
-      const detail = `A thread has at most ${mostShares} links. Revoke some.`;
-      throw new DomainError('unprocessable', 'TOO_MANY_SHARES', detail);
-    }
-    await insert(tx, 'thread_shares', {
-      id,
-      thread_id: threadId,
+    const columns = {
       api_key_id: apiKeyId,
       up_to_ordinal: choice.laterMessages ? null : await lastEnded(tx, thread),
       tool_calls: choice.toolCalls ? 1 : 0,
       file_names: choice.fileNames ? 1 : 0,
-      created_at: now,
-      expires_at: choice.ttlSeconds === null ? null : new Date(now.getTime() + choice.ttlSeconds * 1_000),
-    });
-    await appendAudit(tx, thread.spaceId, actor, 'thread-share.created', id);
+    };
+    const { ttlSeconds } = choice;
+    await insertLink(tx, threadShares, { id, openedId: threadId, spaceId: thread.spaceId, ttlSeconds, columns }, actor);
   });
 }
 
 /** The ordinal of the turn before the one that is under way. */
-async function lastEnded(tx: Parameters<typeof select>[0], thread: Thread): Promise<number> {
+async function lastEnded(tx: Transaction, thread: Thread): Promise<number> {
   if (thread.activeTurnId === null) return thread.nextTurnOrdinal - 1;
   const active = await chatModels(tx).Turn.findByPk(thread.activeTurnId, { attributes: ['ordinal'], transaction: tx });
   return (active?.ordinal ?? thread.nextTurnOrdinal) - 1;
 }
 
-/** Gives a link a new token, of which only the hash is kept: one that it had before ends. Throws 410 `SHARE_ENDED`. */
-export async function renewShareToken({ pool }: Pick<Database, 'pool'>, id: string): Promise<string> {
-  const token = newLinkToken();
-  const [result] = await pool.query('UPDATE thread_shares SET token_hash = ? WHERE id = ?', [hashLinkToken(token), id]);
-  if ((result as { affectedRows: number }).affectedRows === 0) {
-    throw new DomainError('gone', 'SHARE_ENDED', 'This link has expired or was revoked.');
-  }
-  return token;
+/** Gives a link another token; its earlier one stops working. Throws 410 `SHARE_ENDED`. */
+export function renewShareToken(database: Pick<Database, 'pool'>, id: string): Promise<string> {
+  return renewLinkToken(database, threadShares, id);
 }
 
 /** The links to a thread that have not expired, newest first. */
@@ -108,15 +101,11 @@ export async function getShare({ pool }: Pick<Database, 'pool'>, id: string): Pr
 
 /** The link with this token, unless it has expired. Whether its thread and owner are still there is not looked at. */
 export async function findShareByToken(
-  { pool }: Pick<Database, 'pool'>,
+  database: Pick<Database, 'pool'>,
   token: string,
 ): Promise<ThreadShare | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM thread_shares WHERE token_hash = ?`, [
-    hashLinkToken(token),
-  ]);
-  const share = rows[0] && shareOf(rows[0]);
-  const hasEnded = share === undefined || (share.expiresAt !== null && share.expiresAt.getTime() <= Date.now());
-  return hasEnded ? undefined : share;
+  const row = await findLinkByToken(database, threadShares, columns, token);
+  return row && shareOf(row);
 }
 
 /** Throws 404 for a link of another thread, and for one that was revoked already. */
@@ -125,12 +114,8 @@ export async function revokeShare(
   { id, thread }: { id: string; thread: Pick<Thread, 'id' | 'spaceId'> },
   actor: Actor,
 ): Promise<void> {
-  await transaction(database, async (tx) => {
-    const sql = 'DELETE FROM thread_shares WHERE id = ? AND thread_id = ?';
-    const { affectedRows } = await execute(tx, sql, [id, thread.id]);
-    if (affectedRows === 0) throw notFound('link');
-    await appendAudit(tx, thread.spaceId, actor, 'thread-share.revoked', id);
-  });
+  const link = { id, openedId: thread.id, spaceId: thread.spaceId };
+  if (!(await revokeLink(database, threadShares, link, actor))) throw notFound('link');
 }
 
 function shareOf(row: RowDataPacket): ThreadShare {

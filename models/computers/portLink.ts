@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
+import type { LinkKind } from '../links/links.ts';
 
 /** A link to a port of a computer. */
 export interface PortLink {
@@ -30,6 +31,17 @@ export async function findLinks({ pool }: Pick<Database, 'pool'>, sql: string, v
   return rows as unknown as PortLink[];
 }
 
-export function holds({ revokedAt, expiresAt }: Pick<PortLink, 'revokedAt' | 'expiresAt'>): boolean {
-  return revokedAt === null && expiresAt.getTime() > Date.now();
-}
+export const mostLinks = 100;
+
+export const portLinkKind: LinkKind = {
+  table: 'port_links',
+  opens: 'computer_id',
+  most: mostLinks,
+  tooMany: {
+    code: 'TOO_MANY_PORT_LINKS',
+    detail: `A computer has at most ${mostLinks} links to its ports. Revoke some.`,
+  },
+  endedCode: 'PORT_LINK_ENDED',
+  audit: 'port-link',
+  isRemembered: true,
+};

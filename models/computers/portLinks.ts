@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
-import { DomainError, notFound } from '../../base/errors.ts';
-import { type Actor, appendAudit } from '../audit/audit.ts';
+import { notFound } from '../../base/errors.ts';
+import type { Actor } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute, insert, select } from '../database/sql.ts';
-import { findLinks, type PortLink } from './portLink.ts';
+import { select } from '../database/sql.ts';
+import { insertLink, revokeLink } from '../links/links.ts';
+import { findLinks, mostLinks, type PortLink, portLinkKind } from './portLink.ts';
 import { portVisits } from './portVisits.ts';
 
-const mostLinks = 100;
 /** How long one that has ended is told from one that never was. */
 const rememberedDays = 7;
 const forgottenAtOnce = 200;
@@ -44,12 +44,8 @@ export function createPortLinks(database: Database) {
     },
 
     /** Throws 404. One that is revoked already stays as it is. */
-    async revoke({ id, spaceId }: Pick<PortLink, 'id' | 'spaceId'>, actor: Actor): Promise<void> {
-      await transaction(database, async (tx) => {
-        const sql = 'UPDATE port_links SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL';
-        const { affectedRows } = await execute(tx, sql, [new Date(), id]);
-        if (affectedRows > 0) await appendAudit(tx, spaceId, actor, 'port-link.revoked', id);
-      });
+    async revoke(link: PortLink, actor: Actor): Promise<void> {
+      await revokeLink(database, portLinkKind, { ...link, openedId: link.computerId }, actor);
     },
 
     ...portVisits(database),
@@ -64,34 +60,17 @@ export type NewPortLink = Pick<PortLink, 'id' | 'spaceId' | 'computerId' | 'port
 /** Writes a link; false where there is one with this id. Throws 404 for a space, 422 `TOO_MANY_PORT_LINKS`. */
 export async function insertPortLink(tx: Transaction, fields: NewPortLink, actor: Actor): Promise<boolean> {
   const { id, spaceId, computerId, port, createdBy, apiKeyId, ttlSeconds, runId } = fields;
-  const now = new Date();
-  // The space’s row keeps two requests from counting past the limit together.
   const sql = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
   if ((await select(tx, sql, [spaceId])).length === 0) throw notFound('space');
-  const known = await select<{ id: string; holds: number }>(
-    tx,
-    'SELECT id, (revoked_at IS NULL AND expires_at > ?) AS holds FROM port_links WHERE computer_id = ?',
-    [now, computerId],
-  );
-  if (known.some((link) => link.id === id)) return false;
-  if (known.filter(({ holds }) => holds === 1).length >= mostLinks) {
-    const detail = `A computer has at most ${mostLinks} links to its ports. Revoke some.`;
-    throw new DomainError('unprocessable', 'TOO_MANY_PORT_LINKS', detail);
-  }
-  await insert(tx, 'port_links', {
-    id,
+  const columns = {
     space_id: spaceId,
-    computer_id: computerId,
     port,
     label: newLabel(),
     created_by: createdBy,
     api_key_id: apiKeyId,
     run_id: runId ?? null,
-    created_at: now,
-    expires_at: new Date(now.getTime() + ttlSeconds * 1_000),
-  });
-  await appendAudit(tx, spaceId, actor, 'port-link.created', id);
-  return true;
+  };
+  return insertLink(tx, portLinkKind, { id, openedId: computerId, spaceId, ttlSeconds, columns }, actor);
 }
 
 export type PortLinks = ReturnType<typeof createPortLinks>;

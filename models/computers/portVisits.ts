@@ -1,9 +1,9 @@
-import { hash, randomBytes } from 'node:crypto';
 import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { DomainError } from '../../base/errors.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { insert, select } from '../database/sql.ts';
-import { findLinks, holds, type PortLink } from './portLink.ts';
+import { hashLinkToken, linkEnded, linkHolds, newLinkToken } from '../links/links.ts';
+import { findLinks, type PortLink, portLinkKind } from './portLink.ts';
 
 /** Who asked for the address that let a browser in, and with what. The browser stays in no longer than they may. */
 export interface VisitAsker {
@@ -36,8 +36,8 @@ export function portVisits(database: Database) {
   return {
     /** A token that lets one browser in. Throws 410 `PORT_LINK_ENDED`, 422 `TOO_MANY_VISITORS`. */
     async newToken(link: PortLink, asker: VisitAsker): Promise<string> {
-      if (!holds(link)) throw new DomainError('gone', 'PORT_LINK_ENDED', 'This link has expired or was revoked.');
-      const token = randomBytes(32).toString('base64url');
+      if (!linkHolds(link)) throw linkEnded(portLinkKind);
+      const token = newLinkToken();
       await transaction(database, async (tx) => {
         await select(tx, 'SELECT id FROM port_links WHERE id = ? FOR UPDATE', [link.id]);
         const [counted] = await select<{ n: number }>(
@@ -50,7 +50,7 @@ export function portVisits(database: Database) {
           throw new DomainError('unprocessable', 'TOO_MANY_VISITORS', detail);
         }
         await insert(tx, 'port_link_visits', {
-          token_hash: hashOf(token),
+          token_hash: hashLinkToken(token),
           link_id: link.id,
           space_id: link.spaceId,
           asked_by: asker.userId,
@@ -64,15 +64,15 @@ export function portVisits(database: Database) {
 
     /** Whoever asked for this token; undefined when it is unknown or another link’s. */
     async askerOf(linkId: string, token: string): Promise<VisitAsker | undefined> {
-      return (await findAskers('v.token_hash = ? AND v.link_id = ?', [hashOf(token), linkId]))[0];
+      return (await findAskers('v.token_hash = ? AND v.link_id = ?', [hashLinkToken(token), linkId]))[0];
     },
 
     /** Exchanges a token for a cookie, once: undefined when it is unknown, another link’s or used. */
     async admit(linkId: string, token: string): Promise<string | undefined> {
-      const cookie = randomBytes(32).toString('base64url');
+      const cookie = newLinkToken();
       const [result] = await database.pool.query<ResultSetHeader>(
         'UPDATE port_link_visits SET cookie_hash = ? WHERE token_hash = ? AND link_id = ? AND cookie_hash IS NULL',
-        [hashOf(cookie), hashOf(token), linkId],
+        [hashLinkToken(cookie), hashLinkToken(token), linkId],
       );
       return result.affectedRows === 1 ? cookie : undefined;
     },
@@ -84,12 +84,8 @@ export function portVisits(database: Database) {
       if (cookies.length === 0) return { link, askers: [] };
       return {
         link,
-        askers: await findAskers('v.cookie_hash IN (?) AND v.link_id = ?', [cookies.map(hashOf), link.id]),
+        askers: await findAskers('v.cookie_hash IN (?) AND v.link_id = ?', [cookies.map(hashLinkToken), link.id]),
       };
     },
   };
-}
-
-function hashOf(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
 }

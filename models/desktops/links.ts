@@ -1,10 +1,11 @@
 import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
-import { DomainError, notFound } from '../../base/errors.ts';
+import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
-import { type Actor, appendAudit } from '../audit/audit.ts';
+import type { Actor } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute, insert, select } from '../database/sql.ts';
+import { insert, select } from '../database/sql.ts';
+import { insertLink, type LinkKind } from '../links/links.ts';
 import type { DesktopRef } from './session.ts';
 
 /** A way to look at a desktop, or to use it. */
@@ -24,7 +25,19 @@ export interface DesktopLink {
 }
 
 export const defaultLinkSeconds = 600;
-const mostLinks = 100;
+const most = 100;
+
+export const desktopLinks: LinkKind = {
+  table: 'desktop_links',
+  opens: 'session_id',
+  most,
+  tooMany: { code: 'TOO_MANY_DESKTOP_LINKS', detail: `A desktop session has at most ${most} links. Revoke some.` },
+  endedCode: 'DESKTOP_LINK_ENDED',
+  audit: 'desktop-link',
+  isRemembered: true,
+  // The session’s own link has no end.
+  counted: 'expires_at IS NOT NULL',
+};
 
 const columns = `id, space_id AS spaceId, session_id AS sessionId, control, ttl_seconds AS ttlSeconds,
   created_by AS createdBy, api_key_id AS apiKeyId, created_at AS createdAt, expires_at AS expiresAt,
@@ -35,51 +48,36 @@ type LinkFields = Pick<
   'id' | 'spaceId' | 'sessionId' | 'control' | 'ttlSeconds' | 'createdBy' | 'apiKeyId'
 >;
 
-export function linkHolds({ revokedAt, expiresAt }: DesktopLink): boolean {
-  return revokedAt === null && (expiresAt === null || expiresAt.getTime() > Date.now());
-}
-
 /** The link that comes with a session, by which everybody may look who may read that. */
 export async function insertOwnLink(
   tx: Transaction,
   { sessionId, spaceId, createdBy }: Pick<DesktopLink, 'sessionId' | 'spaceId' | 'createdBy'>,
 ): Promise<void> {
-  const fields = { sessionId, spaceId, createdBy, control: false, ttlSeconds: defaultLinkSeconds, apiKeyId: null };
-  await insertLink(tx, { ...fields, id: newId('desktopLink') }, null);
+  await insert(tx, 'desktop_links', {
+    id: newId('desktopLink'),
+    session_id: sessionId,
+    ...columnsOf({ spaceId, createdBy, control: false, ttlSeconds: defaultLinkSeconds, apiKeyId: null }),
+    created_at: new Date(),
+  });
 }
 
-async function insertLink(tx: Transaction, fields: LinkFields, expiresAt: Date | null): Promise<void> {
-  await insert(tx, 'desktop_links', {
-    id: fields.id,
+function columnsOf(fields: Omit<LinkFields, 'id' | 'sessionId'>): Record<string, unknown> {
+  return {
     space_id: fields.spaceId,
-    session_id: fields.sessionId,
     control: fields.control ? 1 : 0,
     ttl_seconds: fields.ttlSeconds,
     created_by: fields.createdBy,
     api_key_id: fields.apiKeyId,
-    created_at: new Date(),
-    expires_at: expiresAt,
-  });
+  };
 }
 
 /** Makes a link; the same id again is the same link. Throws 422 `TOO_MANY_DESKTOP_LINKS`. */
 export async function createDesktopLink(database: Database, fields: LinkFields, actor: Actor): Promise<void> {
-  const now = new Date();
+  const { id, spaceId, sessionId, ttlSeconds } = fields;
   await transaction(database, async (tx) => {
-    // The session’s row keeps two requests from counting past the limit together.
-    await select(tx, 'SELECT id FROM desktop_sessions WHERE id = ? FOR UPDATE', [fields.sessionId]);
-    const known = await select<{ id: string; holds: number }>(
-      tx,
-      'SELECT id, (revoked_at IS NULL AND expires_at > ?) AS holds FROM desktop_links WHERE session_id = ?',
-      [now, fields.sessionId],
-    );
-    if (known.some(({ id }) => id === fields.id)) return;
-    if (known.filter(({ holds }) => holds === 1).length >= mostLinks) {
-      const detail = `A desktop session has at most ${mostLinks} links. Revoke some.`;
-      throw new DomainError('unprocessable', 'TOO_MANY_DESKTOP_LINKS', detail);
-    }
-    await insertLink(tx, fields, new Date(now.getTime() + fields.ttlSeconds * 1_000));
-    await appendAudit(tx, fields.spaceId, actor, 'desktop-link.created', fields.id);
+    await select(tx, 'SELECT id FROM desktop_sessions WHERE id = ? FOR UPDATE', [sessionId]);
+    const link = { id, openedId: sessionId, spaceId, ttlSeconds, columns: columnsOf(fields) };
+    await insertLink(tx, desktopLinks, link, actor);
   });
 }
 
@@ -106,15 +104,6 @@ export async function getDesktopLink(
   const link = await findDesktopLink(database, linkId);
   if (link === undefined || link.sessionId !== sessionId || link.spaceId !== spaceId) throw notFound('link');
   return link;
-}
-
-/** One that is revoked already stays as it is. */
-export async function revokeDesktopLink(database: Database, link: DesktopLink, actor: Actor): Promise<void> {
-  await transaction(database, async (tx) => {
-    const sql = 'UPDATE desktop_links SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL';
-    const { affectedRows } = await execute(tx, sql, [new Date(), link.id]);
-    if (affectedRows > 0) await appendAudit(tx, link.spaceId, actor, 'desktop-link.revoked', link.id);
-  });
 }
 
 /** It is watched, and holds on. Returns until when. */

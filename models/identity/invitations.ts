@@ -5,8 +5,8 @@ import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
+import { hashLinkToken } from '../links/links.ts';
 import { type InvitationRow, invitationColumns } from './joining.ts';
-import { hashLinkToken } from './linkTokens.ts';
 import type { Role } from './tables.ts';
 import { isEmail, normalizeEmail } from './users.ts';
 

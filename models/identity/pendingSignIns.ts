@@ -4,7 +4,7 @@ import { DomainError } from '../../base/errors.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
-import { hashLinkToken } from './linkTokens.ts';
+import { hashLinkToken } from '../links/links.ts';
 
 /** Where the code goes when the sign-in is done. */
 export interface Destination {

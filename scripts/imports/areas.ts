@@ -44,7 +44,7 @@ export const layers: Record<string, Layer> = {
     },
   },
   models: {
-    common: ['audit', 'database', 'installation', 'migrations', 'operations', 'sweeping', 'words'],
+    common: ['audit', 'database', 'installation', 'links', 'migrations', 'operations', 'sweeping', 'words'],
     joins: ['purge.ts'],
     named: {
       chat: {
@@ -81,7 +81,6 @@ export const layers: Record<string, Layer> = {
         computers: 'a session is on a computer, and ends with it',
         desktops: 'a session with a window is on a desktop, and ends with that',
         drive: 'a saved profile is an object of the drive, and downloads are its files',
-        identity: 'of a link’s token only the hash is kept, made as that of any link',
       },
       computers: {
         secrets: 'a placeholder stands for a secret of the space',

@@ -1,8 +1,9 @@
 import express, { type Request, type Response } from 'express';
 import { DomainError } from '../../../base/errors.ts';
-import { holds, labelPattern, type PortLink } from '../../../models/computers/portLink.ts';
+import { labelPattern, type PortLink } from '../../../models/computers/portLink.ts';
 import type { VisitAsker } from '../../../models/computers/portVisits.ts';
 import { type LinkMaker, mayUseLink } from '../../../models/identity/authority.ts';
+import { linkHolds } from '../../../models/links/links.ts';
 import { ConnectionCounter } from '../../frame/connectionLimits.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
 import { accessLog } from '../../frame/middleware/accessLog.ts';
@@ -65,7 +66,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   async function isGood(link: PortLink): Promise<boolean> {
     const { createdBy: userId, apiKeyId } = link;
     // What a visitor was let in by ends with a session; the link itself can be asked for again.
-    return holds(link) && may(link, { userId, apiKeyId, sessionId: null });
+    return linkHolds(link) && may(link, { userId, apiKeyId, sessionId: null });
   }
 
   /** A browser stays in no longer than one of those who had it let in may do this, and does not sign out. */

@@ -1,8 +1,9 @@
 import express, { type Request, type Response } from 'express';
 import { DomainError } from '../../../base/errors.ts';
-import { findDesktopLink, linkHolds } from '../../../models/desktops/links.ts';
+import { findDesktopLink } from '../../../models/desktops/links.ts';
 import { findDesktop } from '../../../models/desktops/session.ts';
 import type { DesktopViewer } from '../../../models/identity/desktopTokens.ts';
+import { linkHolds } from '../../../models/links/links.ts';
 import { openConnection } from '../../frame/connection.ts';
 import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
