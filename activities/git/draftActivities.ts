@@ -8,17 +8,14 @@ import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import { isComputerGone, moveDraft } from '../../models/git/placing.ts';
-import type { GitDeps } from './deps.ts';
+import type { GitDeps } from './ordered.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
-import { isFilled } from './placeTree.ts';
-import { askerOf, reach } from './reach.ts';
-import { remoteOf } from './remote.ts';
-import { removeTree } from './removeTree.ts';
-import { stateOf } from './stateOf.ts';
+import { askerOf, isFilled, reach, removeTree, stateOf } from './places.ts';
+import { remoteOf } from './remotes.ts';
 
 type DraftWork = OrderedWork & { draft: Draft; tree: TreeWork };
 
-/** What is done for the drafts of a repository: in their working trees, and in the mirror that they share with it. */
+/** The activities for drafts: in their working trees, and in the mirror that they share with their repository. */
 export function createDraftActivities(deps: GitDeps) {
   const { database, gitMirrors, gitTrees, liveComputers } = deps;
   const forOrdered = createOrdered(deps);
@@ -29,7 +26,7 @@ export function createDraftActivities(deps: GitDeps) {
     });
 
   return {
-    /** Looks up where the draft begins, and keeps that. */
+    /** Finds the branch and commit from which the draft starts, and records them. */
     openDraft: step(async ({ repository, order, draft, hooks: { signal } }) => {
       await keepResult(database, order.id, { id: draft.id });
       const { manifest } = await stateOf(deps, repository);
@@ -50,10 +47,7 @@ export function createDraftActivities(deps: GitDeps) {
       await gitMirrors.receive(repository, { refs: [{ name: own, from: null, to: baseCommit }] }, signal);
     }),
 
-    /**
-     * Brings the files that a partial clone's mirror lacks: what was saved before they were saved too has only those that
-     * came with it or were made here.
-     */
+    /** Fetches the files that a partial clone's mirror lacks to fill the draft's working tree. */
     restoreDraft: step(async ({ repository, draft, tree, hooks }) => {
       if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
       const { head, refs } = asDraft(await stateOf(deps, repository), draft).manifest;
@@ -64,23 +58,23 @@ export function createDraftActivities(deps: GitDeps) {
       }
     }),
 
-    /** Makes the draft's working tree where there is none, with all that was saved of it. */
+    /** Makes the draft's working tree if there is none, with everything that was saved of it. */
     fillDraft: step(async ({ repository, order, draft: known, hooks: { signal } }) => {
       const draft = (await isComputerGone(database, known)) ? await moveDraft(database, known) : known;
       const tree = treeOfDraft(draft, order);
       if (order.kind === 'createDraft') await liveComputers.awake(tree, await askerOf(deps, order));
-      // Nobody waits for what is saved by itself, so nothing is woken for that.
+      // Nobody waits for an automatic save, so it wakes no computer.
       else if (order.kind !== 'saveDraft') await reach(deps, tree, order);
       if (await gitTrees.isFilled(tree, signal)) return;
       const own = refsOfDraft((await stateOf(deps, repository)).manifest, draft.id);
       const { bundle, ...state } = await gitMirrors.bundleFor(repository, [], signal, own);
       await using made = bundle;
-      // Before there is anything: what was begun is removed with the draft.
+      // Recorded before the tree exists, so that a half-made tree is removed with the draft.
       await recordDraft(database, draft.id, { isFilled: true });
       await gitTrees.fill(tree, made, asDraft(state, draft), { url: repository.url }, signal);
     }),
 
-    /** Brings to the mirror what the draft has, committed or not. */
+    /** Saves the draft's committed and uncommitted work to the mirror. */
     saveDraft: step(async ({ repository, order, draft, tree, hooks: { signal } }) => {
       if (order.kind === 'mergeDraft') {
         const committed = await commitAll(order, draft, tree, signal);
@@ -90,7 +84,7 @@ export function createDraftActivities(deps: GitDeps) {
         const { id: commit, output } = await commitIn(order, tree, signal);
         await keepResult(database, order.id, { commit, output });
       }
-      // What is changed from now on may not be in it.
+      // Later changes may not be in what is saved now.
       const savedAt = new Date();
       const state = await stateOf(deps, repository);
       const saved = asDraft(state, draft);
@@ -107,7 +101,7 @@ export function createDraftActivities(deps: GitDeps) {
         errorDetail: error?.message.slice(0, 500) ?? null,
       });
       if (bundle !== undefined) await gitTrees.settle(tree);
-      // The commit that was asked for is made and saved.
+      // A requested commit is made and saved even if uncommitted work is not.
       if (failure !== undefined && order.kind !== 'commitDraft') throw failure;
       if (order.kind === 'mergeDraft' && (kept?.commit ?? kept?.left) !== undefined) {
         throw gitError(
@@ -117,7 +111,7 @@ export function createDraftActivities(deps: GitDeps) {
       }
     }),
 
-    /** Brings to the draft what its repository has, as the branches of `origin`. */
+    /** Brings the repository's branches to the draft, as the branches of `origin`. */
     updateDraft: step(async ({ repository, draft, tree, hooks: { signal } }) => {
       const tips = await gitTrees.tips(tree, signal);
       const { bundle, ...state } = await gitMirrors.bundleFor(repository, tips, signal);
@@ -125,7 +119,7 @@ export function createDraftActivities(deps: GitDeps) {
       await gitTrees.update(tree, made, asDraft(state, draft), signal);
     }),
 
-    /** Makes the commit that has the draft and the branch that it was made from. The branch is moved later. */
+    /** Merges the draft and its base branch into a commit of the mirror. The branch moves later. */
     joinDraft: step(async ({ repository, order, draft, hooks: { signal } }) => {
       const { author, message } = order.input as unknown as DraftInput;
       const branch = draft.baseBranch ?? '';
@@ -141,7 +135,7 @@ export function createDraftActivities(deps: GitDeps) {
       await keepResult(database, order.id, { ...order.result, ...result, branch });
     }),
 
-    /** Removes what there is of a draft that was discarded. */
+    /** Removes everything of a discarded draft. */
     async dropDraft(work: RepositoryWork): Promise<void> {
       await forOrdered(work, async ({ repository, order, hooks: { signal } }) => {
         const draft = await findDraft(database, draftIdOf(order));
@@ -159,7 +153,7 @@ export function createDraftActivities(deps: GitDeps) {
     },
   };
 
-  /** Where git refuses to keep what is not committed, the commits are saved all the same. */
+  /** Keeps uncommitted work. If git refuses, the failure is returned and the commits are saved anyway. */
   async function keep(
     tree: TreeWork,
     { manifest: { refs } }: MirrorState,
@@ -178,7 +172,7 @@ export function createDraftActivities(deps: GitDeps) {
     return gitTrees.commit(tree, { message, author, at, paths }, signal);
   }
 
-  /** What is not committed becomes a commit, if a message was given for that. Answers its id. */
+  /** Commits uncommitted work if the order has a message for that. Returns the commit's id. */
   async function commitAll(
     order: GitOrder,
     draft: Draft,
@@ -199,7 +193,7 @@ export function createDraftActivities(deps: GitDeps) {
   }
 }
 
-/** What is told of a draft that was saved, but for this. */
+/** The error of a draft that was saved except for these files and refs. */
 function incomplete(files: string | undefined, refs: readonly string[]): DomainError | undefined {
   const names = refs.slice(0, 3).map((name) => cleanWords(name.slice('refs/'.length), 100));
   const more = refs.length > names.length ? ', …' : '';
@@ -208,20 +202,20 @@ function incomplete(files: string | undefined, refs: readonly string[]): DomainE
   return left === '' ? undefined : gitError('GIT_DRAFT_INCOMPLETE', `All was saved, but for this: ${left}`);
 }
 
-/** Removes the working tree of a draft, where it ever had one. */
+/** Removes the working tree of a draft, if it ever had one. */
 export async function removeDraftTree(deps: GitDeps, draft: Draft): Promise<void> {
   const { id: itemId, statusAt: removedAt, isFilled, spaceId, computerId, treePath } = draft;
   await removeTree(deps, { itemId, spaceId, computerId, treePath, treeVersion: isFilled ? 0 : null, removedAt });
 }
 
-/** It is known in its tree by its own id: the repository's is another one, maybe on the same computer. */
+/** A draft's tree has the draft's id as its item: the repository's own tree may be on the same computer. */
 function treeOfDraft({ id, spaceId, computerId, treePath: path }: Draft, order: GitOrder): TreeWork {
   return { spaceId, itemId: id, computerId, path, workId: `${order.id}-draft` };
 }
 
 const draftIdOf = ({ input }: GitOrder) => (input as unknown as DraftInput).draftId;
 
-/** The draft that an order is for. Throws 409 `GIT_DRAFT_GONE`. */
+/** The draft of an order. Throws 409 `GIT_DRAFT_GONE`. */
 export async function draftFor({ database }: Pick<GitDeps, 'database'>, order: GitOrder): Promise<Draft> {
   const draft = await findDraft(database, draftIdOf(order));
   if (draft !== undefined && draft.status !== 'discarding') return draft;

@@ -4,19 +4,19 @@ import { dueInstallations, putOff } from '../../models/git/installationRows.ts';
 import { syncInstallation } from '../../models/git/installations.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { Sweeps } from '../sweepEach.ts';
-import type { GitDeps } from './deps.ts';
+import type { GitDeps } from './ordered.ts';
 
 const atOnce = 100;
-/** A provider that does not answer is not asked about all the others, too. */
+/** After so many failures, the sweep stops asking a provider. */
 const maxFailures = 3;
 const putOffMs = 10 * 60_000;
-/** The other sweeps wait for this one; the next goes on where it stopped. */
+/** Other sweeps wait for this one. The next one continues where it stopped. */
 const longestMs = 60_000;
 
-/** What the sweeper does for installations at a hosting provider. */
+/** The sweeps for installations at a hosting provider. */
 export function createHostingSweeps({ database, gitHosting, logger }: GitDeps) {
   return {
-    /** Asks about those that the provider has told of, and those that it was last asked about a day ago. */
+    /** Asks the provider about installations that it has notified us of, and about each one once a day. */
     async sweepGitInstallations(): Promise<{ asked: number; failed: number }> {
       using heartbeat = keepAlive();
       const report = { asked: 0, failed: 0 };
@@ -43,7 +43,7 @@ export function createHostingSweeps({ database, gitHosting, logger }: GitDeps) {
       return report;
     },
 
-    /** Connections that nobody has finished. */
+    /** Removes connections that were not finished in time. */
     async purgeGitConnections(): Promise<number> {
       using heartbeat = keepAlive();
       return purgeGitConnections(database, new Date(), () => heartbeat.cancelled.throwIfAborted());
@@ -51,7 +51,7 @@ export function createHostingSweeps({ database, gitHosting, logger }: GitDeps) {
   };
 }
 
-/** How long the provider wants to be left alone, if it says so. */
+/** How long the provider asks us to wait, if it does. */
 function waitOf(error: unknown): number | undefined {
   if (!(error instanceof DomainError) || error.kind !== 'rateLimited') return undefined;
   return (error.retryAfterSeconds ?? 0) * 1_000;

@@ -1,39 +1,44 @@
-import type { GitDeps } from './deps.ts';
+import { isCalledOff } from '../../models/git/orders.ts';
+import {
+  endRepositoryStep,
+  nextRepositoryStep,
+  type RepositoryStep,
+  type RepositoryStepEnd,
+} from '../../models/git/steps.ts';
 import { createDraftActivities } from './draftActivities.ts';
 import { createHostingSweeps } from './hostingSweeps.ts';
 import { createMirrorActivities } from './mirrorActivities.ts';
 import { oneAfterTheOther } from './oneAfterTheOther.ts';
-import { createRepositoryPurges } from './purges.ts';
-import { createRepositorySteps } from './steps.ts';
-import { createGitSweeps } from './sweeps.ts';
+import type { GitDeps } from './ordered.ts';
+import { createGitSweeps, createRepositoryPurges } from './sweeps.ts';
 import { createTreeActivities } from './treeActivities.ts';
 
-/**
- * What the main queue does for repositories: also the work of workflows that began before there was a queue of git's
- * own.
- */
+/** The activities of the main queue for repositories. Workflows from before git had its own queue use all of them here. */
 export function createGitActivities(deps: GitDeps) {
-  const { fillTree, changeTree, saveTree, updateTree, ...ofRemotes } = createTreeActivities(deps);
-  const { restoreDraft, ...ofDrafts } = createDraftActivities(deps);
-  const { openDraft, fillDraft, saveDraft, updateDraft, joinDraft, dropDraft } = ofDrafts;
-  const steps = oneAfterTheOther(deps, {
-    ...{ fill: fillTree, change: changeTree, save: saveTree, update: updateTree },
+  const { database } = deps;
+  const trees = createTreeActivities(deps);
+  const drafts = createDraftActivities(deps);
+  const { openDraft, fillDraft, saveDraft, updateDraft, joinDraft, dropDraft } = drafts;
+  const { join, fill, change, save, update, ...ofDrafts } = oneAfterTheOther(deps, {
+    ...{ fill: trees.fillTree, change: trees.changeTree, save: trees.saveTree, update: trees.updateTree },
     ...{ openDraft, fillDraft, saveDraft, updateDraft, join: joinDraft, dropDraft },
   });
   return {
-    ...createRepositorySteps(deps),
+    nextRepositoryStep: ({ itemId }: { itemId: string }): Promise<RepositoryStep> =>
+      nextRepositoryStep(database, itemId),
+    endRepositoryStep: async (end: RepositoryStepEnd): Promise<void> => void (await endRepositoryStep(database, end)),
+    isOrderCalledOff: ({ orderId }: { orderId: string }): Promise<boolean> => isCalledOff(database, orderId),
     ...createMirrorActivities(deps),
-    ...ofRemotes,
-    ...{ fillTree: steps.fill, changeTree: steps.change, saveTree: steps.save, updateTree: steps.update },
-    ...{ restoreDraft, openDraft: steps.openDraft, fillDraft: steps.fillDraft, saveDraft: steps.saveDraft },
-    ...{ updateDraft: steps.updateDraft, joinDraft: steps.join, dropDraft: steps.dropDraft },
+    ...trees,
+    ...drafts,
+    ...{ fillTree: fill, changeTree: change, saveTree: save, updateTree: update, ...ofDrafts, joinDraft: join },
     ...createRepositoryPurges(deps),
     ...createGitSweeps(deps),
     ...createHostingSweeps(deps),
   };
 }
 
-/** What the queue of git does: work that waits for servers of other people, for as long as they like. */
+/** The activities of git's own queue: work that waits for other people's servers, for as long as these take. */
 export function createGitQueueActivities(deps: GitDeps) {
   const { cloneMirror } = createMirrorActivities(deps);
   const { bringFiles, fetchMirror, pushMirror, restoreFiles } = createTreeActivities(deps);

@@ -1,23 +1,22 @@
 import type { CloneSource } from '../../integrations/git/types.ts';
 import { recordClone } from '../../models/git/cloning.ts';
 import { draftsOf } from '../../models/git/drafts.ts';
-import { forgetBundles, forgetRepository } from '../../models/git/removal.ts';
+import { forgetBundles, forgetRepository } from '../../models/git/purge.ts';
 import { findRepository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
-import type { GitDeps } from './deps.ts';
 import { removeDraftTree } from './draftActivities.ts';
-import { notOrdered } from './failure.ts';
-import { createOrdered, type RepositoryWork } from './ordered.ts';
-import { remoteOf } from './remote.ts';
-import { removeTree } from './removeTree.ts';
+import type { GitDeps } from './ordered.ts';
+import { createOrdered, notOrdered, type RepositoryWork } from './ordered.ts';
+import { removeTree } from './places.ts';
+import { remoteOf } from './remotes.ts';
 
-/** What is done in repositories' mirrors. Each may run twice, and does nothing that nobody has ordered. */
+/** The activities for mirrors. Each may run twice, and does nothing without an order. */
 export function createMirrorActivities(deps: GitDeps) {
   const { database, gitMirrors } = deps;
   const forOrdered = createOrdered(deps);
 
   return {
-    /** Brings a repository here. What arrived of an attempt before is not sent again. */
+    /** Clones a repository. What arrived in an earlier attempt is not sent again. */
     cloneMirror: (work: RepositoryWork): Promise<void> =>
       forOrdered(work, async ({ repository, hooks }) => {
         const { branch, depth, filter } = repository;
@@ -30,7 +29,7 @@ export function createMirrorActivities(deps: GitDeps) {
         await recordClone(database, work.itemId, { defaultBranch, facts: tree });
       }),
 
-    /** Removes all that there is of a repository whose item is gone for good. */
+    /** Removes everything of a repository whose item is gone for good. */
     async removeRepository({ itemId }: { itemId: string }): Promise<void> {
       using heartbeat = keepAlive();
       const repository = await findRepository(database, itemId);

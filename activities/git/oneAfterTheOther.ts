@@ -1,15 +1,14 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { isCalledOff } from '../../models/git/orders.ts';
 import { endRepositoryStep, type OrderStep, stepNow } from '../../models/git/steps.ts';
-import type { GitDeps } from './deps.ts';
-import type { RepositoryWork } from './ordered.ts';
+import type { GitDeps, RepositoryWork } from './ordered.ts';
 
 type Act = (work: RepositoryWork) => Promise<void>;
 
 /**
- * Has whoever does one of these steps go on with the next of the same order, as long as that is one of them too: to ask
- * the workflow in between costs more than most of them do. Rows say how far an order is, so an attempt that is made
- * again goes on where the last one was, and what the workflow is told of a step that is done changes nothing.
+ * Makes each of these activities continue with the next steps of its order, while these are in the list too: asking the
+ * workflow in between costs more than most steps do. Rows record the progress of an order, so a repeated attempt
+ * continues where the last one was, and a report of a finished step changes nothing.
  */
 export function oneAfterTheOther<T extends Partial<Record<OrderStep, Act>>>(
   { database }: Pick<GitDeps, 'database'>,
@@ -23,7 +22,7 @@ export function oneAfterTheOther<T extends Partial<Record<OrderStep, Act>>>(
       try {
         await act(work);
       } catch (error) {
-        // The workflow takes what fails for the step that it has asked for.
+        // The workflow takes a failure for that of the step that it has asked for.
         if (step === first || !(error instanceof ApplicationFailure) || error.nonRetryable !== true) throw error;
         await endRepositoryStep(database, { ...work, step, code: error.type ?? 'GIT_FAILED' });
         return;

@@ -5,51 +5,41 @@ import type { Logger } from '../../telemetry/logger.ts';
 
 const leastIntervalMs = 500;
 
-/**
- * Shows in a repository's row how far it is, one statement after the other and not more often than people look. A
- * repository that nobody wants any more aborts the work.
- */
+/** Writes progress to a repository's row: one statement at a time, and no more often than people look. */
 export class ProgressWriter {
-  private latest: GitProgress | undefined;
-  private writing: Promise<void> | undefined;
-  private writtenAtMs = Number.NEGATIVE_INFINITY;
-  private readonly unwanted = new AbortController();
-  private readonly deps: { database: Database; logger: Logger };
-  private readonly itemId: string;
+  #latest: GitProgress | undefined;
+  #writing: Promise<void> | undefined;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  readonly #deps: { database: Database; logger: Logger };
+  readonly #itemId: string;
 
   constructor(deps: { database: Database; logger: Logger }, itemId: string) {
-    this.deps = deps;
-    this.itemId = itemId;
-  }
-
-  /** Aborted when the repository is gone. */
-  get signal(): AbortSignal {
-    return this.unwanted.signal;
+    this.#deps = deps;
+    this.#itemId = itemId;
   }
 
   readonly show = (progress: GitProgress): void => {
-    this.latest = progress;
-    if (this.writing !== undefined || performance.now() - this.writtenAtMs < leastIntervalMs) return;
-    this.writing = this.write().finally(() => {
-      this.writing = undefined;
+    this.#latest = progress;
+    if (this.#writing !== undefined || performance.now() - this.#writtenAtMs < leastIntervalMs) return;
+    this.#writing = this.#write().finally(() => {
+      this.#writing = undefined;
     });
   };
 
-  /** What is being written is written before the end is, which has none. */
+  /** Waits for a write under way: the end of the step, which clears the progress, comes after it. */
   async settled(): Promise<void> {
-    await this.writing;
+    await this.#writing;
   }
 
-  private async write(): Promise<void> {
-    const { latest, itemId } = this;
-    if (latest === undefined) return;
-    this.writtenAtMs = performance.now();
+  async #write(): Promise<void> {
+    if (this.#latest === undefined) return;
+    this.#writtenAtMs = performance.now();
+    const { phase, percent, bytes, objects, totalObjects } = this.#latest;
     try {
-      const { phase, percent, bytes, objects, totalObjects } = latest;
-      const isWanted = await showProgress(this.deps.database, itemId, { phase, percent, bytes, objects, totalObjects });
-      if (!isWanted) this.unwanted.abort();
+      await showProgress(this.#deps.database, this.#itemId, { phase, percent, bytes, objects, totalObjects });
     } catch (error) {
-      this.deps.logger.debug({ err: error, itemId }, 'The progress of a repository could not be shown.');
+      const subject = { err: error, itemId: this.#itemId };
+      this.#deps.logger.debug(subject, 'The progress of a repository could not be shown.');
     }
   }
 }

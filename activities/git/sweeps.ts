@@ -1,12 +1,13 @@
 import { askForDue, type DueDraft, draftsToDiscard, draftsToSave } from '../../models/git/draftSweep.ts';
 import { moveDraft } from '../../models/git/placing.ts';
-import { type RemovedRepository, removedRepositories } from '../../models/git/removal.ts';
+import { type RemovedRepository, removedRepositories, removeRepositoriesOf } from '../../models/git/purge.ts';
 import { knownRepositories } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { requireOrder } from '../order.ts';
 import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
-import type { GitDeps } from './deps.ts';
+import type { GitDeps } from './ordered.ts';
 
-/** What the sweeper does for repositories. Their orders are operations, which it looks after as such. */
+/** The sweeps for repositories. Orders are operations, and are swept as such. */
 export function createGitSweeps({ config, database, gitMirrors, logger, workflows }: GitDeps) {
   async function lookAfterDraft(draft: DueDraft): Promise<Swept> {
     if (draft.isLost === true) {
@@ -18,7 +19,7 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
   }
 
   return {
-    /** Has repositories removed whose items are gone for good. */
+    /** Starts the removal of repositories whose items are gone for good. */
     sweepRepositories: (): Promise<SweepReport> =>
       sweepEach<RemovedRepository>({
         logger,
@@ -27,7 +28,7 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
         look: async (repository) => asSwept(await workflows.interruptRepository(repository), 'started'),
       }),
 
-    /** Saves what drafts have, committed or not; those whose computer was deleted get a place on another one. */
+    /** Saves drafts, committed and uncommitted work. A draft whose computer was deleted moves to another one. */
     sweepDrafts(): Promise<SweepReport> {
       const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
       const savedBefore = new Date(Date.now() - config.git.draftSaveMs);
@@ -39,7 +40,7 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
       });
     },
 
-    /** Removes what is left of drafts that were discarded, or could not be made. */
+    /** Removes the rest of drafts that were discarded, or could not be made. */
     sweepDiscardedDrafts: (): Promise<SweepReport> =>
       sweepEach<DueDraft>({
         logger,
@@ -48,7 +49,7 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
         look: lookAfterDraft,
       }),
 
-    /** Removes what this machine has of repositories that are gone, with their space or by another machine. */
+    /** Removes the folders of repositories that are gone, and tidies the others on this machine. */
     async sweepMirrors(): Promise<number> {
       using heartbeat = keepAlive();
       return await gitMirrors.sweep({
@@ -65,3 +66,19 @@ export const gitSweeps = {
   rescue: ['sweepRepositories', 'sweepDrafts', 'sweepDiscardedDrafts'],
   upkeep: ['sweepMirrors'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createGitSweeps>>;
+
+export function createRepositoryPurges({ database, workflows }: GitDeps) {
+  return {
+    /**
+     * Starts the removal of a deleted space's repositories, and returns how many are left. At 0, all their operations
+     * have ended.
+     */
+    async purgeRepositoriesOf(scope: { threadId: string } | { spaceId: string }): Promise<number> {
+      await requireOrder(database, scope);
+      if (!('spaceId' in scope)) return 0;
+      const left = await removeRepositoriesOf(database, scope.spaceId);
+      for (const repository of left) await workflows.interruptRepository(repository);
+      return left.length;
+    },
+  };
+}

@@ -7,16 +7,13 @@ import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import type { Repository } from '../../models/git/repository.ts';
-import type { GitDeps } from './deps.ts';
 import { draftFor } from './draftActivities.ts';
-import { notOrdered } from './failure.ts';
-import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
-import { isFilled, placeTree } from './placeTree.ts';
-import { reach } from './reach.ts';
-import { remoteOf } from './remote.ts';
-import { stateOf } from './stateOf.ts';
+import type { GitDeps } from './ordered.ts';
+import { createOrdered, notOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { isFilled, placeTree, reach, stateOf } from './places.ts';
+import { remoteOf } from './remotes.ts';
 
-/** What is done in working trees, and between them, their mirrors and remotes. */
+/** The activities for working trees, and for exchanges between trees, mirrors and remotes. */
 export function createTreeActivities(deps: GitDeps) {
   const { database, gitMirrors, gitTrees } = deps;
   const forOrdered = createOrdered(deps);
@@ -24,7 +21,7 @@ export function createTreeActivities(deps: GitDeps) {
     forOrdered(work, (ordered) => act({ ...ordered, tree: treeOf(ordered.repository, ordered.order) }));
 
   return {
-    /** Makes the working tree, where there is none: on another computer, where its own was deleted. */
+    /** Makes the working tree if there is none. If its computer was deleted, the tree goes to another one. */
     fillTree: step(async ({ repository: known, order, hooks: { signal } }) => {
       const repository = await placeTree(deps, known, order, signal);
       const tree = treeOf(repository, order);
@@ -32,12 +29,12 @@ export function createTreeActivities(deps: GitDeps) {
       if (await gitTrees.isFilled(tree, signal)) return;
       const { bundle, ...state } = await gitMirrors.bundleFor(repository, [], signal);
       await using made = bundle;
-      // Before there is anything: what was begun is removed with the repository.
+      // Recorded before the tree exists, so that a half-made tree is removed with the repository.
       await recordTree(database, repository.itemId, state.version);
       await gitTrees.fill(tree, made, state, { url: repository.url }, signal);
     }),
 
-    /** Brings the files that a partial clone lacks of what is to be checked out. */
+    /** Fetches the files that a partial clone lacks for the commit that is to be checked out. */
     bringFiles: step(async ({ repository, order, tree, hooks }) => {
       if (repository.filter === null) return;
       const state = await stateOf(deps, repository);
@@ -47,13 +44,13 @@ export function createTreeActivities(deps: GitDeps) {
       const lacking = isOfDraft ? undefined : await gitTrees.lacking(tree, commit, hooks.signal);
       if (lacking?.length === 0) return;
       await using remote = remoteOf(deps, repository);
-      // A draft is made of what the mirror has then.
+      // A draft is filled from the mirror later, so nothing goes to a tree now.
       const wanted = isOfDraft ? [] : (lacking ?? 'all');
       await using made = await gitMirrors.fetchFiles(repository, remote, commit, wanted, hooks);
       if (made !== null) await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
     }),
 
-    /** Brings the files that a partial clone's mirror lacks: what was saved before they were saved too has only its first. */
+    /** Fetches the files that a partial clone's mirror lacks to fill the working tree. */
     restoreFiles: step(async ({ repository, tree, hooks }) => {
       if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
       const { head, refs } = (await stateOf(deps, repository)).manifest;
@@ -63,13 +60,13 @@ export function createTreeActivities(deps: GitDeps) {
       await using _ = await gitMirrors.fetchFiles(repository, remote, commit, [], hooks);
     }),
 
-    /** Does what the order says in the working tree. */
+    /** Makes the order's change in the working tree. */
     changeTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
       if (order.kind === 'mergeDraft') await takeInDraft(repository, order, tree, signal);
       else await keepResult(database, order.id, await change(repository, order, tree, signal));
     }),
 
-    /** Brings to the mirror what has been committed and moved in the working tree, by whomever. */
+    /** Brings commits and moved refs from the working tree to the mirror. */
     saveTree: step(async ({ repository, tree, hooks: { signal } }) => {
       const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, state, signal);
@@ -78,18 +75,18 @@ export function createTreeActivities(deps: GitDeps) {
         const saved = await gitMirrors.receive(repository, { bundle, refs, head }, signal);
         await recordTree(database, repository.itemId, saved.version);
       } finally {
-        // What is left where its computer is away is written over by the next one.
+        // If the computer is away, the next save overwrites the leftovers.
         if (bundle !== undefined) await gitTrees.settle(tree).catch(() => undefined);
       }
     }),
 
-    /** Brings to the mirror what the remote has. */
+    /** Fetches from the remote to the mirror. */
     fetchMirror: step(async ({ repository, hooks }) => {
       await using remote = remoteOf(deps, repository);
       await gitMirrors.fetch(repository, remote, hooks);
     }),
 
-    /** Brings to the working tree what the mirror has of the remote. */
+    /** Brings the remote's refs from the mirror to the working tree. */
     updateTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
       const tips = await gitTrees.tips(tree, signal);
       const kept = order.kind === 'mergeDraft' ? [mergeOf(order)] : [];
@@ -99,7 +96,7 @@ export function createTreeActivities(deps: GitDeps) {
       await gitTrees.update(tree, made, state, signal, pushed);
     }),
 
-    /** Brings to the remote what the mirror has of a branch. */
+    /** Pushes a branch from the mirror to the remote. */
     pushMirror: step(async ({ repository, order, hooks }) => {
       const { force = false } = order.input as ChangeInput;
       const name = `refs/heads/${branchToPush(order, await stateOf(deps, repository))}`;
@@ -109,7 +106,7 @@ export function createTreeActivities(deps: GitDeps) {
     }),
   };
 
-  /** Moves the branch to the commit that has the draft: where it is checked out, so that the files go with it. */
+  /** Moves the base branch to the draft's merge commit: in the working tree if there is one, so that files follow. */
   async function takeInDraft(
     repository: Repository,
     order: GitOrder,
@@ -138,9 +135,9 @@ export function createTreeActivities(deps: GitDeps) {
     const at = order.createdAt;
     switch (order.kind) {
       case 'createBranch':
-        return { ...(await gitTrees.branch(tree, { name, from, checkout }, signal)) };
+        return gitTrees.branch(tree, { name, from, checkout }, signal);
       case 'checkoutBranch':
-        return { ...(await gitTrees.checkout(tree, { branch }, signal)) };
+        return gitTrees.checkout(tree, { branch }, signal);
       case 'commitChanges': {
         const { id: commit, output } = await gitTrees.commit(tree, { message, author, at, paths }, signal);
         return { commit, output };
@@ -149,8 +146,7 @@ export function createTreeActivities(deps: GitDeps) {
         const name = branch || (await gitTrees.status(tree, signal)).branch;
         const ref = `refs/remotes/origin/${name ?? 'HEAD'}`;
         if (name !== null) requireRemoteBranch(await stateOf(deps, repository), name);
-        const how = { ref, author, at, fastForwardOnly: true };
-        return { ...(await gitTrees.merge(tree, how, signal)) };
+        return gitTrees.merge(tree, { ref, author, at, fastForwardOnly: true }, signal);
       }
       default:
         throw notOrdered();
@@ -162,19 +158,17 @@ function treeOf({ spaceId, itemId, computerId, treePath: path }: Repository, { i
   return { spaceId, itemId, computerId, path, workId };
 }
 
-/** The commit that the order checks out; undefined where that is the one that is checked out, or is not known. */
+/** The commit that the order checks out; undefined if that is the current one, or unknown. */
 function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorState): string | undefined {
   const { from, branch } = input as ChangeInput;
   if (kind === 'createDraft') return beginningOf(input as unknown as DraftInput, refs);
   if (kind === 'pullRepository') return refs[`refs/remotes/origin/${branch ?? head.slice('refs/heads/'.length)}`];
   const name = kind === 'createBranch' ? from : branch;
   if (name === undefined) return undefined;
-  const known = ['refs/heads/', 'refs/remotes/origin/', 'refs/remotes/', 'refs/tags/', ''].map(
-    (prefix) => prefix + name,
-  );
-  return (
-    known.map((ref) => refs[ref]).find((id) => id !== undefined) ?? (/^[0-9a-f]{40}$/.test(name) ? name : undefined)
-  );
+  const prefixes = ['refs/heads/', 'refs/remotes/origin/', 'refs/remotes/', 'refs/tags/', ''];
+  const ref = prefixes.map((prefix) => prefix + name).find((full) => refs[full] !== undefined);
+  if (ref !== undefined) return refs[ref];
+  return /^[0-9a-f]{40}$/.test(name) ? name : undefined;
 }
 
 function branchToPush({ input }: GitOrder, { manifest: { head } }: MirrorState): string {
@@ -184,7 +178,7 @@ function branchToPush({ input }: GitOrder, { manifest: { head } }: MirrorState):
   throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Say which one to push.');
 }
 
-/** What was fetched last: one that was never pushed is nowhere else yet. */
+/** Throws 409 `GIT_NO_REMOTE_BRANCH` if the last fetch did not bring the branch. */
 function requireRemoteBranch({ manifest: { refs } }: MirrorState, name: string): void {
   if (refs[`refs/remotes/origin/${name}`] !== undefined) return;
   const shown = cleanWords(name, 100);
@@ -192,7 +186,7 @@ function requireRemoteBranch({ manifest: { refs } }: MirrorState, name: string):
   throw gitError('GIT_NO_REMOTE_BRANCH', detail);
 }
 
-/** Where a draft begins: at the one branch that is kept of it so far. */
+/** Where a new draft begins: at the only branch that is kept of it. */
 function beginningOf({ draftId }: DraftInput, refs: Record<string, string>): string | undefined {
   const heads = draftRef(draftId, 'heads/');
   return Object.entries(refs).find(([name]) => name.startsWith(heads))?.[1];

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
+import { checkBranchName } from '../../integrations/git/rules/names.ts';
 import { askForChange, type ChangeInput } from '../../models/git/changes.ts';
 import { askOfDraft, type DraftInput } from '../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../models/git/orders.ts';
@@ -10,7 +10,7 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { authorizeRepository } from './authorizeRepository.ts';
+import { authorizeRepository } from './repositories.ts';
 
 /** Other orders of the repository may come before it. */
 const waitMs = 5 * 60_000;

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { DomainError } from '../../base/errors.ts';
-import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { describeRefusal } from '../../integrations/git/rules/describeFailure.ts';
+import { checkBranchName } from '../../integrations/git/rules/names.ts';
 import { parseRemoteUrl, type RemoteUrl } from '../../integrations/git/rules/remoteUrl.ts';
 import { checkName } from '../../models/drive/names.ts';
 import { askToClone, askToRetryClone, changeCredential } from '../../models/git/cloning.ts';
@@ -16,8 +16,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { authorizeRepository } from './authorizeRepository.ts';
-import { presentRepository } from './presentRepository.ts';
+import { authorizeRepository, presentRepository } from './repositories.ts';
 
 /** Other orders of the repository may come before it. */
 const waitMs = 5 * 60_000;

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import { newId } from '../../base/ids.ts';
-import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { maxDraftBranchBytes } from '../../integrations/git/rules/keptRefs.ts';
+import { checkBranchName } from '../../integrations/git/rules/names.ts';
 import { askOfDraft, askToDiscardDraft, askToDraft } from '../../models/git/drafting.ts';
 import { type Draft, listDrafts } from '../../models/git/drafts.ts';
 import type { Operation } from '../../models/operations/operation.ts';
@@ -15,7 +15,7 @@ import { GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
-import { authorizeRepository } from './authorizeRepository.ts';
+import { authorizeRepository } from './repositories.ts';
 
 /** Other orders of the repository may come before it. */
 const waitMs = 5 * 60_000;

@@ -8,7 +8,7 @@ import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { authorizeRepository } from './authorizeRepository.ts';
+import { authorizeRepository } from './repositories.ts';
 
 const maxBranches = 20_000;
 

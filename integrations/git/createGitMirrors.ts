@@ -3,45 +3,45 @@ import { Places } from '../../base/places.ts';
 import type { Config } from '../../config/index.ts';
 import type { EgressOwner } from '../egress/guard.ts';
 import type { RunningEgressProxy } from '../egress/startEgressProxy.ts';
-import { fetchedRefs, refspecsOf } from './mirror/bring.ts';
-import { makeBundle } from './mirror/bundleFile.ts';
-import { bringFiles, cloneInto, resultOf } from './mirror/clone.ts';
+import { fetchedRefs, refspecsOf } from './clone/bring.ts';
+import { bringFiles, cloneInto, resultOf } from './clone/clone.ts';
+import { fetchCommand } from './clone/missing.ts';
+import { makeBundle } from './mirror/bundle.ts';
 import { type FolderDeps, MirrorFolder } from './mirror/folder.ts';
-import type { Git } from './mirror/git.ts';
 import { measureTree } from './mirror/measure.ts';
 import { mergeBranches } from './mirror/merge.ts';
-import { pushRefs } from './mirror/push.ts';
-import { keepTags } from './mirror/refMoves.ts';
-import { listRemote, notSmart, Remote } from './mirror/remote.ts';
+import { keepTags, moveRefs } from './mirror/refs.ts';
 import { idsOf, initRepository, readManifest, requireFewRefs, writeHead } from './mirror/repository.ts';
-import { MirrorRoom } from './mirror/room.ts';
-import { sweepFolders } from './mirror/sweep.ts';
-import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
+import { MirrorRoom, sweepFolders } from './mirror/room.ts';
+import { requireConnected, takeInForeign } from './mirror/takeIn.ts';
+import { asLines, type Git } from './process/git.ts';
+import { pushRefs } from './remote/push.ts';
+import { listRemote, notSmart, Remote } from './remote/remote.ts';
 import { gitError } from './rules/failures.ts';
 import { withoutKept } from './rules/keptRefs.ts';
-import { isAcceptableRef } from './rules/refName.ts';
+import { isAcceptableRef } from './rules/names.ts';
 import type { GitHooks, GitMirrors, MergeResult, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
 
 export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
   config: Pick<Config, 'git'>;
   proxy: RunningEgressProxy;
-  /** Whose lists hold for a repository's remote, and whose log says so. */
+  /** The owner of the egress lists and the egress log for a space. */
   ownerOf(spaceId: string): Promise<EgressOwner>;
 }
 
-/** Git on our side, of this process. */
+/** Git on our side, for this process. */
 export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   const config = deps.config.git;
   const folderDeps: FolderDeps = { ...deps, config };
   const room = new MirrorRoom(folderDeps);
   const { records } = deps;
-  // Servers that are slow hold up nothing that needs none.
+  // Slow servers do not hold up work that needs no server.
   const [local, remotes] = [new Places({ all: config.slots }), new Places({ all: config.slots })];
 
   const remoteOf = (ref: RepositoryRef, source: RemoteSource, { onProgress }: Pick<GitHooks, 'onProgress'>) =>
     new Remote({ config, proxy: deps.proxy, ownerOf: () => deps.ownerOf(ref.spaceId), source, onProgress });
 
-  /** Works in the folder when there is a place for that. With the wait, it takes no longer than an operation may. */
+  /** Waits for a place and works in the folder. Both together have the time limit of an operation. */
   async function within<T>(
     places: Places,
     ref: RepositoryRef,
@@ -51,22 +51,21 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
     const deadline = AbortSignal.timeout(config.timeoutMs);
     const ended = AbortSignal.any([signal, deadline]);
     try {
-      // First: whoever waits for one locks nothing.
+      // The place comes before the lock: a waiting caller locks nothing.
       using _place = await places.take({ signal: ended });
       return await inFolder(ref, ended, work);
     } catch (error) {
-      // What has no room has none with more time.
+      // If the quota is full, more time would not help.
       const isFull = error instanceof DomainError && error.code === 'QUOTA_EXCEEDED';
       if (deadline.aborted && !signal.aborted && !isFull) {
-        throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, {
-          cause: error,
-        });
+        const detail = `This took longer than ${config.timeoutMs / 60_000} minutes.`;
+        throw gitError('GIT_REMOTE_TOO_SLOW', detail, { cause: error });
       }
       throw error;
     }
   }
 
-  /** Locks the folder, while there is room for what comes into it. */
+  /** Works in the locked folder. The work is aborted if the disk runs full. */
   async function inFolder<T>(ref: RepositoryRef, signal: AbortSignal, work: (folder: MirrorFolder) => Promise<T>) {
     using watch = room.watch();
     const signals = AbortSignal.any([signal, watch.signal]);
@@ -75,15 +74,16 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       await room.require();
       return await work(folder);
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'GIT_DISK_FULL') await folder.discardPartial();
-      // What this machine has may be the reason.
-      if (error instanceof DomainError && error.code === 'GIT_FAILED') await folder.distrust();
-      if (error instanceof DomainError && error.cause === notSmart) await folder.discard();
+      if (!(error instanceof DomainError)) throw error;
+      if (error.code === 'GIT_DISK_FULL') await folder.discardPartial();
+      // The mirror on this machine may be damaged.
+      if (error.code === 'GIT_FAILED') await folder.distrust();
+      if (error.cause === notSmart) await folder.discard();
       throw error;
     }
   }
 
-  /** The same, with the mirror as it was saved last. */
+  /** Works in the mirror, brought to the state that was saved last. */
   function withMirror<T>(
     places: Places,
     ref: RepositoryRef,
@@ -123,12 +123,11 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
           const refspecs = isShallow
             ? tracked.filter((name) => branches.has(name)).flatMap(refspecsOf)
             : refspecsOf(null);
-          // Git takes none for all of them.
+          // Without refspecs, git would fetch everything.
           if (refspecs.length === 0) return;
-          const options = ['--progress', '--no-write-fetch-head', '--no-recurse-submodules', '--force'];
-          const prune = isShallow ? [] : ['--prune'];
+          const options = isShallow ? ['--force'] : ['--force', '--prune'];
           const { args, call } = fetchedRefs(refspecs, unusable);
-          await remote.do(git, ['fetch', ...options, ...prune, ...args], call);
+          await remote.do(git, [...fetchCommand, ...options, ...args], call);
           await keepTags(git, manifest);
         });
       }),
@@ -150,7 +149,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         using remote = remoteOf(ref, source, hooks);
         const [known] = await knownCommits(folder.git, [commit]);
         if (known === undefined) return null;
-        await folder.enrich(saved, (git) => bringFiles(git, remote, [known]));
+        await folder.enrich(saved, (git) => bringFiles(git, remote, known));
         const tree = `${known}^{tree}`;
         const roots = lacking === 'all' ? [tree] : await amongObjects(folder.git, tree, lacking);
         return await makeBundle(folder.git, folder.bundles, { manifest, roots, have: [] });
@@ -183,8 +182,8 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
           requireFewRefs(now, refs, config.maxRefs);
           const { filter } = now;
           const targets = [...refs.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
-          for (const target of targets) {
-            if (!isId(target)) throw gitError('GIT_OBJECTS_REFUSED', 'A ref is to be moved to what is no object’s id.');
+          if (!targets.every(isId)) {
+            throw gitError('GIT_OBJECTS_REFUSED', 'A ref is to be moved to something that is not an object’s id.');
           }
           if (bundle !== undefined) await takeInForeign(git, bundle, { targets, filter, maxBytes: config.maxBytes });
           else {
@@ -216,19 +215,16 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   };
 }
 
-/** Those of the ids that are commits here. */
+/** The ids that are commits here. */
 async function knownCommits(git: Git, ids: readonly string[]): Promise<string[]> {
   const asked = [...new Set(ids)].filter(isId);
   if (asked.length === 0) return [];
-  const input = asked.map((id) => `${id}\n`).join('');
-  const found = await git.text(['cat-file', '--batch-check=%(objectname) %(objecttype)'], { input });
-  return found
-    .split('\n')
-    .filter((line) => line.endsWith(' commit'))
-    .map((line) => line.slice(0, 40));
+  const args = ['cat-file', '--batch-check=%(objectname) %(objecttype)'];
+  const found = await git.text(args, { input: asLines(asked) });
+  return found.split('\n').flatMap((line) => (line.endsWith(' commit') ? line.slice(0, 40) : []));
 }
 
-/** Those of the ids that belong to a tree: a computer may have said any. */
+/** The ids that belong to a tree: they come from a computer, which may name any. */
 async function amongObjects(git: Git, tree: string, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const all = await git.text(['rev-list', '--objects', '--no-object-names', '--no-walk', '--end-of-options', tree]);

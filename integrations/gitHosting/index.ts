@@ -1,8 +1,9 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { hostingError } from './failures.ts';
 import { createGitHub } from './github.ts';
 import type { GitHostingProvider } from './provider.ts';
-import { verifyHubSignature } from './signature.ts';
 
 /** Where the provider sends people back to, below the public address. */
 export const connectedPath = 'git/github/callback';
@@ -41,4 +42,20 @@ export function createGitHosting({ gitHosting: { github }, http }: Pick<Config, 
       clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret, redirectUrl };
     return createGitHub({ appId, privateKey, address, gitHost, oauth });
   }
+}
+
+/** `X-Hub-Signature-256` over the raw bytes, by one of the secrets (two during a rotation). Throws 400. */
+export function verifyHubSignature(raw: Buffer, signature: string | undefined, secrets: readonly string[]): void {
+  const given = Buffer.from(signature ?? '', 'latin1');
+  const isSigned = secrets
+    .map((secret) => Buffer.from(signHub(raw, secret), 'latin1'))
+    .some((wanted) => wanted.length === given.length && timingSafeEqual(wanted, given));
+  if (!isSigned) {
+    throw new DomainError('invalid', 'INVALID_SIGNATURE', 'The signature of this notification does not hold.');
+  }
+}
+
+/** Signs as GitHub does. */
+export function signHub(raw: string | Buffer, secret: string): string {
+  return `sha256=${createHmac('sha256', secret).update(raw).digest('hex')}`;
 }

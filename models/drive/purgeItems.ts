@@ -1,7 +1,7 @@
 import { Op } from 'sequelize';
 import { removeAppsOf } from '../apps/removal.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { removeRepositories } from '../git/removal.ts';
+import { removeRepositories } from '../git/purge.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { intoTrash, openAny, type Who } from './changes.ts';
 import { appContainerId } from './containers.ts';

@@ -1,6 +1,65 @@
 import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
 import type { AreaPurge } from '../database/areaPurge.ts';
-import type { Database } from '../database/database.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import { driveModels } from '../drive/models.ts';
+import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
+
+/** A repository whose item is gone for good, by the item's id. */
+export type RemovedRepository = Waiting & { spaceId: string };
+
+/** In the transaction that removes their items for good: what there is of them follows, by their workflows. */
+export async function removeRepositories(tx: Transaction, itemIds: readonly string[]): Promise<void> {
+  if (itemIds.length === 0) return;
+  await execute(tx, 'UPDATE git_repositories SET removed_at = COALESCE(removed_at, ?) WHERE item_id IN (?)', [
+    new Date(),
+    itemIds,
+  ]);
+}
+
+/** Oldest first. */
+export async function removedRepositories(
+  { pool }: Pick<Database, 'pool'>,
+  { before, after }: OldestFirst<RemovedRepository>,
+): Promise<RemovedRepository[]> {
+  const next = after === undefined ? '' : 'AND removed_at >= ? AND (removed_at > ? OR item_id > ?)';
+  const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT item_id AS id, space_id AS spaceId, removed_at AS since FROM git_repositories
+      WHERE removed_at < ? ${next} ORDER BY removed_at, item_id LIMIT ${sweepPageSize}`,
+    [before, ...nextValues],
+  );
+  return rows as unknown as RemovedRepository[];
+}
+
+/** Gives the room of a removed repository back. Its bundles are removed from the store by the sweep. */
+export const forgetBundles = (database: Database, itemId: string): Promise<void> =>
+  forget(database, itemId, ['git_bundles', 'git_orders']);
+
+/** Forgets a removed repository, when nothing is left of it. */
+export const forgetRepository = (database: Database, itemId: string): Promise<void> =>
+  forget(database, itemId, ['git_bundles', 'git_orders', 'git_drafts', 'git_repositories']);
+
+async function forget(database: Database, itemId: string, tables: readonly string[]): Promise<void> {
+  await transaction(database, async (tx) => {
+    const [row] = await select<{ removedAt: Date | null }>(
+      tx,
+      'SELECT removed_at AS removedAt FROM git_repositories WHERE item_id = ? FOR UPDATE',
+      [itemId],
+    );
+    if (row === undefined || row.removedAt === null) return;
+    const sql = 'SELECT object_key AS objectKey FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
+    const bundles = await select<{ objectKey: string }>(tx, sql, [itemId]);
+    await driveModels(tx).DriveObject.doom(
+      bundles.map(({ objectKey }) => objectKey),
+      tx,
+    );
+    for (const table of tables) {
+      await execute(tx, `DELETE FROM ${table} WHERE item_id = ?`, [itemId]);
+    }
+  });
+}
 
 /** Emptied before the other rows of a space, by {@link removeRepositoriesOf}: orders end, and mirrors go from disks. */
 export const gitPurge: AreaPurge = {

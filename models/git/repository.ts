@@ -156,20 +156,12 @@ export async function changeRepository(
   await execute(tx, 'UPDATE git_repositories SET ? WHERE item_id = ?', [row, repository.itemId]);
 }
 
-/** Shows how far it is. False when the repository is not wanted any more. */
+/** Shows the progress of a repository that is not removed. */
 export async function showProgress(
   { pool }: Pick<Database, 'pool'>,
   itemId: string,
   progress: RepositoryProgress,
-): Promise<boolean> {
-  await pool.query('UPDATE git_repositories SET progress = ? WHERE item_id = ? AND removed_at IS NULL', [
-    JSON.stringify(progress),
-    itemId,
-  ]);
-  // What the update has changed says nothing where the progress is the same.
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT 1 FROM git_repositories WHERE item_id = ? AND removed_at IS NULL',
-    [itemId],
-  );
-  return rows.length > 0;
+): Promise<void> {
+  const sql = 'UPDATE git_repositories SET progress = ? WHERE item_id = ? AND removed_at IS NULL';
+  await pool.query(sql, [JSON.stringify(progress), itemId]);
 }

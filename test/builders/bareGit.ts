@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { GitConfig } from '../../config/git.ts';
-import { Git } from '../../integrations/git/mirror/git.ts';
+import { Git } from '../../integrations/git/process/git.ts';
 import { lockFolder } from '../../integrations/git/process/lock.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gitIn } from '../support/gitRepository.ts';

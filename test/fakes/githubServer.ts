@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jwtVerify } from 'jose';
-import { signHub } from '../../integrations/gitHosting/signature.ts';
+import { signHub } from '../../integrations/gitHosting/index.ts';
 import type { GitServer } from '../support/gitServer.ts';
 
 export interface FakeRepository {

@@ -1,4 +1,4 @@
-import { checkBranchName } from '../../../integrations/git/rules/branchName.ts';
+import { checkBranchName } from '../../../integrations/git/rules/names.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { ask, operationIdOf } from './ask.ts';
 import {

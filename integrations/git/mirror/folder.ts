@@ -4,22 +4,21 @@ import type { GitConfig } from '../../../config/git.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
 import { noAuthorities } from '../process/environment.ts';
+import { Git } from '../process/git.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { isUnexplained, wasKilled } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import type { GitFilter, MirrorRecords, MirrorState, RepositoryRef, SavedMirror, StoredBundle } from '../types.ts';
+import { type Saving, savePacks, saveRepository } from '../saving/save.ts';
+import { putTogether } from '../saving/together.ts';
+import type { GitFilter, MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { FolderState } from './folderState.ts';
-import { Git } from './git.ts';
 import { initRepository, namesIn, packsIn, writeManifest } from './repository.ts';
-import { savePacks, saveRepository } from './save.ts';
-import type { Saving } from './store.ts';
 import { isConnected, takeInOwn } from './takeIn.ts';
-import { putTogether } from './together.ts';
 
-/** Of a disk. */
+/** What is free on a disk. */
 export interface FreeSpace {
   bytes: number;
-  /** How many files may be made. */
+  /** How many more files can be made. */
   files: number;
 }
 
@@ -28,46 +27,50 @@ export interface FolderDeps {
   records: MirrorRecords;
   storage: Pick<ObjectStore, 'read' | 'write'>;
   logger?: Pick<Logger, 'warn'>;
-  /** What is free where mirrors are; without it, as the system says. */
+  /** The free space where mirrors are. By default the system is asked. */
   freeSpace?: (folder: string) => FreeSpace | Promise<FreeSpace>;
-  /** After so many bundles, one of everything takes their place if there is room for it: a restore reads them all. */
+  /** After so many bundles, one bundle of everything replaces them if there is room: a restore reads them all. */
   maxChain?: number;
 }
 
 const bundleAgeMs = 86_400_000;
 
 /**
- * What this machine has of one repository, locked: `mirror.git`, a cache of the bundles in the object store;
- * `partial.git`, a clone that is not finished; `bundles`, made for readers.
+ * One repository's folder on this machine, locked. `mirror.git` is a cache of the bundles in the object store,
+ * `partial.git` an unfinished clone, and `bundles` has files for readers.
  */
 export class MirrorFolder implements AsyncDisposable {
   readonly root: string;
   readonly git: Git;
   readonly partial: Git;
+  readonly bundles: string;
   readonly #state: FolderState;
   readonly #deps: FolderDeps;
   readonly #ref: RepositoryRef;
-  readonly #unlock: AsyncDisposable;
+  readonly #lock: FolderLock;
 
-  private constructor(deps: FolderDeps, ref: RepositoryRef, root: string, git: Git, unlock: AsyncDisposable) {
+  private constructor(deps: FolderDeps, ref: RepositoryRef, lock: FolderLock, signal: AbortSignal) {
     this.#deps = deps;
     this.#ref = ref;
-    this.root = root;
-    this.git = git;
-    this.partial = git.at(join(root, 'partial.git'));
-    this.#state = new FolderState(root, git);
-    this.#unlock = unlock;
+    this.#lock = lock;
+    this.root = MirrorFolder.pathOf(deps.config, ref);
+    const [dir, home] = [join(this.root, 'mirror.git'), join(this.root, 'home')];
+    this.git = new Git({ config: deps.config, dir, home, lock: lock.descriptor, signal });
+    this.partial = this.git.at(join(this.root, 'partial.git'));
+    this.bundles = join(this.root, 'bundles');
+    this.#state = new FolderState(this.root, this.git);
   }
 
   static pathOf(config: GitConfig, { itemId }: RepositoryRef): string {
-    if (!/^[A-Za-z0-9_-]{1,64}$/.test(itemId)) throw new Error('An item’s id is not a name of a folder.');
+    if (!/^[A-Za-z0-9_-]{1,64}$/.test(itemId)) throw new Error('The id of an item is not a folder name.');
     return join(config.dir, itemId);
   }
 
+  /** Waits for the lock, and makes the folder ready for git. */
   static async lock(deps: FolderDeps, ref: RepositoryRef, signal: AbortSignal): Promise<MirrorFolder> {
     const lock = await lockFolder(`${MirrorFolder.pathOf(deps.config, ref)}.lock`, signal);
     try {
-      const folder = MirrorFolder.#of(deps, ref, lock, signal);
+      const folder = new MirrorFolder(deps, ref, lock, signal);
       await mkdir(join(folder.git.home, noAuthorities), { recursive: true, mode: 0o700 });
       return folder;
     } catch (error) {
@@ -76,39 +79,28 @@ export class MirrorFolder implements AsyncDisposable {
     }
   }
 
-  /** To tidy it up, without git. Undefined while somebody works in it. */
+  /** Locks the folder to tidy it up without git. Undefined while another operation works in it. */
   static async tryLock(deps: FolderDeps, ref: RepositoryRef, signal: AbortSignal): Promise<MirrorFolder | undefined> {
     const lock = await tryLockFolder(`${MirrorFolder.pathOf(deps.config, ref)}.lock`, signal);
-    return lock && MirrorFolder.#of(deps, ref, lock, signal);
-  }
-
-  static #of(deps: FolderDeps, ref: RepositoryRef, lock: FolderLock, signal: AbortSignal): MirrorFolder {
-    const { config } = deps;
-    const root = MirrorFolder.pathOf(config, ref);
-    const [dir, home] = [join(root, 'mirror.git'), join(root, 'home')];
-    return new MirrorFolder(deps, ref, root, new Git({ config, dir, home, lock: lock.descriptor, signal }), lock);
+    return lock && new MirrorFolder(deps, ref, lock, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#unlock[Symbol.asyncDispose]();
+    await this.#lock[Symbol.asyncDispose]();
   }
 
-  get bundles(): string {
-    return join(this.root, 'bundles');
-  }
-
-  /** Brings the mirror to what is saved, from the store where this machine lacks it. */
+  /** Brings the mirror to the saved state, and reads from the store what this machine lacks. */
   async open(saved: SavedMirror): Promise<void> {
     const state = await this.#state.read();
     if (state?.version === saved.version && state.isClean) return;
     await this.removeOldBundles();
     const { git } = this;
     const isUsable = state !== undefined && state.version <= saved.version && (await this.#state.undo(state));
-    if (!isUsable) await initRepository(git, saved.manifest.filter);
-    await this.#state.begin(isUsable ? state.version : 0);
     const from = isUsable ? state.version : 0;
-    for (const bundle of saved.bundles.filter(({ version }) => version > from)) {
-      await this.#takeIn(bundle, saved.manifest);
+    if (!isUsable) await initRepository(git, saved.manifest.filter);
+    await this.#state.begin(from);
+    for (const { version, objectKey } of saved.bundles) {
+      if (version > from) await this.#takeIn(objectKey, saved.manifest);
     }
     await writeManifest(git, saved.manifest);
     if (!isUsable && !(await isConnected(git, saved.manifest.filter))) {
@@ -117,21 +109,21 @@ export class MirrorFolder implements AsyncDisposable {
     await this.#state.settle(saved.version);
   }
 
-  async #takeIn({ objectKey }: StoredBundle, manifest: SavedMirror['manifest']): Promise<void> {
+  async #takeIn(objectKey: string, manifest: SavedMirror['manifest']): Promise<void> {
     const { storage } = this.#deps;
     try {
       await takeInOwn(this.git, await storage.read(objectKey), manifest);
     } catch (error) {
       this.git.signal.throwIfAborted();
-      // Git refuses a damaged bundle before it has read all of it. Read to its end, the store says what is wrong.
+      // Git refuses a damaged bundle before its end. Reading all of it makes the store report the damage.
       for await (const _bytes of await storage.read(objectKey));
       throw error;
     }
   }
 
   /**
-   * Runs what changes the mirror, and saves the change: the bundle first, then the row. One that fails or is killed in
-   * between leaves refs and objects that the next one puts back or removes.
+   * Runs work that changes the mirror, and saves the change: the bundle first, then the row. A change that fails in
+   * between leaves refs and objects that the next operation undoes.
    */
   async change(saved: SavedMirror | undefined, work: (git: Git) => Promise<void>): Promise<MirrorState> {
     await this.#state.begin(saved?.version ?? 0);
@@ -143,73 +135,64 @@ export class MirrorFolder implements AsyncDisposable {
     return { version, manifest };
   }
 
-  /** Runs what brings objects that no ref moves to, and saves them: another machine may need them next. */
+  /** Runs work that brings objects without moving a ref, and saves them: another machine may need them next. */
   async enrich(saved: SavedMirror, work: (git: Git) => Promise<void>): Promise<void> {
     const before = await packsIn(this.git);
     await this.#state.begin(saved.version);
     await work(this.git);
     const added = (await packsIn(this.git)).filter((name) => !before.includes(name));
-    const { version } = await savePacks(this.#savingOf(this.git), saved, added);
-    await this.#state.settle(version);
+    await this.#state.settle(await savePacks(this.#savingOf(this.git), saved, added));
   }
 
-  /** Makes what has been cloned the mirror. */
-  async adopt(state: MirrorState): Promise<void> {
+  /** Saves the finished clone for the first time, and makes it the mirror. */
+  async adopt(filter: GitFilter | null): Promise<MirrorState> {
+    const { version, manifest } = await saveRepository(this.#savingOf(this.partial), undefined, filter);
     await this.#state.forget();
     await rm(this.git.dir, { recursive: true, force: true });
     await rename(this.partial.dir, this.git.dir);
-    await this.#state.settle(state.version);
-  }
-
-  /** Saves a repository for the first time. */
-  async saveFirst(git: Git, filter: GitFilter | null): Promise<MirrorState> {
-    const { version, manifest } = await saveRepository(this.#savingOf(git), undefined, filter);
+    await this.#state.settle(version);
     return { version, manifest };
   }
 
   #savingOf(git: Git): Saving {
     const doubt = async (error: unknown) => {
-      // What was ended from outside was not ended by what is here.
+      // A killed git says nothing about the state of its repository.
       if (isUnexplained(error) && !wasKilled(error)) await this.distrust();
     };
     return { deps: this.#deps, ref: this.#ref, git, bundles: this.bundles, doubt };
   }
 
-  /** So that the next operation begins with what is saved: something here is not as it should be. */
+  /** Makes the next operation restore the mirror from what is saved: something here is damaged. */
   async distrust(): Promise<void> {
     await this.#state.forget();
   }
 
-  /** What is here came unchecked. */
+  /** Makes the next clone start anew. */
+  async discardPartial(): Promise<void> {
+    await rm(this.partial.dir, { recursive: true, force: true });
+  }
+
+  /** Drops everything that came unchecked. */
   async discard(): Promise<void> {
     await this.distrust();
     await this.discardPartial();
   }
 
-  /** A clone that is not finished begins anew. */
-  async discardPartial(): Promise<void> {
-    await rm(this.partial.dir, { recursive: true, force: true });
-  }
-
-  /** Makes room: all of this can be had again. What readers may have open stays. */
+  /** Makes room by removing what can be restored. Files that readers may have open stay. */
   async evict(): Promise<void> {
     await this.discard();
     await rm(this.git.dir, { recursive: true, force: true });
     await this.removeOldBundles();
   }
 
-  usedAtMs(): Promise<number> {
-    return usedAtMs(this.root);
-  }
-
   async remove(): Promise<void> {
-    // A file in its place has no state.
+    // If a file is in the folder's place, it has no state to forget.
     await this.distrust().catch(() => undefined);
     await rm(this.root, { recursive: true, force: true });
     await rm(`${this.root}.lock`, { force: true });
   }
 
-  /** Those that nobody has disposed of. */
+  /** Removes bundles that were never disposed of. */
   async removeOldBundles(): Promise<void> {
     for (const name of await namesIn(this.bundles)) {
       const path = join(this.bundles, name);
@@ -219,7 +202,7 @@ export class MirrorFolder implements AsyncDisposable {
   }
 }
 
-/** When somebody has last done something in a folder: each operation touches its lock. */
+/** When a folder was last used: each operation touches its lock. */
 export async function usedAtMs(root: string): Promise<number> {
   return (await stat(`${root}.lock`).catch(() => undefined))?.mtimeMs ?? 0;
 }

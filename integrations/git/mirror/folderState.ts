@@ -1,69 +1,59 @@
-import { readFile, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeDurably } from '../../../disk/durable.ts';
-import type { Git } from './git.ts';
-import { packsIn, removeLeftovers, removeLooseObjects, removePacks } from './repository.ts';
+import type { Git } from '../process/git.ts';
+import { Note } from './note.ts';
+import { packsIn, removeLeftovers, removeLooseObjects, removePacksBut } from './repository.ts';
 
 interface State {
-  /** The saved version that the mirror has all objects of. */
+  /** The mirror has all objects of this saved version. */
   version: number;
-  /** Whether its refs are that version's too, and all objects checked. */
+  /** The refs are that version's too, and all objects are checked. */
   isClean: boolean;
-  /** Those before the change that makes it unclean. */
+  /** For an unclean mirror: its packs before the change. */
   packs?: string[];
 }
 
-/** What a mirror on this machine is, in a file beside it, which a process that is killed leaves behind. */
+/** The state of a mirror on this machine, in a file beside the mirror. A killed process leaves it behind. */
 export class FolderState {
-  readonly #file: string;
+  readonly #note: Note<State>;
   readonly #git: Git;
 
   constructor(root: string, git: Git) {
-    this.#file = join(root, 'state.json');
+    this.#note = new Note(root, 'state');
     this.#git = git;
   }
 
-  /** Undefined where there is no mirror, or one that is not to be trusted. */
+  /** Undefined if there is no mirror, or its state is not to be trusted. */
   async read(): Promise<State | undefined> {
-    try {
-      const state = JSON.parse(await readFile(this.#file, 'utf8')) as State;
-      await stat(join(this.#git.dir, 'HEAD'));
-      return state;
-    } catch {
-      return undefined;
-    }
+    const hasMirror = await stat(join(this.#git.dir, 'HEAD')).catch(() => undefined);
+    return hasMirror && this.#note.read();
   }
 
-  /** From here on until it is settled, objects may come that nobody has checked. */
+  /** Unchecked objects may come from here on until the state is settled. */
   async begin(version: number): Promise<void> {
-    await this.#write({ version, isClean: false, packs: await packsIn(this.#git) });
+    await this.#note.write({ version, isClean: false, packs: await packsIn(this.#git) });
   }
 
   settle(version: number): Promise<void> {
-    return this.#write({ version, isClean: true });
+    return this.#note.write({ version, isClean: true });
   }
 
-  async forget(): Promise<void> {
-    await rm(this.#file, { force: true });
+  forget(): Promise<void> {
+    return this.#note.forget();
   }
 
   /**
-   * Removes what has come since a change was begun that has not ended: of a fetch that failed, git may not have checked
-   * it. False where the objects that were there before are not all there.
+   * Removes the objects of a change that has begun and not ended: git may not have checked what a failed fetch brought.
+   * False if objects from before the change are missing.
    */
   async undo({ isClean, packs }: State): Promise<boolean> {
-    await removeLeftovers(this.#git, { keepTemporaryPacks: false });
+    await removeLeftovers(this.#git);
     if (isClean) return true;
     const now = await packsIn(this.#git);
     if (packs === undefined || !packs.every((name) => now.includes(name))) return false;
-    const added = now.filter((name) => !packs.includes(name));
-    await removePacks(this.#git, added);
-    // Git makes packs alone of what it checks.
+    await removePacksBut(this.#git, packs);
+    // Checked objects are always in packs.
     await removeLooseObjects(this.#git);
     return true;
-  }
-
-  #write(state: State): Promise<void> {
-    return writeDurably(this.#file, JSON.stringify(state));
   }
 }

@@ -1,16 +1,23 @@
 import type { GitConfig } from '../../../config/git.ts';
+import { asLines, type Git } from '../process/git.ts';
 import { gitError } from '../rules/failures.ts';
 import type { TreeFacts } from '../types.ts';
-import type { Git } from './git.ts';
 
 const maxListed = 100;
-/** A pointer is about 130 bytes; the specification allows fewer than 1,024. */
+/** A pointer of Git LFS has about 130 bytes; the specification allows fewer than 1,024. */
 const pointerBytes = { least: 100, most: 1_023 };
 const maxCandidates = 50_000;
 
-/** Counts a tree while git lists it, and stops where it is too large: a few kilobytes can name a billion files. */
+/** The facts about a tree without files. */
+export const noTree = (): TreeFacts => ({ files: 0, bytes: 0, lfsPointers: 0, submodules: [] });
+
+/** Counts a tree while git lists it, and stops if it is too large: a few kilobytes can name a billion files. */
 export async function measureTree(git: Git, commit: string, config: GitConfig): Promise<TreeFacts> {
-  const facts: TreeFacts = { files: 0, bytes: 0, lfsPointers: 0, submodules: [] };
+  const facts = noTree();
+  const tooLargeError = () => {
+    const mib = Math.round(config.maxTreeBytes / 1_048_576);
+    return gitError('GIT_TOO_LARGE', `A checkout would bring more than ${config.maxFiles} files or ${mib} MiB.`);
+  };
   const attributes: string[] = [];
   const candidates: string[] = [];
   const tooLarge = new AbortController();
@@ -31,7 +38,7 @@ export async function measureTree(git: Git, commit: string, config: GitConfig): 
     const isCandidate = Number(size) >= pointerBytes.least && Number(size) <= pointerBytes.most;
     if (isCandidate && candidates.length < maxCandidates) candidates.push(id);
     if (facts.files > config.maxFiles || facts.bytes > config.maxTreeBytes || names > config.maxFiles * 512) {
-      tooLarge.abort(gitError('GIT_TOO_LARGE', tooLargeSentence(config)));
+      tooLarge.abort(tooLargeError());
     }
   };
   await git.do(['ls-tree', '-r', '-l', '-z', '--full-tree', '--end-of-options', commit], {
@@ -43,31 +50,19 @@ export async function measureTree(git: Git, commit: string, config: GitConfig): 
         take(open.toString('utf8', 0, end));
         open = open.subarray(end + 1);
       }
-      if (open.length > 1_048_576) tooLarge.abort(gitError('GIT_TOO_LARGE', tooLargeSentence(config)));
+      if (open.length > 1_048_576) tooLarge.abort(tooLargeError());
     },
   });
   tooLarge.signal.throwIfAborted();
-  if (await hasLfsAttributes(git, attributes)) facts.lfsPointers = await countPointers(git, candidates);
+  const areInLfs = (await contentsOf(git, attributes.slice(0, 1_000))).includes('filter=lfs');
+  if (areInLfs) facts.lfsPointers = (await contentsOf(git, candidates)).split(pointerStart).length - 1;
   return facts;
 }
 
-function tooLargeSentence({ maxFiles, maxTreeBytes }: GitConfig): string {
-  const mib = Math.round(maxTreeBytes / 1_048_576);
-  return `A checkout would bring more than ${maxFiles} files or ${mib} MiB.`;
-}
+const pointerStart = '\nversion https://git-lfs.github.com/spec/v1\noid sha256:';
 
-async function hasLfsAttributes(git: Git, ids: readonly string[]): Promise<boolean> {
-  if (ids.length === 0) return false;
-  return (await firstBytes(git, ids.slice(0, 1_000))).includes('filter=lfs');
-}
-
-async function countPointers(git: Git, ids: readonly string[]): Promise<number> {
-  if (ids.length === 0) return 0;
-  const text = await firstBytes(git, ids);
-  return text.split('\nversion https://git-lfs.github.com/spec/v1\noid sha256:').length - 1;
-}
-
-async function firstBytes(git: Git, ids: readonly string[]): Promise<string> {
-  const input = [...new Set(ids)].map((id) => `${id}\n`).join('');
-  return git.text(['cat-file', '--batch', '--buffer'], { input });
+/** The contents of small objects, each after a line that names it. */
+async function contentsOf(git: Git, ids: readonly string[]): Promise<string> {
+  if (ids.length === 0) return '';
+  return git.text(['cat-file', '--batch', '--buffer'], { input: asLines([...new Set(ids)]) });
 }

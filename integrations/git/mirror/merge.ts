@@ -1,14 +1,12 @@
-import { cleanWords, describeFailure } from '../rules/describeFailure.ts';
-import { gitError } from '../rules/failures.ts';
+import type { Git } from '../process/git.ts';
+import { describeFailure, nameSome } from '../rules/describeFailure.ts';
+import { gitError, objectsMissing } from '../rules/failures.ts';
 import { datedSignatureOf } from '../rules/person.ts';
 import type { MergeRequest, MergeResult, RefManifest } from '../types.ts';
-import type { Git } from './git.ts';
+import { moveRefs } from './refs.ts';
 import { removeLooseObjects } from './repository.ts';
-import { moveRefs } from './takeIn.ts';
 
-const maxNamed = 5;
-
-/** Merges in a bare repository of ours: settings of a working tree have no say in it, and no file is written. */
+/** Merges in a mirror: no settings of a working tree apply, and no file is written. */
 export async function mergeBranches(git: Git, manifest: RefManifest, merge: MergeRequest): Promise<MergeResult> {
   const { refs } = manifest;
   const ours = refs[`refs/heads/${merge.into}`] ?? refs[`refs/remotes/origin/${merge.into}`];
@@ -18,7 +16,7 @@ export async function mergeBranches(git: Git, manifest: RefManifest, merge: Merg
   const result = await join(git, ours, theirs, merge);
   await moveRefs(git, manifest, [{ name: merge.to, from: refs[merge.to] ?? null, to: result.commit }]);
   if (!result.fastForward) {
-    // A mirror has packs alone: loose objects are a sign of something that nobody has checked.
+    // A mirror keeps only packs: loose objects mean that something came unchecked.
     await git.do(['repack', '-d', '-q']);
     await removeLooseObjects(git);
   }
@@ -36,13 +34,8 @@ async function join(git: Git, ours: string, theirs: string, merge: MergeRequest)
     if (/unrelated histories/.test(outcome.said)) {
       throw gitError('GIT_CONFLICT', 'The two branches have no commit in common.');
     }
-    if (/promisor|unable to read|could not fetch/i.test(outcome.said)) {
-      throw gitError(
-        'GIT_OBJECTS_MISSING',
-        'This needs versions of files that the partial clone has left with its remote.',
-      );
-    }
-    throw describeFailure({ ...outcome, output: String(outcome.output) });
+    if (/promisor|unable to read|could not fetch/i.test(outcome.said)) throw objectsMissing();
+    throw describeFailure(outcome);
   }
   const commit = await git.text(['commit-tree', tree.trim(), '-p', ours, '-p', theirs], {
     input: `${merge.message}\n`,
@@ -51,19 +44,15 @@ async function join(git: Git, ours: string, theirs: string, merge: MergeRequest)
   return { commit: commit.trim(), fastForward: false };
 }
 
-/** Whether one commit is the other, or an ancestor of it. */
+/** Whether a commit is the other one, or an ancestor of it. */
 async function isIn(git: Git, ancestor: string, commit: string): Promise<boolean> {
   const outcome = await git.run(['merge-base', '--is-ancestor', ancestor, commit]);
   if (outcome.code === 0 || outcome.code === 1) return outcome.code === 0;
-  throw describeFailure({ ...outcome, output: String(outcome.output) });
+  throw describeFailure(outcome);
 }
 
 function conflict(names: readonly string[], { into }: MergeRequest) {
-  const files = [...new Set(names.filter((name) => name !== ''))];
-  const more = files.length > maxNamed ? ` and ${files.length - maxNamed} more` : '';
-  const named = cleanWords(files.slice(0, maxNamed).join(', '), 200);
-  return gitError(
-    'GIT_CONFLICT',
-    `Both sides have changed ${named}${more}. Nothing was merged. In the draft, merge origin/${into.slice(0, 100)}, resolve and commit that, and try again.`,
-  );
+  const named = nameSome([...new Set(names)], 200);
+  const remedy = `In the draft, merge origin/${into.slice(0, 100)}, resolve and commit that, and try again.`;
+  return gitError('GIT_CONFLICT', `Both sides have changed ${named}. Nothing was merged. ${remedy}`);
 }

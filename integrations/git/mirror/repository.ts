@@ -2,13 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unfinished, writeDurably } from '../../../disk/durable.ts';
+import type { Git } from '../process/git.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
-import { isStorableRef } from '../rules/refName.ts';
+import { isStorableRef } from '../rules/names.ts';
 import { linesOf } from '../rules/remoteRefs.ts';
 import type { GitFilter, RefManifest, RefUpdate } from '../types.ts';
-import type { Git } from './git.ts';
 
-/** Makes an empty bare repository, in place of what may be there. */
+/** Makes an empty bare repository, replacing any that is there. */
 export async function initRepository(git: Git, filter: GitFilter | null): Promise<void> {
   await rm(git.dir, { recursive: true, force: true });
   await mkdir(git.dir, { recursive: true, mode: 0o700 });
@@ -17,8 +17,8 @@ export async function initRepository(git: Git, filter: GitFilter | null): Promis
 }
 
 /**
- * Writes the repository's own settings. With a filter, objects may be missing: git then takes the remote for where they
- * are, whose URL is told only to the calls that may go there.
+ * Writes the repository's own settings. With a filter, objects may be missing: git then expects them at the remote. Only
+ * calls that may go there are given its URL.
  */
 export async function configure(git: Git, filter: GitFilter | 'tree:0' | null): Promise<void> {
   const lines = ['[core]', `\trepositoryformatversion = ${filter === null ? 0 : 1}`, '\tbare = true'];
@@ -29,13 +29,13 @@ export async function configure(git: Git, filter: GitFilter | 'tree:0' | null): 
   await writeDurably(join(git.dir, 'config'), `${lines.join('\n')}\n`);
 }
 
-/** Removes what processes that were killed have left: locks, and packs that never became one. */
-export async function removeLeftovers(git: Git, options: { keepTemporaryPacks: boolean }): Promise<void> {
-  const packs = join(git.dir, 'objects', 'pack');
+/** Removes the leftovers of killed processes: locks, and temporary packs. */
+export async function removeLeftovers(git: Git, { keepTemporaryPacks = false } = {}): Promise<void> {
+  const packs = packFolder(git);
   for (const name of await namesIn(packs)) {
     const isTemporary = name.startsWith('tmp_') || name.startsWith('.tmp-');
-    const isLeft = isTemporary && !(options.keepTemporaryPacks && name.startsWith('tmp_pack_'));
-    // Without it a pack would be kept apart for ever; the process that was about to use it is no more.
+    const isLeft = isTemporary && !(keepTemporaryPacks && name.startsWith('tmp_pack_'));
+    // Git never repacks a pack with a .keep file, and the process that wrote the file is dead.
     if (isLeft || name.endsWith('.keep')) await rm(join(packs, name), { force: true });
   }
   for (const name of await namesIn(git.dir)) {
@@ -46,18 +46,27 @@ export async function removeLeftovers(git: Git, options: { keepTemporaryPacks: b
   }
 }
 
-/** The names of packs, without an ending. */
+export function packFolder({ dir }: Git): string {
+  return join(dir, 'objects', 'pack');
+}
+
+/** The names of all packs, without an extension. */
 export async function packsIn(git: Git): Promise<string[]> {
-  const names = await namesIn(join(git.dir, 'objects', 'pack'));
+  const names = await namesIn(packFolder(git));
   return names.filter((name) => name.endsWith('.pack')).map((name) => name.slice(0, -'.pack'.length));
 }
 
+/** Removes packs with their indexes and other companion files. */
 export async function removePacks(git: Git, names: readonly string[]): Promise<void> {
-  const packs = join(git.dir, 'objects', 'pack');
-  for (const file of await namesIn(packs)) {
-    // The file of a pack goes with all that is beside it.
-    if (names.some((name) => file.startsWith(`${name}.`))) await rm(join(packs, file), { force: true });
+  for (const file of await namesIn(packFolder(git))) {
+    if (names.some((name) => file.startsWith(`${name}.`))) await rm(join(packFolder(git), file), { force: true });
   }
+}
+
+/** Removes all packs but these. */
+export async function removePacksBut(git: Git, kept: readonly string[]): Promise<void> {
+  const others = (await packsIn(git)).filter((name) => !kept.includes(name));
+  await removePacks(git, others);
 }
 
 export async function removeLooseObjects(git: Git): Promise<void> {
@@ -65,24 +74,23 @@ export async function removeLooseObjects(git: Git): Promise<void> {
 }
 
 /**
- * Whether a fetch has brought what git does not check. It may start others, for single objects of a partial clone, and
- * a server can answer each of them in another way.
+ * Whether a fetch has brought objects that git does not check. For single objects of a partial clone it may start
+ * further fetches, and a server can answer each of them differently.
  */
 export async function hasUnchecked(
   git: Git,
   { before, isFiltered }: { before: readonly string[]; isFiltered: boolean },
 ): Promise<boolean> {
   if ((await looseFolders(git)).length > 0) return true;
-  // Only of a fetch with a filter git marks the packs that it has checked.
+  // Git marks the packs that it has checked only in a fetch with a filter.
   if (!isFiltered) return false;
-  const packs = join(git.dir, 'objects', 'pack');
-  const names = await namesIn(packs);
+  const names = await namesIn(packFolder(git));
   const isPartial = names.some((name) => name.endsWith('.promisor'));
-  const added = names.filter((name) => name.endsWith('.pack') && !before.includes(name.slice(0, -'.pack'.length)));
-  return isPartial && added.some((name) => !names.includes(name.replace(/pack$/, 'promisor')));
+  const added = (await packsIn(git)).filter((name) => !before.includes(name));
+  return isPartial && added.some((name) => !names.includes(`${name}.promisor`));
 }
 
-/** The pack that has all there is; undefined where that is elsewhere too. */
+/** The pack that has all objects; undefined if objects are elsewhere too. */
 export async function onlyPack(git: Git): Promise<string | undefined> {
   if ((await looseFolders(git)).length > 0) return undefined;
   if ((await namesIn(join(git.dir, 'objects', 'info'))).includes('alternates')) return undefined;
@@ -95,17 +103,18 @@ async function looseFolders({ dir }: Git): Promise<string[]> {
   return (await namesIn(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name)).map((name) => join(objects, name));
 }
 
+/** The names in a folder; none if the folder is missing. */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch(() => []);
 }
 
-/** Where all refs are now. */
+/** The current state of all refs. */
 export async function readManifest(git: Git, filter: GitFilter | null): Promise<RefManifest> {
   const { output } = await git.do(['for-each-ref', '--format=%(objectname) %(refname)']);
   const refs: Record<string, string> = {};
   for (const line of linesOf(output)) {
     const [id = '', name = ''] = String(line).split(' ');
-    // A server may offer other refs than those that it listed. Of bytes that are not text, a row would name another one.
+    // A server may send refs that it did not list. A name that is not UTF-8 would become another name in a row.
     if (isUtf8(line) && isStorableRef(name)) refs[name] = id;
   }
   const head = (await readFile(join(git.dir, 'HEAD'), 'utf8')).trim();
@@ -117,13 +126,13 @@ export async function readShallow(git: Git): Promise<string[]> {
   return text.split('\n').filter((line) => line !== '');
 }
 
-/** Puts all refs where the manifest says. Its objects are there already. */
+/** Moves all refs to where the manifest says. Their objects must be there already. */
 export async function writeManifest(git: Git, manifest: RefManifest): Promise<void> {
   await writeShallow(git, manifest.shallow);
   const names = Object.keys(manifest.refs).toSorted();
   if (!names.every(isStorableRef)) throw gitError('GIT_FAILED', 'The repository has a ref that cannot be stored.');
   const lines = names.map((name) => `${manifest.refs[name]} ${name}\n`);
-  // One file for all of them. Git reads loose refs first, so these go.
+  // One file holds all refs. Git reads loose refs first, so these must go.
   for (const folder of await namesIn(join(git.dir, 'refs'))) {
     await rm(join(git.dir, 'refs', folder), { recursive: true, force: true });
   }
@@ -131,7 +140,7 @@ export async function writeManifest(git: Git, manifest: RefManifest): Promise<vo
   await writeHead(git, manifest.head);
 }
 
-/** The full name of a branch, or a commit. */
+/** Points HEAD at a branch, by its full name, or at a commit. */
 export function writeHead(git: Git, head: string): Promise<void> {
   return writeDurably(join(git.dir, 'HEAD'), head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`);
 }
@@ -142,28 +151,25 @@ export async function writeShallow(git: Git, shallow: readonly string[]): Promis
   else await writeDurably(file, `${shallow.join('\n')}\n`);
 }
 
-/** The ids that refs have, each once. */
+/** The ids that refs and HEAD name, each once. */
 export function idsOf(manifest: RefManifest | undefined): string[] {
   if (manifest === undefined) return [];
   const head = manifest.head.startsWith('refs/') ? [] : [manifest.head];
   return [...new Set([...Object.values(manifest.refs), ...head])];
 }
 
-/** The branch that HEAD names and that exists. */
+/** The branch that HEAD names, if it exists. */
 export function currentBranch({ head, refs }: RefManifest): string | null {
   return head.startsWith('refs/heads/') && refs[head] !== undefined ? head.slice('refs/heads/'.length) : null;
 }
 
-/** How many refs are elsewhere than they were. */
+/** How many refs two states have at different places. */
 export function countMoved(before: RefManifest | undefined, { refs }: RefManifest): number {
   const names = new Set([...Object.keys(before?.refs ?? {}), ...Object.keys(refs)]);
   return [...names].filter((name) => before?.refs[name] !== refs[name]).length;
 }
 
-/**
- * Throws 422 `GIT_TOO_LARGE` where moves would make more branches and tags of what there is than may be, with those that
- * are kept of drafts.
- */
+/** Throws 422 `GIT_TOO_LARGE` if moves would make too many branches, tags and refs of drafts. */
 export function requireFewRefs({ refs }: RefManifest, moves: readonly RefUpdate[], maxRefs: number): void {
   const isCounted = (name: string) => /^refs\/(?:heads|tags|atrium)\//.test(name);
   const names = new Set(Object.keys(refs).filter(isCounted));
@@ -172,17 +178,15 @@ export function requireFewRefs({ refs }: RefManifest, moves: readonly RefUpdate[
     if (to === null) names.delete(name);
     else if (isCounted(name)) names.add(name);
   }
-  // Where there are too many already, fewer are better.
+  // A repository with too many refs may still lose some.
   if (names.size > Math.max(maxRefs, before)) throw tooManyRefs(maxRefs);
 }
 
 export function isSameManifest(a: RefManifest, b: RefManifest): boolean {
-  const [names, others] = [Object.keys(a.refs), Object.keys(b.refs)];
   return (
     a.head === b.head &&
     a.filter === b.filter &&
-    names.length === others.length &&
-    names.every((name) => a.refs[name] === b.refs[name]) &&
+    countMoved(a, b) === 0 &&
     a.shallow.toSorted().join() === b.shallow.toSorted().join()
   );
 }

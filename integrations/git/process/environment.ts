@@ -2,16 +2,16 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GitConfig } from '../../../config/git.ts';
 
-/** Git's settings for one call, as `GIT_CONFIG_COUNT` has them: argv would show them to every user of the machine. */
+/** Settings for one call of git. They go in variables, because every user of the machine can read arguments. */
 export type GitSettings = Readonly<Record<string, string>>;
 
-/** Where git and the few programs that it starts may be; nothing of our own environment is passed on. */
+/** The search path of git and its helpers. Nothing of our own environment is passed on. */
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin';
 
-/** Mistakes of old programs that harm nobody, and that well known repositories have. */
-const forgiven = ['zeroPaddedFilemode', 'badTimezone', 'missingSpaceBeforeDate'];
+/** Harmless mistakes of old programs, which well-known repositories have. */
+export const forgiven = ['zeroPaddedFilemode', 'badTimezone', 'missingSpaceBeforeDate'];
 
-/** Git's own default leaves loose objects, refs and the index to the system's memory: a power cut empties them. */
+/** By default git does not sync loose objects, refs and the index: a power cut would empty them. */
 export const onDisk: GitSettings = { 'core.fsync': 'all', 'core.fsyncMethod': 'batch' };
 
 const always: GitSettings = {
@@ -32,11 +32,11 @@ const always: GitSettings = {
   ...Object.fromEntries(
     ['fetch.fsck', 'fsck'].flatMap((section) => forgiven.map((name) => [`${section}.${name}`, 'ignore'])),
   ),
-  // Always a pack: what arrived of one that was cut can be used, and no folder fills with loose objects.
+  // Keep every fetch as a pack: a cut pack can be salvaged, and no folder fills with loose objects.
   'fetch.unpackLimit': '1',
   'fetch.writeCommitGraph': 'false',
   'core.compression': '1',
-  // What a process keeps in memory, which is limited.
+  // Bounds for the memory of a process, which is limited.
   'core.bigFileThreshold': '32m',
   'core.packedGitWindowSize': '32m',
   'core.packedGitLimit': '256m',
@@ -45,14 +45,14 @@ const always: GitSettings = {
   'pack.threads': '2',
 };
 
-/** Settings of a call that talks to a remote, by https and through the proxy alone. */
+/** Settings of a call that talks to a remote: only by https, and only through the proxy. */
 export function remoteSettings(config: GitConfig, remote: { url: string; proxyUrl: string }): GitSettings {
   return {
     'remote.origin.url': remote.url,
     'protocol.https.allow': 'always',
     'http.proxy': remote.proxyUrl,
     'http.proxyAuthMethod': 'basic',
-    // The proxy dials what it has checked, so a redirect leads nowhere that a URL could not; http is not allowed at all.
+    // The proxy checks every address, so a redirect reaches no more than a URL could. Plain http is never allowed.
     'http.followRedirects': 'initial',
     'http.lowSpeedLimit': '1000',
     'http.lowSpeedTime': String(config.silenceSeconds),
@@ -65,15 +65,15 @@ export function remoteSettings(config: GitConfig, remote: { url: string; proxyUr
   };
 }
 
-/** Of Debian and others: the same as in the folder with one file for each of them. */
+/** The certificates of the system, in one file. Debian and others have it beside the folder with single files. */
 const systemAuthorities = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Below a home, and always empty. */
+/** A folder below the home that is always empty. */
 export const noAuthorities = 'no-authorities';
 
 /**
- * The authorities that are trusted, in one file. GnuTLS would read all of the system's folder beside it, which takes
- * four times as long as the rest of a connection.
+ * Names one file with the trusted authorities. GnuTLS would also read the system's folder, which takes four times as long
+ * as the rest of a connection.
  */
 function authorities({ caFile }: GitConfig, home: string): Record<string, string> {
   const file = caFile ?? (existsSync(systemAuthorities) ? systemAuthorities : undefined);
@@ -86,7 +86,6 @@ export function gitEnvironment(
   settings: GitSettings,
   options: { home: string; isRemote: boolean },
 ): Record<string, string> {
-  const entries = Object.entries({ ...always, ...settings });
   return {
     PATH: path,
     HOME: options.home,
@@ -106,12 +105,16 @@ export function gitEnvironment(
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_OPTIONAL_LOCKS: '0',
     ...(options.isRemote && authorities(config, options.home)),
-    GIT_CONFIG_COUNT: String(entries.length),
-    ...Object.fromEntries(
-      entries.flatMap(([key, value], index) => [
-        [`GIT_CONFIG_KEY_${index}`, key],
-        [`GIT_CONFIG_VALUE_${index}`, value],
-      ]),
-    ),
+    ...asVariables({ ...always, ...settings }),
   };
+}
+
+/** Settings as the variables from which git reads them. */
+export function asVariables(settings: GitSettings): Record<string, string> {
+  const entries = Object.entries(settings);
+  const pairs = entries.flatMap(([key, value], at) => [
+    [`GIT_CONFIG_KEY_${at}`, key],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(entries.length), ...Object.fromEntries(pairs) };
 }

@@ -4,24 +4,24 @@ import { dirname } from 'node:path';
 import { gitError } from '../rules/failures.ts';
 
 export interface FolderLock extends AsyncDisposable {
-  /** Given to each process that works in the folder: the lock lasts until the last of them has ended. */
+  /** Every process that works in the folder inherits this. The lock lasts until the last of them ends. */
   descriptor: number;
 }
 
 /**
- * Locks a mirror's folder against the other processes of this machine, containers included. It is a flock on an open
- * file that git inherits: when our process is killed, the next one waits for what git still does there.
+ * Locks a mirror's folder against all other processes of this machine, also in containers. The lock is a flock on an
+ * open file that git inherits: if our process is killed, the next one waits until git has ended.
  */
 export async function lockFolder(file: string, signal: AbortSignal): Promise<FolderLock> {
   const lock = await lockFile(file, signal, []);
   if (lock === undefined) throw gitError('GIT_FAILED', 'The repository’s folder cannot be locked.');
-  // For those who want to know when it was last used.
+  // The time of the last use decides what is evicted first.
   const now = new Date();
   await utimes(file, now, now);
   return lock;
 }
 
-/** The same without waiting: undefined while somebody works there. */
+/** The same without waiting: undefined while another process holds the lock. */
 export function tryLockFolder(file: string, signal: AbortSignal): Promise<FolderLock | undefined> {
   return lockFile(file, signal, ['--nonblock']);
 }
@@ -41,7 +41,7 @@ async function lockFile(file: string, signal: AbortSignal, options: string[]): P
   }
 }
 
-/** Whoever removes a folder removes its lock: whoever has waited for that one holds a file that nobody else finds. */
+/** Whether the locked file is still the one at the path: removing a folder removes its lock file too. */
 async function isAt(file: string, handle: FileHandle): Promise<boolean> {
   const [held, found] = await Promise.all([handle.stat(), stat(file).catch(() => undefined)]);
   return found !== undefined && found.ino === held.ino && found.dev === held.dev;

@@ -7,18 +7,18 @@ export interface GitRun {
   args: readonly string[];
   environment: Record<string, string>;
   cwd: string;
-  /** The size of any file that it writes, and its address space. */
+  /** Limits for each file that git writes, and for its address space. */
   limits: { fileBytes: number; memoryBytes: number };
-  /** What it reads; else nothing. */
+  /** Git's standard input. By default there is none. */
   input?: string | Buffer | Readable | undefined;
-  /** Where its output goes: into a file that is open, or to a listener; else it is collected, up to a limit. */
+  /** An open file or a listener that gets the output. By default it is collected, up to a limit. */
   output?: { descriptor: number } | ((chunk: Buffer) => void) | undefined;
   maxOutputBytes?: number;
-  /** Each line of what git says, those of progress too. */
+  /** Gets each line that git says, also progress. */
   onLine?: ((line: string) => void) | undefined;
-  /** Answers questions of the credential helper. */
+  /** Answers the questions of the credential helper. */
   onHelper?: ((socket: Duplex) => void) | undefined;
-  /** A lock that lasts for as long as any process has it, also when ours is killed. */
+  /** The descriptor of a lock. The lock lasts while any process has it, even if ours is killed. */
   lock: number;
   signal: AbortSignal;
 }
@@ -27,22 +27,22 @@ export interface GitOutcome {
   code: number | null;
   signal: NodeJS.Signals | null;
   output: Buffer;
-  /** The end of what it said, without progress. */
+  /** The end of git's standard error, without progress. */
   said: string;
 }
 
-/** What git says of itself with GIT_TRACE_PACKET. */
+/** A line that git writes because of GIT_TRACE_PACKET. */
 export const traced = /^\d\d:\d\d:\d\d\.\d+ .*?packet: /;
 
 const maxSaid = 32_768;
 const maxOutput = 64 * 1_048_576;
 
-/** Sets the limits, and becomes git. A system without one of them goes without it. */
+/** Sets the limits and becomes git. A limit that the system lacks is skipped. */
 const script = 'ulimit -c 0; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"';
 
 /**
- * Runs git in a process group of its own, all of which has ended when this returns: git starts helpers that outlive it.
- * Rejects with the signal's reason where that ended it.
+ * Runs git in a process group of its own. All of the group has ended when this returns: git starts helpers that outlive
+ * it. Rejects with the signal's reason if the signal ended it.
  */
 export async function runGit(run: GitRun): Promise<GitOutcome> {
   run.signal.throwIfAborted();
@@ -69,7 +69,7 @@ export async function runGit(run: GitRun): Promise<GitOutcome> {
     if (helper !== null) run.onHelper?.(helper.on('error', () => undefined));
     const fed = feed(child.stdin, run.input);
     const ended = Promise.withResolvers<Pick<GitOutcome, 'code' | 'signal'>>();
-    // What git leaves behind would keep the pipes open.
+    // Helpers that git leaves behind would keep the pipes open.
     child.once('exit', kill);
     child.once('close', (code, signal) => ended.resolve({ code, signal }));
     child.once('error', () => ended.reject(gitError('GIT_NOT_INSTALLED', 'Git cannot be started on this machine.')));
@@ -79,7 +79,7 @@ export async function runGit(run: GitRun): Promise<GitOutcome> {
     if (failure !== undefined && outcome.code === 0) throw failure;
     const answer = { ...outcome, output: collected(), said: said() };
     if (answer.code === 127) throw gitError('GIT_NOT_INSTALLED', 'Git is not installed on this machine.');
-    // What we could not read explains more than what git made of its half.
+    // A failure of our input explains more than git's words about half of it.
     if (failure !== undefined && !isClosed(failure)) throw failure;
     return answer;
   } finally {
@@ -93,11 +93,11 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // All of it has ended.
+    // The group has ended.
   }
 }
 
-/** Hands on lines, and keeps the last ones that are no progress. */
+/** Passes lines on, and keeps the last ones that are not progress. */
 function listen(stderr: Readable | null, onLine: GitRun['onLine']): () => string {
   let said = '';
   let open = '';
@@ -134,7 +134,7 @@ function collect(stdout: Readable | null, run: GitRun, kill: () => void): () => 
   };
 }
 
-/** Never rejects: whether a failure counts depends on how git ends. */
+/** Writes the input. Resolves with a failure instead of rejecting: whether it counts depends on how git ends. */
 async function feed(stdin: Writable | null, input: GitRun['input']): Promise<unknown> {
   if (stdin === null || input === undefined) return undefined;
   if (typeof input === 'string' || Buffer.isBuffer(input)) {
@@ -145,18 +145,18 @@ async function feed(stdin: Writable | null, input: GitRun['input']): Promise<unk
   const look = () => {
     hasGitClosed ||= !input.destroyed;
   };
-  // Before the pipeline hears of it, and ends the input too.
+  // These handlers run before the pipeline's, which also destroys the input.
   stdin.once('error', look).once('close', look);
   try {
     await pipeline(input, stdin);
     return undefined;
   } catch (error) {
-    // Git may be done with the last of it, and gone, before we hear that it was taken or that there is no more.
+    // Git may read the last bytes and exit before we notice either.
     return isClosed(error) && (input.readableEnded || hasGitClosed) ? undefined : error;
   }
 }
 
-/** Whether it was git that has closed its input. */
+/** Whether the error means that git closed its input. */
 function isClosed(error: unknown): boolean {
   return ['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(String((error as NodeJS.ErrnoException).code));
 }

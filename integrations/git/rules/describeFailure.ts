@@ -5,7 +5,7 @@ export interface FailedRun {
   code: number | null;
   signal: string | null;
   said: string;
-  output: string;
+  output: Buffer | string;
 }
 
 type Described = [code: GitFailure, sentence: string];
@@ -14,8 +14,8 @@ const unexplained = 'Git has failed on our side.';
 const killed = 'Git was ended on our side.';
 
 /**
- * What git's words mean, first match first. The sentences are ours: git's name URLs, and a server can make it say
- * anything.
+ * What git's words mean; the first match counts. The sentences are ours, because git's contain URLs, and a server can
+ * make git say anything.
  */
 const meanings: [pattern: RegExp, meaning: Described][] = [
   [/File too large|file size limit|pack exceeds maximum/i, ['GIT_TOO_LARGE', 'The repository is larger than may be.']],
@@ -95,7 +95,7 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
   ],
 ];
 
-/** What has failed. `secrets` are taken out of what is kept for our own log. */
+/** Describes a failed run for people. `secrets` are removed from the cause, which goes to our log. */
 export function describeFailure(run: FailedRun, secrets: Iterable<string> = []): DomainError {
   const cause = new Error(
     withoutSecrets(`git ended with ${run.signal ?? run.code}: ${run.said.slice(-2_000)}`, secrets),
@@ -105,32 +105,33 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   }
   const text = `${run.said}\n${run.output}`;
   const rejection = rejectionOf(withoutSecrets(text, secrets));
-  if (rejection !== undefined)
+  if (rejection !== undefined) {
     return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, { cause });
+  }
   const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
   const [code, sentence]: Described = meaning ?? ['GIT_FAILED', run.signal === 'SIGKILL' ? killed : unexplained];
   const reason = code === 'GIT_REMOTE_FAILED' ? reasonOf(withoutSecrets(run.said, secrets)) : '';
   return gitError(code, reason === '' ? sentence : `${sentence} Git says: ${reason}`, { cause });
 }
 
-/** A refusal of the egress guard's, for people. Which address a name leads to is not said. */
+/** Describes a refusal of the egress guard for people, without the address to which a name leads. */
 export function describeRefusal(refusal: string): string {
   const isInternal = /address is internal/.test(refusal);
   const said = `The remote cannot be reached from here: ${isInternal ? 'its address is internal' : refusal}.`;
   return isInternal ? `${said} The operator can allow it with ATRIUM_EGRESS_ALLOW_INTERNAL.` : said;
 }
 
-/** Whether git has failed for a reason that is neither the remote's nor the machine's: its repository may be damaged. */
+/** Whether neither the remote nor the machine explains a failure: the repository may be damaged. */
 export function isUnexplained(error: unknown): boolean {
   return wasKilled(error) || (error instanceof DomainError && error.message === unexplained);
 }
 
-/** Whether something else has ended git, such as a machine without memory. */
+/** Whether git was killed from outside, for example because the machine has no memory left. */
 export function wasKilled(error: unknown): boolean {
   return error instanceof DomainError && error.message === killed;
 }
 
-/** Git's own last word, without addresses, paths of this machine, and what the remote may have said in it. */
+/** Git's last error, without addresses, paths of this machine and words of the remote. */
 function reasonOf(said: string): string {
   const lines = said.split('\n').map((line) => /^(?:fatal|error): (.+)/.exec(line)?.[1] ?? '');
   const own = lines.filter((line) => line !== '' && !/^(?:remote error|protocol error|.*not valid): /.test(line));
@@ -147,7 +148,7 @@ function rejectionOf(said: string): string | undefined {
   return reason === undefined ? undefined : cleanWords(reason, 200);
 }
 
-/** Words of git or a remote, for people to read: one line or more, without URLs and control characters. */
+/** Words of git or a remote as lines for people, without URLs and control characters. */
 export function cleanWords(words: string, maxLength: number): string {
   return (
     words
@@ -160,6 +161,15 @@ export function cleanWords(words: string, maxLength: number): string {
       .join('\n')
       .slice(0, maxLength)
   );
+}
+
+const maxNamed = 5;
+
+/** The first few names, and how many more there are. */
+export function nameSome(names: readonly string[], maxLength: number): string {
+  const named = names.map((name) => name.trim()).filter((name) => name !== '');
+  const more = named.length > maxNamed ? ` and ${named.length - maxNamed} more` : '';
+  return cleanWords(named.slice(0, maxNamed).join(', '), maxLength) + more;
 }
 
 export function withoutSecrets(text: string, secrets: Iterable<string>): string {

@@ -1,7 +1,7 @@
 import type { MirrorState, RefManifest, RefUpdate } from '../types.ts';
-import { cannotBeBeside, isAcceptableRef } from './refName.ts';
+import { cannotBeBeside, isAcceptableRef } from './names.ts';
 
-/** What is in no commit of a working tree, as a commit that only this ref has. */
+/** This ref keeps the uncommitted changes of a working tree, as a commit. */
 export const uncommittedRef = 'refs/atrium/wip';
 
 const keptPrefix = 'refs/atrium/';
@@ -9,7 +9,7 @@ const keptPrefix = 'refs/atrium/';
 /** The longest name of a draft's branch in bytes: a mirror keeps it under a longer name. */
 export const maxDraftBranchBytes = 190;
 
-/** What a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` where that is no branch. */
+/** A ref that a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` if HEAD is detached. */
 export const draftRef = (draftId: string, name: string) => `${keptPrefix}drafts/${draftId}/${name}`;
 
 /** The names of all refs that a repository keeps of a draft. */
@@ -17,7 +17,7 @@ export function refsOfDraft({ refs }: RefManifest, draftId: string): string[] {
   return Object.keys(refs).filter((name) => name.startsWith(draftRef(draftId, '')));
 }
 
-/** A repository as those see it for whom nothing is kept, but for what is named. */
+/** A manifest without the kept refs, except for these. */
 export function withoutKept(manifest: RefManifest, but: readonly string[]): RefManifest {
   const named = new Set(but);
   const entries = Object.entries(manifest.refs).filter(([name]) => !name.startsWith(keptPrefix) || named.has(name));
@@ -25,8 +25,8 @@ export function withoutKept(manifest: RefManifest, but: readonly string[]): RefM
 }
 
 /**
- * A repository as its draft sees it: what the repository has as branches, the draft has as those of `origin`; its own
- * branches are what is kept of it.
+ * A repository as its draft sees it: the repository's branches are the draft's branches of `origin`, and the draft's own
+ * branches are the refs that the repository keeps of it.
  */
 export function asDraft(
   { version, manifest }: MirrorState,
@@ -40,7 +40,7 @@ export function asDraft(
   const isNoTag = cannotBeBeside(names.flatMap((name) => withoutPrefix(name, `${own}tags/`) ?? []));
   for (const [name, commit] of Object.entries(manifest.refs)) {
     const remote = withoutPrefix(name, 'refs/remotes/origin/');
-    // Of two that cannot be beside each other, such as `a` and `a/b`, it is the repository's, and the draft's own tag.
+    // If two names exclude each other, such as `a` and `a/b`, the repository's branch and the draft's own tag win.
     if (remote !== undefined && !hasHead.has(remote) && !isNoBranch(remote)) refs[name] = commit;
     const tag = withoutPrefix(name, 'refs/tags/');
     if (tag !== undefined && !isNoTag(tag)) refs[name] ??= commit;
@@ -54,8 +54,8 @@ export function asDraft(
 }
 
 /**
- * Where a repository keeps what has moved in its draft, and what is checked out there if that is no branch. `left` are
- * those that it cannot keep: with what is before them, their names are too long.
+ * The moves of kept refs after moves in a draft, and after a detached HEAD there. `left` names the refs that cannot be
+ * kept: with the prefix, their names are too long.
  */
 export function movesOfDraft(
   { refs: moves, head }: { refs: readonly RefUpdate[]; head: string },
@@ -66,7 +66,7 @@ export function movesOfDraft(
   const isKept = ({ name }: { name: string }) => isAcceptableRef(keptAs(name));
   const left = moves.filter((move) => move.to !== null && !isKept(move));
   const wanted = moves.filter(isKept).map(({ name, to }) => ({ name: keptAs(name), to }));
-  // Without a ref of its own, nothing would have this commit.
+  // A detached commit needs a ref that keeps it.
   const detached = named(head) === undefined ? head : left.find(({ name }) => name === head)?.to;
   wanted.push({ name: detachedRef(draftId), to: detached ?? null });
   return {
@@ -78,7 +78,7 @@ export function movesOfDraft(
   };
 }
 
-/** The commit that is checked out in a draft, where no branch is. */
+/** Keeps the commit that is checked out in a draft with a detached HEAD. */
 const detachedRef = (draftId: string) => draftRef(draftId, 'head');
 
 function named(head: string | null): string | undefined {

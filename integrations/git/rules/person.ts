@@ -1,19 +1,19 @@
 import type { GitPerson } from '../types.ts';
 
-/** What git takes off both ends of a name; it refuses a name that is nothing else. */
+/** Characters that git strips from both ends of a name. It refuses a name with no other characters. */
 const crud = /[\s\p{Cc}.,:;<>"\\']/gu;
 const maxLength = 200;
 
 /**
- * Variables by which git knows who commits in a process that somebody has started. Not settings of the home: several
- * people share that. Without an address, git asks as it does anywhere.
+ * Variables that tell git who commits in a process that this person has started. They are not settings of the home,
+ * which several people share. Without an e-mail address, git asks as usual.
  */
 export function signatureOf(author: GitPerson | undefined): Record<string, string> {
   const person = personOf(author);
   return person.email === '' ? {} : variablesOf(person);
 }
 
-/** The same of a commit that we make for somebody, with when it was asked for: made again it is the same commit. */
+/** The same for a commit that we make, with the time of the request, so that a repetition makes the same commit. */
 export function datedSignatureOf(author: GitPerson | undefined, at: Date): Record<string, string> {
   const date = `@${Math.floor(at.getTime() / 1_000)} +0000`;
   return { ...variablesOf(personOf(author)), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
@@ -23,7 +23,7 @@ export function variablesOf({ name, email }: GitPerson): Record<string, string> 
   return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email };
 }
 
-/** Whose commits these are, as git takes it: with a name that is never empty, whatever they call themselves. */
+/** A person that git accepts: the name is never empty. */
 function personOf(author: GitPerson | undefined): GitPerson {
   const { name = '', email = '' } = author ?? {};
   const usable = [name, email].find((text) => text.replaceAll(crud, '') !== '');
@@ -31,7 +31,7 @@ function personOf(author: GitPerson | undefined): GitPerson {
 }
 
 function oneLine(text: string): string {
-  // A variable has no NUL, and a name is one line.
+  // A variable cannot contain NUL, and a name is one line.
   return text
     .replace(/\p{Cc}/gu, ' ')
     .trim()

@@ -1,23 +1,22 @@
 import { isUtf8 } from 'node:buffer';
-import { refusalOfBranchName } from './branchName.ts';
 import { gitError } from './failures.ts';
-import { isAcceptableRef, isStorableRef } from './refName.ts';
+import { isAcceptableRef, isStorableRef, refusalOfBranchName } from './names.ts';
 
 export interface RemoteRefs {
-  /** Short names of branches that can be worked with here, each with the id of its commit. */
+  /** Short names of the usable branches, with the ids of their commits. */
   branches: Map<string, string>;
-  /** The branch that the remote has checked out, or one that stands in for it; null for a remote without a commit. */
+  /** The remote's checked-out branch, or a substitute; null for a remote without a commit. */
   defaultBranch: string | null;
-  /** Full names that git would fetch and that cannot be kept: longer than a file's name may be, or not text. */
+  /** Full names that git would fetch and that cannot be kept: too long for a file name, or not UTF-8. */
   unusable: Buffer[];
 }
 
-/** More of them are no accident. Git compares each ref with each of them. */
+/** More are no accident, and git compares each ref with each of them. */
 const maxUnusable = 1_000;
 
 /**
- * Reads what `git ls-remote --symref` prints. All of it is the server's word: a name may hold line ends, and so make
- * lines of its own, with an id that is not one. Throws what is wrong with a remote that cannot be cloned.
+ * Parses the output of `git ls-remote --symref`. The server chooses all of it: a name may contain line ends and so make
+ * lines with invalid ids. Throws if the remote cannot be cloned.
  */
 export function parseRemoteRefs(output: Buffer, { maxRefs }: { maxRefs: number }): RemoteRefs {
   const lines = linesOf(output);
@@ -37,11 +36,12 @@ export function parseRemoteRefs(output: Buffer, { maxRefs }: { maxRefs: number }
       named = line.toString('utf8', 'ref: refs/heads/'.length, tab);
       continue;
     }
-    if (!isObjectId(what)) throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.');
+    if (!/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(what))
+      throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.');
     if (text === 'HEAD') head = what;
     hasBranches ||= text.startsWith('refs/heads/');
-    if (!isKeepable(name)) {
-      // The others git leaves out by itself, and takes none of them as something to leave out.
+    if (!isUtf8(name) || !isAcceptableRef(text)) {
+      // Git leaves out unstorable names by itself, and does not accept them in a list of refs to leave out.
       if (isStorableRef(name.toString('latin1'))) unusable.push(name);
     } else if (text.startsWith('refs/heads/')) {
       const short = text.slice('refs/heads/'.length);
@@ -57,19 +57,10 @@ export function parseRemoteRefs(output: Buffer, { maxRefs }: { maxRefs: number }
   if (hasBranches && branches.size === 0) {
     throw gitError('GIT_REMOTE_REFUSED', 'None of the remote’s branches has a name that can be used here.');
   }
-  // A remote whose HEAD is not on a branch: one that is at the same commit, or the one most likely meant.
+  // If the remote's HEAD is not on a branch, take one at the same commit, or the most likely one.
   const same = [...branches].filter(([, id]) => id === head).map(([name]) => name);
   const likely = [named, 'main', 'master', ...same, ...branches.keys()].filter((name) => name !== undefined);
   return { branches, defaultBranch: likely.find((name) => branches.has(name)) ?? null, unusable };
-}
-
-/** SHA-1, or SHA-256. */
-export function isObjectId(text: string): boolean {
-  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
-}
-
-function isKeepable(name: Buffer): boolean {
-  return isUtf8(name) && isAcceptableRef(name.toString());
 }
 
 export function linesOf(output: Buffer): Buffer[] {

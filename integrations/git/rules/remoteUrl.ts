@@ -1,24 +1,24 @@
 import { gitError } from './failures.ts';
 
 export interface RemoteUrl {
-  /** The one spelling of it that is stored, shown and given to git. */
+  /** The normalised spelling, which is stored, shown and given to git. */
   url: string;
   host: string;
   port: number;
-  /** Without the leading slash, as git's credential protocol has it. */
+  /** Without the leading slash, as in git's credential protocol. */
   path: string;
 }
 
 const maxLength = 2_000;
 
 /**
- * A remote's URL as a user gives it: https alone, without user and password, query and fragment, and without any
- * character that another parser than ours could read in another way. Throws 422 `GIT_URL_REFUSED`, which never repeats
- * what was given: people paste tokens.
+ * Parses a remote's URL as a user gives it: https only, without user, password, query or fragment, and without characters
+ * that another parser could read differently. Throws 422 `GIT_URL_REFUSED`, which never repeats the input: people paste
+ * tokens.
  */
 export function parseRemoteUrl(given: string): RemoteUrl {
   if (given.length > maxLength) refuse('it is longer than 2,000 characters');
-  // Controls and spaces, which URL would take out; a backslash, which it would turn into a slash.
+  // URL would remove control characters and spaces, and turn a backslash into a slash.
   if (!/^[\x21-\x7e]+$/.test(given) || /[\\"<>^`{|}]/.test(given))
     refuse('it has characters that must be percent-encoded');
   if (!/^https:\/\/[^/]/i.test(given)) refuse('it must begin with https://');
@@ -31,7 +31,7 @@ export function parseRemoteUrl(given: string): RemoteUrl {
   if (url.search !== '' || url.hash !== '') refuse('it has a query or a fragment');
   const path = url.pathname.replace(/\/+$/, '').slice(1);
   if (path === '') refuse('it names no repository');
-  // Encoded newlines would end a line of the credential protocol; git refuses them too, with the URL in its words.
+  // An encoded newline would end a line of the credential protocol. Git refuses it too, and would quote the URL.
   if (/%(0[0-9a-d]|7f|00)/i.test(path)) refuse('it has an encoded control character');
   const port = Number(url.port || 443);
   return { url: `https://${url.host}/${path}`, host: url.hostname, port, path };
@@ -44,16 +44,18 @@ export function parseRemoteUrl(given: string): RemoteUrl {
 function checkPath(path: string): void {
   if (/%(?:2f|5c|25)/i.test(path)) refuse('it has an encoded slash, backslash or percent sign');
   for (const segment of path.split('/')) {
-    // Some servers take what follows a semicolon for a parameter of the segment, and leave it out.
-    if (/^\.\.?(?:;|$)/.test(decode(segment))) refuse('it has . or .. as a part of its path');
+    const text = decoded(segment) ?? refuse('its percent-encoding is not that of text');
+    // Some servers drop the part of a segment after a semicolon.
+    if (/^\.\.?(?:;|$)/.test(text)) refuse('it has . or .. as a part of its path');
   }
 }
 
-function decode(segment: string): string {
+/** Undefined if the text is not validly percent-encoded. */
+export function decoded(text: string): string | undefined {
   try {
-    return decodeURIComponent(segment);
+    return decodeURIComponent(text);
   } catch {
-    return refuse('its percent-encoding is not that of text');
+    return undefined;
   }
 }
 

@@ -1,18 +1,16 @@
-import { checkBranchName } from '../rules/branchName.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
+import { checkBranchName } from '../rules/names.ts';
 import { datedSignatureOf } from '../rules/person.ts';
-import type { TreeWork } from '../treeTypes.ts';
+import type { GitTrees, TreeWork } from '../treeTypes.ts';
 import type { GitPerson } from '../types.ts';
-import { moveTo } from './halfMoves.ts';
-import { enterToChange, leaveUnfinished } from './scripts.ts';
-import { exitCodes, failureOf, type TreeAnswer, type TreeCall, type TreeShell } from './treeShell.ts';
+import { exitCodes, failureOf } from './failures.ts';
+import { enterToChange, leaveUnfinished, moveTo } from './scripts.ts';
+import { changeTimeoutMs, type TreeAnswer, type TreeCall, type TreeShell } from './treeShell.ts';
 
-/** Filters of the repository’s own may run. */
-const timeoutMs = 30 * 60_000;
 const maxOutput = 20_000;
 
-// A later attempt finds what an earlier one has done that was ended with its computer.
+// The computer may have ended an earlier attempt after its work was done.
 const branchScript = `${enterToChange}${moveTo}
 name=$1 from=$2 checkout=$3
 if [ "$checkout" = yes ]; then ${leaveUnfinished}fi
@@ -33,7 +31,7 @@ id=$(git rev-parse --verify --quiet "refs/heads/$1^{commit}") \\
 move_to "$id" git checkout "$1" --
 `;
 
-// The first line is the commit’s id, and what git says comes after it.
+// The first line of the output is the commit’s id, and git’s words follow.
 const commitScript = `${enterToChange}
 case "$(git log -g -1 --format=%gs HEAD 2>/dev/null)" in
   "$GIT_REFLOG_ACTION"*) exec git rev-parse HEAD ;;
@@ -45,7 +43,7 @@ if git rev-parse --verify --quiet HEAD >/dev/null; then
   if [ ! -e .git/MERGE_HEAD ] && git diff --cached --quiet HEAD -- "$@"; then exit ${exitCodes.nothing}; fi
 elif [ -z "$(git ls-files --cached -- "$@" | head -c 1)" ]; then exit ${exitCodes.nothing}
 fi
-# In the middle of a merge git refuses paths, also those of everything.
+# During a merge, git refuses paths, even the one for everything.
 [ "$ATRIUM_ONLY" = yes ] && set -- --only -- "$@" || set --
 said=$(git commit --no-verify --cleanup=whitespace --file=- "$@" 2>&1) || {
   code=$?
@@ -56,7 +54,7 @@ git rev-parse HEAD
 printf '%s\\n' "$said"
 `;
 
-// There was no merge before, and one that only moves forward begins none: what is aborted is this one.
+// No merge was under way before, and a fast-forward begins none: only this merge can be aborted.
 const mergeScript = `${enterToChange}${moveTo}
 case "$(git log -g -1 --format=%gs HEAD 2>/dev/null)" in
   "$GIT_REFLOG_ACTION"*) echo 'Already up to date.'; exit 0 ;;
@@ -72,14 +70,12 @@ code=$?
 exit $code
 `;
 
-export function createChanges(shell: TreeShell) {
-  async function change(
-    tree: TreeWork,
-    call: Pick<TreeCall, 'script' | 'args' | 'env' | 'stdin' | 'signal'>,
-    other?: string,
-  ): Promise<TreeAnswer> {
-    const args = [tree.path, tree.itemId, ...(call.args ?? [])];
-    const answer = await shell.run(tree, { ...call, args, id: `${tree.workId}-change`, timeoutMs });
+type Changes = Pick<GitTrees, 'branch' | 'checkout' | 'commit' | 'merge'>;
+
+/** Changes of a working tree. Each is made once, also if its computer ends in the middle. */
+export function createChanges(shell: TreeShell): Changes {
+  async function change(tree: TreeWork, call: TreeCall, other?: string): Promise<TreeAnswer> {
+    const answer = await shell.run(tree, { ...call, id: `${tree.workId}-change`, timeoutMs: changeTimeoutMs });
     if (answer.code === exitCodes.conflicted) {
       throw gitError('GIT_CONFLICT', 'Files are in conflict. Resolve that and `git add` them first.');
     }
@@ -91,37 +87,29 @@ export function createChanges(shell: TreeShell) {
     return answer;
   }
 
-  async function known(...given: Parameters<typeof change>): Promise<{ output: string }> {
+  /** A change that needs a branch or commit which exists. */
+  async function changeTo(...given: Parameters<typeof change>): Promise<{ output: string }> {
     const answer = await change(...given);
     if (answer.code === exitCodes.nothing) throw gitError('GIT_REF_UNKNOWN', 'There is no such branch or commit.');
     return { output: cleanWords(answer.stdout.toString(), maxOutput) };
   }
 
   return {
-    async branch(
-      tree: TreeWork,
-      { name, from = '', checkout }: { name: string; from?: string | undefined; checkout: boolean },
-      signal: AbortSignal,
-    ): Promise<{ output: string }> {
+    async branch(tree, { name, from = '', checkout }, signal) {
       checkBranchName(name);
-      return known(tree, { script: branchScript, args: [name, from, checkout ? 'yes' : 'no'], signal });
+      return changeTo(tree, { script: branchScript, args: [name, from, checkout ? 'yes' : 'no'], signal });
     },
 
-    // Git 2.39 takes no `--end-of-options` here, so the name is one that cannot be an option.
-    async checkout(tree: TreeWork, { branch }: { branch: string }, signal: AbortSignal): Promise<{ output: string }> {
+    // Git 2.39 has no `--end-of-options` here, so the name must not look like an option.
+    async checkout(tree, { branch }, signal) {
       checkBranchName(branch);
-      return known(tree, { script: checkoutScript, args: [branch], signal });
+      return changeTo(tree, { script: checkoutScript, args: [branch], signal });
     },
 
-    async commit(
-      tree: TreeWork,
-      commit: { message: string; author: GitPerson | undefined; at: Date; paths?: readonly string[] | undefined },
-      signal: AbortSignal,
-    ): Promise<{ id: string; output: string }> {
-      const { message, author, at, paths } = commit;
+    async commit(tree, { message, author, at, paths }, signal) {
       const answer = await change(tree, {
         script: commitScript,
-        // The tree’s own root, without paths.
+        // Without paths, everything below the tree’s root is committed.
         args: paths ?? ['.'],
         env: { ...signature(tree, author, at), ATRIUM_ONLY: paths === undefined ? 'no' : 'yes' },
         stdin: message,
@@ -135,25 +123,15 @@ export function createChanges(shell: TreeShell) {
       return { id, output: cleanWords(words.join('\n'), maxOutput) };
     },
 
-    merge: (
-      tree: TreeWork,
-      merge: { ref: string; author: GitPerson | undefined; at: Date; fastForwardOnly: boolean },
-      signal: AbortSignal,
-    ): Promise<{ output: string }> =>
-      known(
-        tree,
-        {
-          script: mergeScript,
-          args: [merge.ref, merge.fastForwardOnly ? '--ff-only' : '--ff'],
-          env: signature(tree, merge.author, merge.at),
-          signal,
-        },
-        merge.ref.replace(/^refs\/remotes\//, ''),
-      ),
+    async merge(tree, { ref, author, at, fastForwardOnly }, signal) {
+      const args = [ref, fastForwardOnly ? '--ff-only' : '--ff'];
+      const call = { script: mergeScript, args, env: signature(tree, author, at), signal };
+      return changeTo(tree, call, ref.replace(/^refs\/remotes\//, ''));
+    },
   };
 }
 
-/** The reflog says which order it was. */
+/** The reflog action tells a later attempt that this order’s commit is made. */
 function signature({ workId }: TreeWork, author: GitPerson | undefined, at: Date): Record<string, string> {
   return { ...datedSignatureOf(author, at), GIT_REFLOG_ACTION: `atrium ${workId}` };
 }

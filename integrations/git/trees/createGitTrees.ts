@@ -7,7 +7,7 @@ import { createExchange } from './exchange.ts';
 import { createLooks } from './looks.ts';
 import { TreeShell } from './treeShell.ts';
 
-/** Git among the files of computers, by processes in their sandboxes. */
+/** Git in working trees on computers, by processes in their sandboxes. */
 export function createGitTrees(computers: Pick<LiveComputers, 'work'>, config: Pick<GitConfig, 'maxRefs'>): GitTrees {
   const shell = new TreeShell(computers);
   return {

@@ -1,24 +1,19 @@
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import { uncommittedRef } from '../rules/keptRefs.ts';
 import { variablesOf } from '../rules/person.ts';
-import type { TreeWork, Uncommitted } from '../treeTypes.ts';
-import { boxOf } from './boxes.ts';
-import { moveTo } from './halfMoves.ts';
-import { enterToChange, enterToLook } from './scripts.ts';
-import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
+import type { GitTrees } from '../treeTypes.ts';
+import { exitCodes, failureOf } from './failures.ts';
+import { enterToChange, enterToLook, moveTo } from './scripts.ts';
+import { boxOf, changeTimeoutMs, type TreeShell } from './treeShell.ts';
 
-/** Filters of the repository’s own may run. */
-const timeoutMs = 30 * 60_000;
-
-/** What is in no commit is meant to be small: each change of a file is saved as another one. */
+/** Uncommitted work should be small: each change of a file is saved as another file. */
 const [maxFileMiB, maxFilesMiB] = [32, 256];
 const bytes = (miB: number) => miB * 1_048_576;
 
-// On a copy of the index, so that nobody's is changed, nor that of an attempt whose worker was killed and that goes on
-// here. The copy is as old as the index: by that git knows which files may have changed since without looking changed.
-// Objects go to a box in `$1`, named by their commit, which is the same one again for the same files. `$2` is the one
-// that was saved last, whose box says what is new; those before it go. Nothing of the repository itself is written.
+// This works on a copy of the index, so that neither the tree's index nor that of another attempt changes. The copy keeps
+// the index's time, by which git knows which files to read again. Objects go to a box in `$1` that is named by their
+// commit; the same files make the same commit. `$2` is the commit that was saved last: its box tells what is new, and
+// older boxes go. Nothing in the repository itself is written.
 const keepScript = `${enterToLook}
 set -e
 cd - >/dev/null
@@ -27,10 +22,6 @@ cd - >/dev/null
 mkdir -p -- "$boxes"
 find "$boxes" -mindepth 1 -maxdepth 1 ! -name "\${saved:-none}" -exec rm -rf -- {} + || true
 find "$GIT_DIR" -maxdepth 1 -name 'atrium-wip.*' -mmin +60 -exec rm -rf -- {} +
-# Where it was kept by an older version.
-if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then
-  git update-ref --no-deref -d ${uncommittedRef} 2>/dev/null || true
-fi
 box=$(mktemp -d "$boxes/new.XXXXXX")
 trap 'rm -rf -- "$box"' EXIT
 mkdir -p -- "$box/objects/info"
@@ -50,7 +41,7 @@ large=$(head -n 4 -- "$box/large")
   printf '.\\0'
   sed 's/^/:(exclude,literal)/' "$box/large" | tr '\\n' '\\0'
 } > "$box/paths"
-# One file that cannot be read, or a folder that is a repository without a commit, does not keep the others from it.
+# An unreadable file, or a nested repository without a commit, does not stop the other files.
 added=0 left=
 git -c core.looseCompression=1 add --all --ignore-errors \\
   --pathspec-from-file="$box/paths" --pathspec-file-nul || added=$?
@@ -99,7 +90,7 @@ function tooLarge(names: readonly string[]): string | undefined {
   return `more than ${maxFileMiB} MiB are in ${shown.join(', ')}${names.length > shown.length ? ', …' : ''}`;
 }
 
-/** What git said of the files that it could not add; undefined where they have only gone meanwhile. */
+/** What git said about files that it could not add; undefined if these files have only gone meanwhile. */
 function unreadOf(said: string): string | undefined {
   const words = said.split('\n').filter((line) => line.startsWith('error: '));
   const isOther = (line: string) => !/: No such file or directory$|: unable to index file /.test(line);
@@ -107,12 +98,13 @@ function unreadOf(said: string): string | undefined {
   return cleanWords(words.map((line) => line.slice('error: '.length)).join('; '), 300);
 }
 
-/** What drafts need of working trees, their own and their repository’s. */
-export function createDraftWork(shell: TreeShell) {
+/** What only drafts need from working trees: theirs, and that of their repository. */
+export function createDraftWork(shell: TreeShell): Pick<GitTrees, 'keepUncommitted' | 'advance'> {
   return {
-    async keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted> {
-      const args = [tree.path, tree.itemId, boxOf(tree, 'wip'), saved ?? ''];
-      const answer = await shell.run(tree, { script: keepScript, args, env: ourselves, timeoutMs, signal });
+    async keepUncommitted(tree, saved, signal) {
+      const args = [boxOf(tree, 'wip'), saved ?? ''];
+      const call = { script: keepScript, args, env: ourselves, timeoutMs: changeTimeoutMs, signal };
+      const answer = await shell.run(tree, call);
       if (answer.code === exitCodes.tooMuch) {
         const detail = `What is in no commit is more than ${maxFilesMiB} MiB. Commit some of it, or have git ignore it.`;
         throw gitError('GIT_DRAFT_INCOMPLETE', detail);
@@ -122,17 +114,12 @@ export function createDraftWork(shell: TreeShell) {
       if (id !== '' && !/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
       const left = [tooLarge(large), unread === '' ? undefined : unreadOf(answer.said)];
       const words = left.filter((part) => part !== undefined).join('; ');
-      return { commit: id === '' ? undefined : id, left: words === '' ? undefined : words };
+      return { commit: id || undefined, left: words || undefined };
     },
 
-    async advance(
-      tree: TreeWork,
-      { branch, commit }: { branch: string; commit: string },
-      signal: AbortSignal,
-    ): Promise<void> {
-      const args = [tree.path, tree.itemId, branch, commit];
-      const id = `${tree.workId}-change`;
-      const answer = await shell.run(tree, { script: advanceScript, args, id, timeoutMs, signal });
+    async advance(tree, { branch, commit }, signal) {
+      const call = { script: advanceScript, args: [branch, commit], timeoutMs: changeTimeoutMs, signal };
+      const answer = await shell.run(tree, { ...call, id: `${tree.workId}-change` });
       const hasMoved = /not possible to fast-forward/i.test(`${answer.stdout.toString()}\n${answer.said}`);
       if (answer.code === exitCodes.conflicted || (answer.code !== 0 && hasMoved)) {
         throw gitError('GIT_CONFLICT', 'The branch has moved in the meantime. Nothing was merged.');

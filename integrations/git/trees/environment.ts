@@ -1,7 +1,7 @@
-import { onDisk } from '../process/environment.ts';
+import { asVariables, onDisk } from '../process/environment.ts';
 
-/** Settings that hold whatever a repository’s own say: nothing of these would be waited for, or belongs to us. */
-const settings: Readonly<Record<string, string>> = {
+/** Settings that override a repository’s own: git waits for nobody, and signs nothing in our name. */
+const settings = {
   'color.ui': 'false',
   'core.fsmonitor': 'false',
   'core.hooksPath': '/dev/null',
@@ -20,8 +20,8 @@ const settings: Readonly<Record<string, string>> = {
 };
 
 /**
- * What git in a computer is run with, beside the computer’s own variables. It is in a sandbox with what the tenant has
- * written, so this keeps it quiet and quick; it does not make it safe.
+ * Variables for git in a computer, beside the computer’s own. Git runs there in a sandbox on files of the tenant: this
+ * keeps it quiet and quick; it does not make it safe.
  */
 export const treeEnvironment: Readonly<Record<string, string>> = {
   LC_ALL: 'C',
@@ -31,14 +31,8 @@ export const treeEnvironment: Readonly<Record<string, string>> = {
   GIT_EDITOR: '/bin/false',
   GIT_PAGER: 'cat',
   GIT_LFS_SKIP_SMUDGE: '1',
-  // What a partial clone lacks is brought by the mirror; a remote of the tree's own settings is asked for nothing.
+  // The mirror brings what a partial clone lacks. Git never talks to a remote in the tree's own settings.
   GIT_ALLOW_PROTOCOL: 'none',
   GIT_NO_LAZY_FETCH: '1',
-  GIT_CONFIG_COUNT: String(Object.keys(settings).length),
-  ...Object.fromEntries(
-    Object.entries(settings).flatMap(([key, value], index) => [
-      [`GIT_CONFIG_KEY_${index}`, key],
-      [`GIT_CONFIG_VALUE_${index}`, value],
-    ]),
-  ),
+  ...asVariables(settings),
 };

@@ -1,25 +1,24 @@
 import { Readable } from 'node:stream';
 import { DomainError } from '../../../base/errors.ts';
 import { idsOf } from '../mirror/repository.ts';
+import { asLines } from '../process/git.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
-import { isAcceptableRef } from '../rules/refName.ts';
-import type { TreeRef, TreeWork, Uncommitted } from '../treeTypes.ts';
-import type { MadeBundle, MirrorState, RefManifest, RefUpdate } from '../types.ts';
-import { allBoxes, type Box, boxOf } from './boxes.ts';
+import { isAcceptableRef } from '../rules/names.ts';
+import type { GitTrees, TreeRef } from '../treeTypes.ts';
+import type { RefManifest, RefUpdate } from '../types.ts';
+import { exitCodes } from './failures.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { newTags, requireReadable, requireWhole, type TreeTips } from './tips.ts';
-import { exitCodes, type TreeShell } from './treeShell.ts';
+import { allBoxes, type Box, boxOf, type TreeShell, changeTimeoutMs as timeoutMs } from './treeShell.ts';
 
 const maxListBytes = 32 * 1_048_576;
-/** A large tree is written to a disk that others use too. */
-const timeoutMs = 30 * 60_000;
 
 const isFilledScript = `${enterToLook}
 exit 0
 `;
 
-// In `$6` until it is whole. `$3` is the folder with what is to go in, `$4` its URL, `$5` its filter.
+// `$3` is the inbox, `$4` the URL, `$5` the filter. The tree is made in `$6`, and moved when it is complete.
 const fillScript = `
 set -e
 tree="./$1" item=$2 inbox="$PWD/$3" url=$4 filter=$5 new="$PWD/$6"
@@ -64,20 +63,20 @@ if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then
 fi
 printf %s "$item" > .git/atrium-item
 cd - >/dev/null
-# All of it is on the disk before it has its name: half a tree is nobody's, and would be in the way of another.
+# The disk has all of the tree before it gets its name: half a tree would be in the way of another.
 sync -f -- "$new"
 mv -T -- "$new" "$tree"
 sync -- "$(dirname -- "$tree")"
 `;
 
-// Only the repository's own: another folder may have come to its place.
+// Another folder may have taken the tree's place: that is not removed.
 const removeScript = `
 tree="./$1"
 [ ! -L "$tree" ] && [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$2" ] || exit 0
 exec rm -rf -- "$tree"
 `;
 
-// A tree is filled with all its refs packed, and git never removes the file of those.
+// A tree is filled with all refs packed, and git never removes the file of packed refs.
 const listScript = `${enterToLook}
 git symbolic-ref --quiet HEAD || git rev-parse --verify --quiet HEAD || echo
 git rev-parse --verify --quiet HEAD || echo
@@ -85,9 +84,8 @@ git rev-parse --verify --quiet HEAD || echo
 exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
 `;
 
-// `$1` has the bundle and the refs; those of the remote that are not named go, and do so first: a branch `a` stands in
-// the way of `a/b`. `$2` is a branch that was pushed: it follows the remote's, as after `git push -u`, unless it follows
-// another one.
+// `$1` has the bundle and the refs. Other refs of the remote are removed, and first: a branch `a` is in the way of `a/b`.
+// `$2` is a branch that was pushed: it follows the remote's branch, as after `git push -u`, unless it follows another.
 const updateScript = `${enterToChange}
 set -e
 cd - >/dev/null
@@ -109,8 +107,8 @@ if [ -n "$2" ] && git show-ref --verify --quiet "refs/heads/$2" && git show-ref 
 fi
 `;
 
-// `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here. In `$2` is what
-// is in no commit: as `$3` now, and as `$4` when that was saved last.
+// `$1` has the wanted tips, and the ids that the mirror has; some of these may be unknown here. `$2` has uncommitted work:
+// `$3` is the current commit of it, and `$4` the one that was saved last.
 const packScript = `${enterToLook}
 set -e
 cd - >/dev/null
@@ -120,7 +118,7 @@ if [ -n "$3" ] && [ -d "$now" ]; then export GIT_OBJECT_DIRECTORY="$now"; fi
 if [ -n "$4" ] && [ -d "$before" ]; then export GIT_ALTERNATE_OBJECT_DIRECTORIES="$before"; fi
 git cat-file --batch-check='%(objectname) %(objecttype)' < "$outbox/have" \\
   | sed -n 's/^\\([0-9a-f]*\\) \\(commit\\|tag\\)$/^\\1/p' > "$outbox/revisions"
-# Git itself leaves out what parents of a commit have, and this is none.
+# Git leaves out what the parents of a commit have, and the fourth argument is no parent.
 if [ -n "$4" ] && files=$(git rev-parse --verify --quiet "$4^{tree}"); then
   printf '^%s\\n' "$files" >> "$outbox/revisions"
 fi
@@ -130,8 +128,10 @@ git pack-objects --revs --stdout --thin --delta-base-offset --quiet --missing=al
 mv -- "$outbox/pack.new" "$outbox/pack"
 `;
 
-/** What goes between a tree and its mirror, by files in the computer’s home. */
-export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number }) {
+type Exchange = Pick<GitTrees, 'isFilled' | 'fill' | 'update' | 'tips' | 'bundleOut' | 'remove' | 'settle'>;
+
+/** Exchanges objects and refs between a tree and its mirror, by files in the computer’s home. */
+export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number }): Exchange {
   async function put(tree: TreeRef, path: string, body: Uint8Array | Readable, signal: AbortSignal): Promise<void> {
     const client = await shell.client(tree);
     try {
@@ -143,45 +143,43 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
   }
 
   const list = (tree: TreeRef, path: string, lines: readonly string[], signal: AbortSignal) =>
-    put(tree, path, Buffer.from(lines.map((line) => `${line}\n`).join('')), signal);
+    put(tree, path, Buffer.from(asLines(lines)), signal);
 
-  /** Also what was put there for a process that had ended already. */
-  async function clear(tree: TreeRef, way: Box): Promise<void> {
+  async function clear(tree: TreeRef, box: Box): Promise<void> {
     try {
-      await (await shell.client(tree)).deleteFile(boxOf(tree, way), { recursive: true });
+      await (await shell.client(tree)).deleteFile(boxOf(tree, box), { recursive: true });
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
     }
   }
 
-  /** Leaves nothing behind where it fails: the disk may be full of it. */
-  async function clearing<T>(tree: TreeRef, ways: readonly Box[], work: () => Promise<T>): Promise<T> {
+  /** Clears the boxes if the work fails: they may have filled the disk. */
+  async function clearing<T>(tree: TreeRef, boxes: readonly Box[], work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      for (const way of ways) await clear(tree, way).catch(() => undefined); // the next attempt writes over it
+      for (const box of boxes) await clear(tree, box).catch(() => undefined); // the next attempt writes over it
       throw error;
     }
   }
 
   async function tipsOf(tree: TreeRef, signal: AbortSignal): Promise<TreeTips> {
-    const args = [tree.path, tree.itemId];
-    const { stdout, said, isCut } = await shell.do(tree, { script: listScript, args, maxBytes: maxListBytes, signal });
+    const { stdout, said, isCut } = await shell.do(tree, { script: listScript, maxBytes: maxListBytes, signal });
     if (isCut) throw gitError('GIT_TOO_LARGE', 'The repository has more branches and tags than can be saved.');
     const [at = '', commit = '', packed, ...lines] = stdout.toString().split('\n');
     requireReadable(at, said);
     const refs: Record<string, string> = {};
     for (const line of lines) {
-      const [id = '', name = ''] = [line.slice(0, 40), line.slice(41)];
+      const [id, name] = [line.slice(0, 40), line.slice(41)];
       if (isId(id) && isOfTree(name) && isSavable(name)) refs[name] = id;
     }
-    // Of a branch that stays behind, its commit is saved as that of no branch.
-    const head = isId(at) || isSavableHead(at) || !isId(commit) ? at : commit;
+    // If the checked-out branch cannot be saved, its commit is saved as a detached HEAD.
+    const head = isSavableHead(at) || !isId(commit) ? at : commit;
     if (Object.keys(refs).length > maxRefs) throw tooManyRefs(maxRefs);
     return { head, refs, hasPacked: packed === 'packed' };
   }
 
-  /** A file of the home, opened when it is read: until then a host that hears nothing would close it. */
+  /** A file of the home. It is opened on the first read, because the host closes an idle connection. */
   function opened(tree: TreeRef, path: string, signal: AbortSignal): Readable {
     async function* bytes() {
       const { body } = await (await shell.client(tree)).readFile(path, { signal });
@@ -191,37 +189,24 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
   }
 
   return {
-    async isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean> {
-      const { code } = await shell.run(tree, { script: isFilledScript, args: [tree.path, tree.itemId], signal });
-      return code === 0;
+    async isFilled(tree, signal) {
+      return (await shell.run(tree, { script: isFilledScript, signal })).code === 0;
     },
 
-    async fill(
-      tree: TreeWork,
-      bundle: MadeBundle | null,
-      { manifest }: MirrorState,
-      { url }: { url: string | null },
-      signal: AbortSignal,
-    ): Promise<void> {
+    async fill(tree, bundle, { manifest }, { url }, signal) {
       const inbox = boxOf(tree, 'in');
       await clearing(tree, ['in', 'new'], async () => {
         if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
         if (manifest.shallow.length > 0) await list(tree, `${inbox}/shallow`, manifest.shallow, signal);
         await list(tree, `${inbox}/refs`, updatesOf(manifest, /^refs\//), signal);
         await list(tree, `${inbox}/head`, [manifest.head], signal);
-        const args = [tree.path, tree.itemId, inbox, url ?? '', manifest.filter ?? '', boxOf(tree, 'new')];
+        const args = [inbox, url ?? '', manifest.filter ?? '', boxOf(tree, 'new')];
         await shell.do(tree, { script: fillScript, args, id: `${tree.workId}-fill`, timeoutMs, signal });
       });
       await clear(tree, 'in');
     },
 
-    async update(
-      tree: TreeWork,
-      bundle: MadeBundle | null,
-      { manifest }: MirrorState,
-      signal: AbortSignal,
-      pushed = '',
-    ): Promise<void> {
+    async update(tree, bundle, { manifest }, signal, pushed = '') {
       const inbox = boxOf(tree, 'in');
       const names = Object.keys(manifest.refs).filter((name) => name.startsWith('refs/remotes/origin/'));
       const tags = newTags(manifest, await tipsOf(tree, signal));
@@ -230,22 +215,17 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
         if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
         await list(tree, `${inbox}/refs`, updates, signal);
         await list(tree, `${inbox}/names`, names, signal);
-        const args = [tree.path, tree.itemId, inbox, pushed];
-        await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
+        const call = { script: updateScript, args: [inbox, pushed], timeoutMs, signal };
+        await shell.do(tree, { ...call, id: `${tree.workId}-update` });
       });
       await clear(tree, 'in');
     },
 
-    async tips(tree: TreeRef, signal: AbortSignal): Promise<string[]> {
+    async tips(tree, signal) {
       return [...new Set(Object.values((await tipsOf(tree, signal)).refs))];
     },
 
-    async bundleOut(
-      tree: TreeWork,
-      { manifest }: MirrorState,
-      signal: AbortSignal,
-      kept?: Uncommitted,
-    ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }> {
+    async bundleOut(tree, { manifest }, signal, kept) {
       const tips = await tipsOf(tree, signal);
       requireWhole(manifest, tips);
       const { refs } = tips;
@@ -254,30 +234,30 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       if (uncommitted !== undefined) refs[uncommittedRef] = uncommitted;
       const updates = movesOf(manifest, refs);
       const known = new Set(idsOf(manifest));
-      const want = [...updates.map(({ to }) => to), isId(head) ? head : null];
-      const wanted = [...new Set(want.filter((id) => id !== null && !known.has(id)))];
+      const want = [...updates.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
+      const wanted = [...new Set(want.filter((id) => !known.has(id)))];
       if (wanted.length === 0) return { bundle: undefined, refs: updates, head };
       const outbox = boxOf(tree, 'out');
       await clearing(tree, ['out'], async () => {
-        await list(tree, `${outbox}/want`, wanted as string[], signal);
+        await list(tree, `${outbox}/want`, wanted, signal);
         await list(tree, `${outbox}/have`, [...known], signal);
-        // Not by the order’s name: what is wanted may be more than an attempt before has packed.
-        const boxes = [outbox, boxOf(tree, 'wip'), kept?.commit ?? '', manifest.refs[uncommittedRef] ?? ''];
-        await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, ...boxes], timeoutMs, signal });
+        // Without the order’s id: an earlier attempt may have packed less than is wanted now.
+        const args = [outbox, boxOf(tree, 'wip'), kept?.commit ?? '', manifest.refs[uncommittedRef] ?? ''];
+        await shell.do(tree, { script: packScript, args, timeoutMs, signal });
       });
       return { bundle: opened(tree, `${outbox}/pack`, signal), refs: updates, head };
     },
 
-    async remove(tree: TreeRef, signal: AbortSignal): Promise<void> {
-      await shell.do(tree, { script: removeScript, args: [tree.path, tree.itemId], timeoutMs, signal });
-      for (const way of allBoxes) await clear(tree, way);
+    async remove(tree, signal) {
+      await shell.do(tree, { script: removeScript, timeoutMs, signal });
+      for (const box of allBoxes) await clear(tree, box);
     },
 
-    settle: (tree: TreeWork): Promise<void> => clear(tree, 'out'),
+    settle: (tree) => clear(tree, 'out'),
   };
 }
 
-/** A row names no other ref than this one. */
+/** Whether a row can hold the name: bytes that are not UTF-8 would become another name. */
 function isSavable(name: string): boolean {
   return isAcceptableRef(name) && !name.includes('\uFFFD');
 }
@@ -292,25 +272,18 @@ function isId(text: string): boolean {
 
 /** Lines for `git update-ref --stdin`. */
 function updatesOf({ refs }: Pick<RefManifest, 'refs'>, which: RegExp): string[] {
-  return Object.entries(refs)
-    .filter(([name]) => which.test(name))
-    .map(([name, id]) => `update ${name} ${id}`);
+  return Object.entries(refs).flatMap(([name, id]) => (which.test(name) ? `update ${name} ${id}` : []));
 }
 
-/** Whatever a tree’s git says that it has: it may be any program. */
+/** Checked also for the tree’s own answer: its git may be any program. */
 function isOfTree(name: string): boolean {
   return /^refs\/(?:heads|tags)\//.test(name);
 }
 
-/** Branches, tags and what is not committed are the tree’s; what else the mirror has is its own. */
+/** The moves from the saved refs to the tree’s. Branches, tags and uncommitted work are the tree’s; the rest is not. */
 function movesOf({ refs: saved }: RefManifest, refs: Record<string, string>): RefUpdate[] {
-  const gone = Object.keys(saved).filter(
-    (name) => (isOfTree(name) || name === uncommittedRef) && refs[name] === undefined,
-  );
-  return [
-    ...gone.map((name) => ({ name, from: saved[name] ?? null, to: null })),
-    ...Object.entries(refs)
-      .filter(([name, id]) => saved[name] !== id)
-      .map(([name, id]) => ({ name, from: saved[name] ?? null, to: id })),
-  ];
+  const names = Object.keys(saved).filter((name) => isOfTree(name) || name === uncommittedRef);
+  const gone = names.filter((name) => refs[name] === undefined);
+  const moved = Object.keys(refs).filter((name) => saved[name] !== refs[name]);
+  return [...gone, ...moved].map((name) => ({ name, from: saved[name] ?? null, to: refs[name] ?? null }));
 }

@@ -1,9 +1,10 @@
 import { gitError } from '../rules/failures.ts';
-import { isStorableRef } from '../rules/refName.ts';
-import type { DiffRange, GitBranch, GitCommit, GitDiff, GitStatus, TreeRef } from '../treeTypes.ts';
+import { isStorableRef } from '../rules/names.ts';
+import type { GitTrees, TreeRef } from '../treeTypes.ts';
+import { exitCodes, failureOf } from './failures.ts';
 import { parseLog, parseStatus } from './parse.ts';
 import { enterToLook } from './scripts.ts';
-import { exitCodes, failureOf, type TreeCall, type TreeShell } from './treeShell.ts';
+import type { TreeCall, TreeShell } from './treeShell.ts';
 
 const maxChanges = 2_000;
 const maxStatusBytes = 1_048_576;
@@ -12,14 +13,14 @@ const maxRefBytes = 8 * 1_048_576;
 const maxDiffBytes = 1_048_576;
 const maxListBytes = 32 * 1_048_576;
 
-/** Names a commit, if there is one: what a caller gives is never an option or a range. */
+/** Defines `resolve`, which prints the commit that a caller's word names. The word is never an option or a range. */
 const resolve = `
 resolve() {
   git rev-parse --verify --quiet --end-of-options "$1^{commit}" || exit ${exitCodes.nothing}
 }
 `;
 
-// What is begun and not finished is a header of our own.
+// An unfinished merge, rebase or the like is reported in a header of our own.
 const statusScript = `${enterToLook}
 begun=
 if [ -d .git/rebase-merge ]; then begun=rebase
@@ -38,7 +39,7 @@ fi
 exec git status --porcelain=v2 --branch --untracked-files=all -z
 `;
 
-// An unborn branch has no commit, and that is no failure.
+// A branch without a commit is no failure.
 const logScript = `${enterToLook}${resolve}
 if [ -n "$1" ]; then start=$(resolve "$1") || exit $?
 else start=$(git rev-parse --verify --quiet HEAD) || exit 0
@@ -66,34 +67,32 @@ export GIT_LITERAL_PATHSPECS=1
 exec git diff --no-color --no-ext-diff $staged $from $to -- "$@"
 `;
 
-// Nothing is fetched for that: what is not here is only named.
+// Nothing is fetched: missing objects are only listed.
 const lackingScript = `${enterToLook}
 git cat-file -e "$1^{tree}" 2>/dev/null || exit ${exitCodes.nothing}
 git rev-list --objects --no-walk --missing=print "$1^{tree}" | sed -n 's/^?//p'
 `;
 
-export function createLooks(shell: TreeShell) {
-  const look = async (tree: TreeRef, call: Omit<TreeCall, 'args'> & { args?: readonly string[] }) => {
-    const args = [tree.path, tree.itemId, ...(call.args ?? [])];
-    // What looks for a change, as a pull does, is part of that.
-    const answer = await shell.run(tree, { ...call, args, isLook: !('workId' in tree) });
+type Looks = Pick<GitTrees, 'status' | 'log' | 'branches' | 'diff' | 'lacking'>;
+
+/** Reads of a working tree. */
+export function createLooks(shell: TreeShell): Looks {
+  const look = async (tree: TreeRef, call: TreeCall) => {
+    // A look of a change, such as a pull's, counts as part of the change.
+    const answer = await shell.run(tree, { ...call, isLook: !('workId' in tree) });
     if (answer.code === exitCodes.nothing) throw gitError('GIT_REF_UNKNOWN', 'There is no such branch or commit.');
     if (answer.code !== 0) throw failureOf(answer);
     return answer;
   };
 
   return {
-    async status(tree: TreeRef, signal: AbortSignal): Promise<GitStatus> {
+    async status(tree, signal) {
       const { stdout, isCut } = await look(tree, { script: statusScript, maxBytes: maxStatusBytes, signal });
       return parseStatus(stdout, { isCut, maxChanges });
     },
 
-    async log(
-      tree: TreeRef,
-      page: { from?: string | undefined; after?: string | undefined; limit: number; path?: string | undefined },
-      signal: AbortSignal,
-    ): Promise<{ commits: GitCommit[]; next: string | null }> {
-      // Pages of one log begin where its first one did, whatever is committed meanwhile.
+    async log(tree, page, signal) {
+      // All pages of a log start from the first page's commit, even if somebody commits meanwhile.
       const [start = page.from ?? '', skip = '0'] = page.after?.split('.') ?? [];
       const args = [start, skip, String(page.limit + 1), page.path ?? ''];
       const { stdout } = await look(tree, { script: logScript, args, maxBytes: maxLogBytes, signal });
@@ -104,37 +103,32 @@ export function createLooks(shell: TreeShell) {
       return { commits, next: isMore ? `${first}.${Number(skip) + commits.length}` : null };
     },
 
-    async branches(tree: TreeRef, signal: AbortSignal): Promise<GitBranch[]> {
+    async branches(tree, signal) {
       const { stdout } = await look(tree, { script: branchesScript, maxBytes: maxRefBytes, signal });
-      return stdout
-        .toString()
-        .split('\n')
-        .flatMap((line) => {
-          const [name = '', commit = '', upstream = '', current, symref] = line.split('\0');
-          // `origin/HEAD` is another name of one of them.
-          if (!isStorableRef(name) || symref !== '') return [];
-          const isRemote = name.startsWith('refs/remotes/');
-          const short = name.slice(isRemote ? 'refs/remotes/'.length : 'refs/heads/'.length);
-          return { name: short, commit, isRemote, isCurrent: current === '*', upstream: upstream || null };
-        });
+      const lines = stdout.toString().split('\n');
+      return lines.flatMap((line) => {
+        const [name = '', commit = '', upstream = '', current, symref] = line.split('\0');
+        // `origin/HEAD` is another name for one of the branches.
+        if (!isStorableRef(name) || symref !== '') return [];
+        const isRemote = name.startsWith('refs/remotes/');
+        const short = name.slice(isRemote ? 'refs/remotes/'.length : 'refs/heads/'.length);
+        return { name: short, commit, isRemote, isCurrent: current === '*', upstream: upstream || null };
+      });
     },
 
-    async diff(tree: TreeRef, range: DiffRange, signal: AbortSignal): Promise<GitDiff> {
-      const { from = '', to = '', staged = false, paths = [] } = range;
+    async diff(tree, { from = '', to = '', staged = false, paths = [] }, signal) {
       const args = [from, to, staged ? '--cached' : '', ...paths];
       const { stdout, isCut } = await look(tree, { script: diffScript, args, maxBytes: maxDiffBytes, signal });
       return { text: stdout.toString(), truncated: isCut };
     },
 
-    async lacking(tree: TreeRef, commit: string, signal: AbortSignal): Promise<string[] | undefined> {
-      const args = [tree.path, tree.itemId, commit];
-      const answer = await shell.run(tree, { script: lackingScript, args, maxBytes: maxListBytes, signal });
+    async lacking(tree, commit, signal) {
+      const call = { script: lackingScript, args: [commit], maxBytes: maxListBytes, signal };
+      const answer = await shell.run(tree, call);
       if (answer.code === exitCodes.nothing || answer.isCut) return undefined;
       if (answer.code !== 0) throw failureOf(answer);
-      return answer.stdout
-        .toString()
-        .split('\n')
-        .filter((line) => line !== '');
+      const lines = answer.stdout.toString().split('\n');
+      return lines.filter((line) => line !== '');
     },
   };
 }

@@ -9,10 +9,10 @@ const kinds: Readonly<Record<string, GitChangeKind>> = {
   T: 'typeChanged',
 };
 
-/** `git status --porcelain=v2 --branch -z`, of which the end may be missing. */
+/** Parses `git status --porcelain=v2 --branch -z`, whose end may be missing. */
 export function parseStatus(bytes: Buffer, options: { isCut: boolean; maxChanges: number }): GitStatus {
   const fields = bytes.toString().split('\0');
-  // What follows the last separator is nothing, or the beginning of something.
+  // The text after the last separator is empty or incomplete.
   fields.pop();
   const status: GitStatus = {
     ...{ branch: null, commit: null, upstream: null, ahead: 0, behind: 0, unfinished: null },
@@ -51,7 +51,7 @@ function takeHeader(status: GitStatus, field: string): void {
   }
 }
 
-/** How many fields stand before the path, by what a line begins with. */
+/** How many fields come before the path, by the first character of a line. */
 const fieldsBefore: Readonly<Record<string, number>> = { 1: 8, 2: 9, u: 10, '?': 1 };
 
 function changeOf(field: string, oldPath: string | null): GitChange | undefined {
@@ -69,21 +69,14 @@ function changeOf(field: string, oldPath: string | null): GitChange | undefined 
 const maxMessage = 10_000;
 const fieldsOfCommit = 8;
 
-/** `git log -z` with eight fields of each commit, of which the last may be cut. */
+/** Parses `git log -z` with eight fields for each commit. The last commit may be cut. */
 export function parseLog(bytes: Buffer): GitCommit[] {
   const fields = bytes.toString().split('\0');
   const commits: GitCommit[] = [];
   for (let at = 0; at + fieldsOfCommit <= fields.length; at += fieldsOfCommit) {
-    const [
-      id = '',
-      parents = '',
-      name = '',
-      email = '',
-      committer = '',
-      committerEmail = '',
-      committedAt = '',
-      message = '',
-    ] = fields.slice(at, at + fieldsOfCommit);
+    const of = fields.slice(at, at + fieldsOfCommit);
+    const [id = '', parents = '', name = '', email = '', committer = '', committerEmail = ''] = of;
+    const [committedAt = '', message = ''] = of.slice(6);
     if (!/^[0-9a-f]{40}$/.test(id)) break;
     commits.push({
       id,

@@ -1,10 +1,68 @@
-import { undoHalfMove } from './halfMoves.ts';
-import { exitCodes } from './treeShell.ts';
+import { exitCodes } from './failures.ts';
+
+/** A file in `.git` that names the checked-out commit and the one that is replacing it. */
+const moving = 'atrium-moving';
 
 /**
- * Into the tree `$1`, if it is that of the item `$2`: both are taken off the arguments. Git looks for no other
- * repository than this one.
+ * Undoes a change of commits whose git was killed: some files are the new commit's already, and one may be cut. Git itself
+ * would take them for somebody's changes. It acts only if each file that git was to touch is as in one of the two
+ * commits, or is a beginning of that, or is absent. Otherwise somebody has changed files since, and all are left alone.
  */
+export const undoHalfMove = `
+undo_half_move() {
+  note="$GIT_DIR/${moving}"
+  [ -f "$note" ] || return 0
+  find "$GIT_DIR" -maxdepth 1 -name 'atrium-undo.*' -exec rm -rf -- {} +
+  box=$(mktemp -d "$GIT_DIR/atrium-undo.XXXXXX") || return 1
+  (
+    set -e
+    read -r from to < "$note" || from=
+    at=$(git rev-parse --verify --quiet HEAD) || at=$(git hash-object -t tree /dev/null)
+    # The change had ended, or somebody has moved on.
+    [ "$at" = "$from" ] || exit 0
+    lines() { LC_ALL=C sort -u > "$box/$1"; }
+    changed() { git diff-tree -r --no-renames "$@" "$from" "$to"; }
+    changed --name-only | lines touched
+    git diff-index --cached --no-renames --name-only "$from" | lines staged
+    [ -z "$(LC_ALL=C comm -12 "$box/touched" "$box/staged")" ] || exit 0
+    [ ! -e "$GIT_DIR/index" ] || cp -p -- "$GIT_DIR/index" "$box/from"
+    differing() {
+      GIT_INDEX_FILE="$box/$1" git update-index -q --refresh >/dev/null || true
+      GIT_INDEX_FILE="$box/$1" git diff-files --no-renames --name-only --diff-filter=d
+    }
+    { differing from; changed --name-only --diff-filter=A; } | lines unlike-from
+    [ ! -e "$box/from" ] || cp -p -- "$box/from" "$box/to"
+    GIT_INDEX_FILE="$box/to" git read-tree -m -i "$from" "$to" 2>/dev/null || exit 0
+    { differing to; changed --name-only --diff-filter=D; } | lines unlike-to
+    LC_ALL=C comm -12 "$box/unlike-from" "$box/unlike-to" | LC_ALL=C comm -12 - "$box/touched" > "$box/unknown"
+    [ "$(wc -l < "$box/unknown")" -le 100 ] || exit 0
+    begins() {
+      git cat-file --filters "$1:$name" 2>/dev/null | head -c "$size" | cmp -s - "./$name"
+    }
+    while IFS= read -r name; do
+      if [ -L "$name" ] || [ ! -f "$name" ]; then exit 0; fi
+      size=$(wc -c < "$name")
+      begins "$to" || begins "$from" || exit 0
+    done < "$box/unknown"
+    changed -z --name-only --diff-filter=A > "$box/added"
+    xargs -0 -r rm -f -- < "$box/added"
+    xargs -0 -r dirname -z -- < "$box/added" | sort -zu | xargs -0 -r rmdir -p -- 2>/dev/null || true
+    changed --name-only --diff-filter=a > "$box/kept"
+    # A folder with somebody's files is now in the file's place.
+    while IFS= read -r name; do
+      if [ -d "$name" ] && [ ! -L "$name" ]; then exit 0; fi
+    done < "$box/kept"
+    changed -z --name-only --diff-filter=a | git checkout-index --force --quiet -z --stdin
+    git update-index -q --refresh >/dev/null || true
+  )
+  undone=$?
+  rm -rf -- "$box"
+  [ "$undone" -ne 0 ] || rm -f -- "$note"
+  return "$undone"
+}
+`;
+
+/** Enters the tree `$1` if it belongs to the item `$2`, and shifts both arguments. Git uses only this repository. */
 export const enter = `
 cd -- "./$1" 2>/dev/null || exit ${exitCodes.missing}
 [ -d .git ] && [ "$(cat .git/atrium-item 2>/dev/null)" = "$2" ] || exit ${exitCodes.missing}
@@ -13,15 +71,14 @@ export GIT_DIR="$here/.git" GIT_WORK_TREE="$here"
 shift 2
 `;
 
-/** The same, to look: nothing is written, not even what git would write to be quicker next time. */
+/** Enters a tree to read it: git does not even update its index. */
 export const enterToLook = `${enter}
 export GIT_OPTIONAL_LOCKS=0
 `;
 
 /**
- * The same, to change it. A lock whose git was killed is removed: that none works in this tree is seen by where the
- * processes are. Else it waits for that one, for ten seconds.
- * What a killed one has left half done is undone.
+ * Enters a tree to change it. It waits up to ten seconds for another git, which is found by its working directory. If
+ * there is none, locks are leftovers of a killed git and are removed. A half-done change is undone.
  */
 export const enterToChange = `${enter}
 locks() {
@@ -56,9 +113,30 @@ ${undoHalfMove}
 undo_half_move || exit $?
 `;
 
-/** Ends where a person has begun what moving HEAD would undo: git itself forgets a merge at any checkout. */
+/** Exits if somebody has begun a merge or the like, which git would forget when HEAD moves. */
 export const leaveUnfinished = `
 for sign in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply; do
   [ ! -e ".git/$sign" ] || exit ${exitCodes.unfinished}
 done
+`;
+
+/**
+ * Defines `move_to`, which runs a command that checks out the commit `$1`, and exits with it. The move is noted first,
+ * unless something is in its way: a move that git refuses changes nothing.
+ */
+export const moveTo = `
+move_to() {
+  to=$1
+  shift
+  from=$(git rev-parse --verify --quiet HEAD) || from=$(git hash-object -t tree /dev/null)
+  if [ -n "$to" ] && [ "$from" != "$to" ] \\
+    && git read-tree --dry-run -m -u --exclude-per-directory=.gitignore "$from" "$to" 2>/dev/null; then
+    printf '%s %s\\n' "$from" "$to" > "$GIT_DIR/${moving}"
+  fi
+  trap 'undo_half_move; exit 143' TERM
+  "$@" 2>&1
+  code=$?
+  if [ "$code" -eq 0 ]; then rm -f -- "$GIT_DIR/${moving}"; else undo_half_move; fi
+  exit "$code"
+}
 `;

@@ -1,28 +1,28 @@
 import type { DomainError } from '../../../base/errors.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import { cannotBeBeside } from '../rules/refName.ts';
+import { cannotBeBeside } from '../rules/names.ts';
 import type { RefManifest } from '../types.ts';
 
-/** What a tree has of its own. */
+/** What a working tree reports about its refs. */
 export interface TreeTips {
   head: string;
   /** Its branches and tags. */
   refs: Record<string, string>;
-  /** Whether the file is there that most of them may be in. */
+  /** Whether the file of packed refs is there, which holds most refs. */
   hasPacked: boolean;
 }
 
 type Refs = Pick<RefManifest, 'refs'>;
 
-/** Tags are the tree’s: of the mirror’s it gets those whose names it does not have, and that can be beside its own. */
+/** The mirror’s tags that a tree gets: those whose names it does not have, and that can exist beside its own. */
 export function newTags({ refs }: Refs, { refs: own }: Refs): Refs {
   const cannotBe = cannotBeBeside(Object.keys(own));
   const isNew = (name: string) => name.startsWith('refs/tags/') && own[name] === undefined && !cannotBe(name);
   return { refs: Object.fromEntries(Object.entries(refs).filter(([name]) => isNew(name))) };
 }
 
-/** Git leaves refs out that it cannot read, and says so. They are not deleted. */
+/** Throws 422 `GIT_TREE_DAMAGED` if git leaves out a ref that it cannot read: such a ref was not deleted. */
 export function requireReadable(head: string, said: string): void {
   const [, name] = /ignoring broken ref (refs\/(?:heads|tags)\/\S+)/.exec(said) ?? [];
   if (name !== undefined) throw damaged(`${cleanWords(name, 200)} cannot be read`);
@@ -30,8 +30,8 @@ export function requireReadable(head: string, said: string): void {
 }
 
 /**
- * What is saved goes only by somebody’s wish, not by damage. Nobody deletes the branch that is checked out together with
- * others, or as the last one.
+ * Throws 422 `GIT_TREE_DAMAGED` if saved refs are missing and damage is the likely reason. People do not delete the
+ * checked-out branch together with others, or as the last one.
  */
 export function requireWhole({ refs: saved }: Refs, { head, refs, hasPacked }: TreeTips): void {
   const gone = Object.keys(saved).filter((name) => /^refs\/(?:heads|tags)\//.test(name) && refs[name] === undefined);

@@ -1,6 +1,6 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
-import type { GitDeps } from '../../../activities/git/deps.ts';
 import { createHostingSweeps } from '../../../activities/git/hostingSweeps.ts';
+import type { GitDeps } from '../../../activities/git/ordered.ts';
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
 import { operator } from '../../../models/audit/audit.ts';
 import { listInstallations, makeDue } from '../../../models/git/installationRows.ts';

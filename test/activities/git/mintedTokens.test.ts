@@ -1,4 +1,4 @@
-import { MintedTokens } from '../../../activities/git/mintedTokens.ts';
+import { MintedTokens } from '../../../activities/git/remotes.ts';
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
 import { operator } from '../../../models/audit/audit.ts';
 import { connectInstallation } from '../../../models/git/installations.ts';

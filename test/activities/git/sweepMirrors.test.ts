@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import type { GitDeps } from '../../../activities/git/deps.ts';
+import type { GitDeps } from '../../../activities/git/ordered.ts';
 import { createGitSweeps } from '../../../activities/git/sweeps.ts';
 import { lockFolder } from '../../../integrations/git/process/lock.ts';
 import { createLogger } from '../../../telemetry/logger.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { constants, createDeflate, deflateSync } from 'node:zlib';
-import type { Git } from '../../../integrations/git/mirror/git.ts';
-import { salvagePacks } from '../../../integrations/git/mirror/salvage.ts';
+import { salvagePacks } from '../../../integrations/git/clone/salvage.ts';
+import type { Git } from '../../../integrations/git/process/git.ts';
 import { buildBareGit } from '../../builders/bareGit.ts';
 import { gitIn, gitWith } from '../../support/gitRepository.ts';
 

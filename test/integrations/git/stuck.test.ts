@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Git } from '../../../integrations/git/mirror/git.ts';
-import { fetchKind } from '../../../integrations/git/mirror/missing.ts';
-import type { Remote } from '../../../integrations/git/mirror/remote.ts';
+import { fetchKind } from '../../../integrations/git/clone/missing.ts';
+import type { Git } from '../../../integrations/git/process/git.ts';
+import type { Remote } from '../../../integrations/git/remote/remote.ts';
 import type { RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildBareGit } from '../../builders/bareGit.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';

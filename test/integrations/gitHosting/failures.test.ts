@@ -1,5 +1,5 @@
 import { hostingFailure } from '../../../integrations/gitHosting/failures.ts';
-import { signHub, verifyHubSignature } from '../../../integrations/gitHosting/signature.ts';
+import { signHub, verifyHubSignature } from '../../../integrations/gitHosting/index.ts';
 
 const now = Date.parse('2026-01-31T12:00:00Z');
 
