@@ -25,7 +25,7 @@ export const access = {
   syncInstallations: 'editor',
   syncGithubInstallations: 'editor',
   connectGithub: 'editor',
-  // A browser comes back without a credential; what it carries says whose connection it is.
+  // A browser comes back without a credential. Its token tells whose connection it is.
   finishGithubConnection: 'anyone',
   chooseGithubInstallation: 'anyone',
   receiveGithubEvent: 'signed',

@@ -16,16 +16,13 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { authorizeRepository, presentRepository } from './repositories.ts';
+import { authorizeRepository, orderDeadlineMs, presentRepository } from './repositories.ts';
 
-/** Other orders of the repository may come before it. */
-const waitMs = 5 * 60_000;
-
-/** Repositories, from where they are cloned from. */
+/** Repositories: clones, retries of clones, and credentials. */
 export function cloneRoutes(deps: RouteDeps) {
   const { config, database, launcher } = deps;
   const router = createRouter();
-  const limits = { deadlineMs: config.git.timeoutMs + waitMs, maxClones: config.git.maxClones };
+  const limits = { deadlineMs: orderDeadlineMs(deps), maxClones: config.git.maxClones };
 
   router.post('/api/spaces/:spaceId/git/clone', async (req, res) => {
     const { spaceId } = pathOf<'cloneRepository'>(req);
@@ -39,7 +36,7 @@ export function cloneRoutes(deps: RouteDeps) {
     await makeOnce<'cloneRepository'>(deps, req, res, 'driveItem', async (id) => {
       const operation = await askToClone(database, {
         ...{ spaceId, id, url: remote.url, branch, depth, credentialId, parentId, computerId, ...limits },
-        // The contract's pattern says the same.
+        // The contract's pattern allows nothing else.
         filter: filter as RepositoryFilter | null,
         name: name === undefined ? { text: nameOf(remote), isPreferred: true } : { text: name, isPreferred: false },
         actor: actorOf(req),
@@ -79,7 +76,7 @@ export function cloneRoutes(deps: RouteDeps) {
     if (operation?.status === 'running') void launcher.startOperation(operation);
   }
 
-  /** What no clone could reach is said now, and not by a clone that fails. What names lead to shows only then. */
+  /** Refuses an address that the URL shows to be unreachable. Names are resolved only by the clone. */
   function requireReachable({ host, port }: RemoteUrl): void {
     const refusal = deps.egressGuard.refusalAtOnce({ host, port });
     if (refusal === undefined) return;
@@ -88,7 +85,7 @@ export function cloneRoutes(deps: RouteDeps) {
     });
   }
 
-  /** A credential is shown to its own server only, so it is of no use elsewhere. */
+  /** Refuses a credential that is for another server or path. */
   async function requireFitting(spaceId: string, credentialId: string, remote: RemoteUrl): Promise<void> {
     if (covers(await deps.gitCredentials.get(spaceId, credentialId), remote)) return;
     throw new DomainError('unprocessable', 'GIT_CREDENTIAL_ELSEWHERE', 'The credential is not for this repository.', {
@@ -99,7 +96,7 @@ export function cloneRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** What a repository is called where nobody says: as its URL ends. */
+/** The default name of a repository: the end of its URL. */
 function nameOf({ path }: RemoteUrl): string {
   try {
     const name = decodeURIComponent(path.split('/').at(-1) ?? '').replace(/\.git$/, '');

@@ -4,7 +4,7 @@ import type { Page } from '../frame/pages/page.ts';
 
 export interface Choice {
   space: string;
-  /** The e-mail address of whoever began this. */
+  /** The e-mail address of the user who began this. */
   askedBy: string;
   person: ProvenPerson;
   token: string;
@@ -14,7 +14,7 @@ export interface Choice {
   connected: ReadonlySet<string>;
 }
 
-/** Where a person at GitHub decides what of theirs a space may use. */
+/** The page on which a person at GitHub chooses what a space may use. */
 export function choicePage({ space, askedBy, person, token, installUrl, connected }: Choice): Page {
   const rows = person.installations.map((installation) => row(installation, token, connected.has(installation.id)));
   const none = html`<p role="status">No account of yours at GitHub has this App. Install it there, and begin again.</p>`;

@@ -19,9 +19,9 @@ import { time } from '../frame/times.ts';
 import { choicePage } from './connectionPages.ts';
 
 /**
- * How a person gives a space what is theirs at GitHub. An App sees every customer's installations, so their own token
- * must list the one, and they choose it on a page that says who has asked and for which space: a link that somebody
- * else has sent them gives nothing away by itself.
+ * A person connects an installation at GitHub to a space. An App sees the installations of all customers, so the person's
+ * own token must list it. The person chooses it on a page that names the space and who has asked: a link from somebody
+ * else gives nothing away by itself.
  */
 export function connectionRoutes(deps: RouteDeps) {
   const { config, database, gitConnections, gitHosting, identity } = deps;
@@ -45,7 +45,7 @@ export function connectionRoutes(deps: RouteDeps) {
     }
     const asked = await askedBy(connection);
     const person = await provider.prove(code);
-    // Only a link hangs on it.
+    // Without it, the page lacks one link.
     const installUrl = await provider.about().then(
       (app) => app.installUrl,
       () => undefined,
@@ -62,7 +62,7 @@ export function connectionRoutes(deps: RouteDeps) {
     const { proven: person, ...connection } = await gitConnections.proven(token);
     const asked = await askedBy(connection);
     const { repositories, accountId } = chosenOf(person.installations, installationId);
-    // As it is now: what has happened to it while they chose was told of something that the space did not use yet.
+    // Asked again now: the space was not notified of changes that happened while the person chose.
     const facts = await provider.installation(installationId);
     if (facts?.status !== 'active' || facts.accountId !== accountId) throw notFound('installation');
     await connectInstallation(
@@ -76,7 +76,7 @@ export function connectionRoutes(deps: RouteDeps) {
     sendPage(res, choicePage({ ...asked, person, token, connected: await connectedOf(connection) }));
   });
 
-  /** Who has asked, and for what, as they are now: they may have lost the right since. */
+  /** The names of the space and of the asking user, who may have lost the right since. */
   async function askedBy({ spaceId, userId }: GitConnection): Promise<{ space: string; askedBy: string }> {
     const { space } = await authorizeSpace(deps, { userId }, spaceId, 'editor');
     const user = await identity.users.byId(userId);
@@ -98,7 +98,7 @@ function chosenOf(installations: readonly ProvenInstallation[], id: string): Pro
   return found;
 }
 
-/** Whoever has asked acts; the person at the browser has shown who they are to GitHub alone. */
+/** The asking user is the actor: the person at the browser is known to GitHub only. */
 function actorOf(req: Request, { userId }: GitConnection) {
   return { userId, credentialId: null, address: req.ip ?? null };
 }

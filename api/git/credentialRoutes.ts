@@ -11,10 +11,10 @@ import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 
 const httpsPort = 443;
-/** Servers that take tokens ask for some name beside them and do not look at it. */
+/** Servers that take tokens ask for a user name too, and ignore it. */
 const anyName = 'git';
 
-/** What a space shows to git servers. */
+/** The credentials of a space for git servers. */
 export function gitCredentialRoutes(deps: RouteDeps) {
   const { gitCredentials } = deps;
   const router = createRouter();
@@ -44,7 +44,7 @@ export function gitCredentialRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** One server, spelled as it is compared. */
+/** The normalised name of one server. */
 function serverOf(text: string): string {
   const named = parseAuthority(text);
   if (named === undefined) {

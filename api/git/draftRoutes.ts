@@ -1,31 +1,25 @@
-import type { Request } from 'express';
 import { newId } from '../../base/ids.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { maxDraftBranchBytes } from '../../integrations/git/rules/keptRefs.ts';
 import { checkBranchName } from '../../integrations/git/rules/names.ts';
 import { askOfDraft, askToDiscardDraft, askToDraft } from '../../models/git/drafting.ts';
 import { type Draft, listDrafts } from '../../models/git/drafts.ts';
-import type { Operation } from '../../models/operations/operation.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorOf } from '../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
-import { authorizeRepository } from './repositories.ts';
+import { authorizeRepository, operationWork, orderDeadlineMs } from './repositories.ts';
 
-/** Other orders of the repository may come before it. */
-const waitMs = 5 * 60_000;
-
-/** Drafts of apps: further working trees of a repository, each on a branch of its own, that are saved by themselves. */
+/** Drafts of apps: further working trees of a repository, each on its own branch. Atrium saves them by itself. */
 export function draftRoutes(deps: RouteDeps) {
   const { config, database, launcher } = deps;
   const router = createRouter();
   const base = '/api/spaces/:spaceId/drive/drafts/:appId';
-  const deadlineMs = config.git.timeoutMs + waitMs;
+  const deadlineMs = orderDeadlineMs(deps);
 
   router.post(`${base}/draft`, async (req, res) => {
     const { spaceId, appId: itemId } = pathOf<'createDraft'>(req);
@@ -36,21 +30,19 @@ export function draftRoutes(deps: RouteDeps) {
       throw gitError('GIT_BRANCH_NAME_REFUSED', detail);
     }
     const { placed } = await authorizeRepository(deps, req, { spaceId, itemId });
-    await makeOnce<'createDraft'>(
-      deps,
-      req,
-      res,
-      'operation',
-      async (id) => {
-        const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, branch, computerId };
-        const { maxDrafts } = config.git;
-        const asked = await askToDraft(database, { ...request, name: placed.item.name, maxDrafts });
-        if ('ready' in asked) return { id: asked.ready.id };
-        const result = await resultOf(req, asked.operation);
-        return result instanceof GoesOn ? result : { id: String(result.id) };
-      },
-      { status: 200 },
-    );
+    const work = async (id: string) => {
+      const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, branch, computerId };
+      const { maxDrafts } = config.git;
+      const asked = await askToDraft(database, { ...request, name: placed.item.name, maxDrafts });
+      if ('ready' in asked) return { id: asked.ready.id };
+      return operationWork(
+        deps,
+        req,
+        async () => asked.operation,
+        (result) => ({ id: String(result.id) }),
+      )(id);
+    };
+    await makeOnce<'createDraft'>(deps, req, res, 'operation', work, { status: 200 });
   });
 
   router.get(base, async (req, res) => {
@@ -66,20 +58,14 @@ export function draftRoutes(deps: RouteDeps) {
     await authorizeRepository(deps, req, { spaceId, itemId });
     const author = await authorOf(deps, req);
     const input = { draftId, author, ...(message !== undefined && { message }) };
-    await makeOnce<'mergeDraft'>(
-      deps,
-      req,
-      res,
-      'operation',
-      async (id) => {
-        const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, kind: 'mergeDraft', input } as const;
-        const result = await resultOf(req, await askOfDraft(database, request));
-        if (result instanceof GoesOn) return result;
-        const { commit, branch, fastForward } = result;
-        return { commit: String(commit), branch: String(branch), fastForward: fastForward === true };
-      },
-      { status: 200 },
-    );
+    const request = { spaceId, itemId, actor: actorOf(req), deadlineMs, kind: 'mergeDraft', input } as const;
+    const begin = (id: string) => askOfDraft(database, { ...request, id });
+    const work = operationWork(deps, req, begin, ({ commit, branch, fastForward }) => ({
+      commit: String(commit),
+      branch: String(branch),
+      fastForward: fastForward === true,
+    }));
+    await makeOnce<'mergeDraft'>(deps, req, res, 'operation', work, { status: 200 });
   });
 
   router.delete(`${base}/:draftId`, async (req, res) => {
@@ -90,28 +76,14 @@ export function draftRoutes(deps: RouteDeps) {
     res.status(204).end();
   });
 
-  /** What an operation has brought, or that it goes on. Throws why it has failed. */
-  async function resultOf(req: Request, operation: Operation): Promise<Record<string, unknown> | GoesOn> {
-    const outcome = await outcomeOf(deps, req, operation);
-    return outcome instanceof GoesOn ? outcome : (outcome.result ?? {});
-  }
-
   return router;
 }
 
-type DraftBody = AnswerOf<'listDrafts'>['data'][number];
-
-function presentDraft(draft: Draft): DraftBody {
+function presentDraft(draft: Draft): AnswerOf<'listDrafts'>['data'][number] {
   const { id, itemId: appId, branch, baseBranch, baseCommit, computerId, treePath, status, createdBy } = draft;
   const { errorCode, errorDetail, mergedCommit, mergedAt, savedAt, createdAt } = draft;
   return {
-    id,
-    appId,
-    branch,
-    baseBranch,
-    baseCommit,
-    computerId,
-    treePath,
+    ...{ id, appId, branch, baseBranch, baseCommit, computerId, treePath },
     status: status === 'preparing' ? 'preparing' : 'ready',
     error: errorCode === null ? null : { code: errorCode, detail: errorDetail ?? '' },
     merged: mergedCommit === null || mergedAt === null ? null : { commit: mergedCommit, at: time(mergedAt) },

@@ -6,7 +6,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 
-/** For all installations of a space; each of them alone may take ten seconds. */
+/** For all installations of a space. One alone may take ten seconds. */
 const syncTimeoutMs = 30_000;
 const eventsOfInstallations = new Set(['installation', 'installation_repositories']);
 
@@ -27,12 +27,12 @@ export function hostingRoutes(deps: RouteDeps) {
   const base = '/api/spaces/:spaceId/git';
   router.post([`${base}/hosting/sync-installations`, `${base}/github/sync-installations`], sync);
 
-  // A hint: the provider sends none again, so what it says is asked for, by the sweeper, and once a day in any case.
+  // A notification is a hint, because a lost one is not sent again: the sweeper asks the provider, and does so daily too.
   router.post('/api/webhooks/github', async (req, res) => {
     try {
       gitHosting.verify(req.rawBody ?? Buffer.alloc(0), req.get('x-hub-signature-256'));
     } catch (error) {
-      // Forged ones count against their address; the provider's own are not limited.
+      // Forged notifications count against their address. Genuine ones are not limited.
       await limits.failedAuthentication(req, res);
       throw error;
     }

@@ -12,7 +12,7 @@ import { authorizeRepository } from './repositories.ts';
 
 const maxBranches = 20_000;
 
-/** What there is in working trees: those of repositories, and of their drafts. */
+/** Reads of working trees: those of repositories, and of their drafts. */
 export function treeRoutes(deps: RouteDeps) {
   const { gitTrees } = deps;
   const router = createRouter();
@@ -50,7 +50,7 @@ export function treeRoutes(deps: RouteDeps) {
     answer<'getRepositoryDiff'>(res, 200, diff);
   });
 
-  /** Looks at a working tree as it is: whoever may only look starts nothing by that, and has nothing paid for. */
+  /** Reads a working tree as it is. A reader starts nothing, and nothing is charged. */
   async function look<T>(
     req: Request,
     res: Response,
@@ -70,7 +70,7 @@ export function treeRoutes(deps: RouteDeps) {
     } catch (error) {
       const code = error instanceof DomainError ? error.code : undefined;
       if (draft !== undefined && code === 'GIT_TREE_MISSING') throw draftMissing();
-      // Nobody has ever used the computer.
+      // The computer was never used.
       if (code === 'COMPUTER_NOT_RUNNING') throw treeMissing();
       throw error;
     }
@@ -79,7 +79,7 @@ export function treeRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** As `GitTrees.log` gives it: a commit, and how many after it are passed over. */
+/** A cursor of `GitTrees.log`: the first page's commit, and how many commits to skip. */
 function requireCursor(cursor: string): string {
   if (/^[0-9a-f]{40}\.\d{1,9}$/.test(cursor)) return cursor;
   throw new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that a page gave.');
