@@ -1,4 +1,3 @@
-import { notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
 import { requireCredits } from '../billing/usage.ts';
@@ -7,29 +6,29 @@ import { type Database, transaction } from '../database/database.ts';
 import { driveModels } from '../drive/models.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { beginOrder, type GitChangeKind, isRemote, requireRoomForRemote } from './orders.ts';
-import { changeRepository, lockRepository, requireReady } from './repository.ts';
+import { changeRepository, lockRepository, lockRepositoryOf, requireReady } from './repository.ts';
 
-/** What a change is made with, as its order keeps it. */
+/** The input of a change, which its order keeps. */
 export interface ChangeInput {
-  /** Of the branch that is made. */
+  /** The name of the new branch. */
   name?: string;
   from?: string;
   checkout?: boolean;
-  /** Of the branch that is checked out, pushed or pulled. */
+  /** The branch to check out, push or pull. */
   branch?: string;
   force?: boolean;
   message?: string;
   paths?: string[];
-  /** Where a check-out brings the files. */
+  /** The computer to which a check-out brings the files. */
   computerId?: string;
-  /** Whose commits these are. */
+  /** The author of the commits. */
   author?: { name: string; email: string };
 }
 
 export interface ChangeRequest {
   spaceId: string;
   itemId: string;
-  /** The operation's. The same one again is the same operation. */
+  /** The operation's id. A repeated id means the same operation. */
   id?: string;
   kind: GitChangeKind;
   input: ChangeInput;
@@ -47,8 +46,8 @@ const actions: Readonly<Record<GitChangeKind, AuditAction>> = {
 };
 
 /**
- * Begins a change of a repository that has been cloned; its workflow makes it when its turn comes. Throws 402 where a
- * computer could not be woken either, 404 for the repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`,
+ * Begins a change of a cloned repository; its workflow makes the change when its turn comes. Throws 402 if the space has
+ * too few credits to wake a computer, 404 for the repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`,
  * `GIT_REPOSITORY_BUSY` or `GIT_TOO_MANY_EXCHANGES`.
  */
 export async function askForChange(
@@ -59,15 +58,12 @@ export async function askForChange(
   if (input.computerId !== undefined) await getComputer(database, spaceId, input.computerId);
   const known = id === undefined ? null : await operationModels(database).Operation.findByPk(id);
   if (known !== null) return known;
-  // It may be made beside a computer that sleeps, with what others pay for.
+  // Beside a sleeping computer, the change uses resources that are not charged.
   await requireCredits(database, config.billing, spaceId);
   return transaction(database, async (tx) => {
-    // Before the repository's, as whoever clones takes them.
+    // Clones take the locks in this order too.
     await driveModels(tx).Drive.lock(spaceId, tx);
-    const repository = await lockRepository(tx, itemId);
-    if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
-      throw notFound('repository');
-    }
+    const repository = await lockRepositoryOf(tx, spaceId, itemId);
     requireReady(repository);
     if (isRemote({ kind }, repository)) {
       await requireRoomForRemote(tx, { spaceId, itemId, kind }, config.git.maxClones);
@@ -79,7 +75,7 @@ export async function askForChange(
   });
 }
 
-/** The working tree is there, of this version. */
+/** Records the version of the working tree. */
 export async function recordTree(database: Database, itemId: string, treeVersion: number): Promise<void> {
   await transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);

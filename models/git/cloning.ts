@@ -9,13 +9,20 @@ import { driveContainerId } from '../drive/containers.ts';
 import { driveModels } from '../drive/models.ts';
 import { addItem, chooseName, makeFolders, openFolder } from '../drive/tree.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
+import { rowOf } from './columns.ts';
 import { beginOrder, ordersOf, requireRoomForRemote } from './orders.ts';
 import { freeTreePath } from './placing.ts';
-import { changeRepository, lockRepository, type Repository, type RepositoryFilter } from './repository.ts';
+import {
+  changeRepository,
+  lockRepository,
+  lockRepositoryOf,
+  type Repository,
+  type RepositoryFilter,
+} from './repository.ts';
 
 export interface CloneRequest {
   spaceId: string;
-  /** The item's. The same one again is the same repository. */
+  /** The item's id. A repeated id means the same repository. */
   id: string;
   actor: Actor & { userId: string };
   /** Without user and password. */
@@ -25,16 +32,16 @@ export interface CloneRequest {
   depth: number | null;
   filter: RepositoryFilter | null;
   parentId: string | undefined;
-  /** As its item is called; a name that is `preferred` only gives way to one that is there. */
+  /** The item's name. A preferred name is changed if it is taken. */
   name: { text: string; isPreferred: boolean };
   computerId: string | undefined;
   deadlineMs: number;
-  /** So many repositories of the space at most wait for git servers. */
+  /** How many repositories of the space may wait for git servers. */
   maxClones: number;
 }
 
 /**
- * Puts a repository into the drive that is to be cloned, and begins that. Throws 404 for the folder, the credential or
+ * Puts a repository into the drive, and begins its clone. Throws 404 for the folder, the credential or
  * the computer, 409 `NAME_TAKEN` or `GIT_TOO_MANY_CLONES`.
  */
 export async function askToClone(database: Database, request: CloneRequest): Promise<Operation | undefined> {
@@ -64,23 +71,13 @@ export async function askToClone(database: Database, request: CloneRequest): Pro
       const order = { kind: 'cloneRepository', input: {}, actor, deadlineMs: request.deadlineMs } as const;
       const operation = await beginOrder(tx, { itemId: id, spaceId }, order);
       const now = new Date();
-      await insert(tx, 'git_repositories', {
-        item_id: id,
-        space_id: spaceId,
-        computer_id: computer.id,
-        tree_path: await freeTreePath(tx, computer.id, name),
-        url: request.url,
-        credential_id: credentialId,
-        branch: request.branch,
-        depth: request.depth,
-        filter: request.filter,
-        operation_id: operation.id,
-        status: 'cloning',
-        status_at: now,
-        version: 0,
-        created_by: userId,
-        created_at: now,
-      });
+      const { url, branch, depth, filter } = request;
+      const place = { computerId: computer.id, treePath: await freeTreePath(tx, computer.id, name) };
+      const row = {
+        ...{ itemId: id, spaceId, ...place, url, credentialId, branch, depth, filter, operationId: operation.id },
+        ...{ status: 'cloning', statusAt: now, version: 0, createdBy: userId, createdAt: now },
+      };
+      await insert(tx, 'git_repositories', rowOf(row));
       await appendAudit(tx, spaceId, actor, 'repository.cloned', id);
       return operation;
     },
@@ -98,7 +95,7 @@ async function requireCredential(tx: Transaction, spaceId: string, id: string): 
 }
 
 /**
- * Begins a clone again that has failed; it goes on from what arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY`,
+ * Retries a failed clone, which continues from what arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY`,
  * `GIT_CLONE_SUCCEEDED` or `GIT_TOO_MANY_CLONES`.
  */
 export async function askToRetryClone(
@@ -117,7 +114,7 @@ export async function askToRetryClone(
 ): Promise<Operation> {
   return transaction(database, async (tx) => {
     await driveModels(tx).Drive.lock(spaceId, tx);
-    const repository = await requireRepository(tx, spaceId, itemId);
+    const repository = await lockRepositoryOf(tx, spaceId, itemId);
     await requireFailed(tx, repository);
     await requireRoomForRemote(tx, { spaceId, itemId, kind: 'retryClone' }, maxClones);
     if (credentialId !== undefined) await giveCredential(tx, repository, credentialId, actor);
@@ -130,7 +127,7 @@ export async function askToRetryClone(
   });
 }
 
-/** From the next clone, pull or push on. Throws 404 for the repository or the credential. */
+/** Changes the credential for the next clone, pull or push. Throws 404 for the repository or the credential. */
 export async function changeCredential(
   database: Database,
   {
@@ -141,7 +138,7 @@ export async function changeCredential(
   }: { spaceId: string; itemId: string; credentialId: string | null; actor: Actor },
 ): Promise<void> {
   await transaction(database, async (tx) => {
-    await giveCredential(tx, await requireRepository(tx, spaceId, itemId), credentialId, actor);
+    await giveCredential(tx, await lockRepositoryOf(tx, spaceId, itemId), credentialId, actor);
   });
 }
 
@@ -156,12 +153,6 @@ async function giveCredential(
   if (credentialId === repository.credentialId) return;
   await changeRepository(tx, repository, { credentialId });
   await appendAudit(tx, spaceId, actor, 'repository.credential-changed', itemId);
-}
-
-async function requireRepository(tx: Transaction, spaceId: string, itemId: string): Promise<Repository> {
-  const repository = await lockRepository(tx, itemId);
-  if (repository !== undefined && repository.spaceId === spaceId && repository.removedAt === null) return repository;
-  throw notFound('repository');
 }
 
 async function requireFailed(tx: Transaction, { itemId, status }: Repository): Promise<void> {
@@ -179,7 +170,7 @@ async function requireFailed(tx: Transaction, { itemId, status }: Repository): P
   }
 }
 
-/** What a clone has brought; it is `ready` when its order ends. */
+/** Records what a clone has brought. The repository is `ready` when the order ends. */
 export async function recordClone(
   database: Database,
   itemId: string,

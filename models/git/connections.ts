@@ -6,11 +6,12 @@ import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
+import { selected } from './columns.ts';
 
-/** Somebody who is about to prove, at a hosting provider, what is theirs. */
+/** A connection under way: a person is to prove at a hosting provider what belongs to them. */
 export interface GitConnection {
   spaceId: string;
-  /** Whoever has asked for it here. */
+  /** The user who asked for it. */
   userId: string;
   provider: string;
 }
@@ -40,7 +41,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
       return transaction(database, async (tx) => {
         const [row] = await select<GitConnection>(
           tx,
-          `SELECT space_id AS spaceId, user_id AS userId, provider FROM git_connections
+          `SELECT ${selected('spaceId userId provider')} FROM git_connections
             WHERE hash = ? AND sealed IS NULL AND expires_at > ? FOR UPDATE`,
           [hashOf(token), new Date()],
         );
@@ -64,7 +65,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
     /** What was proven. Throws 410 `GIT_CONNECTION_EXPIRED`. */
     async proven(token: string): Promise<GitConnection & { proven: Proven }> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT space_id AS spaceId, user_id AS userId, provider, sealed FROM git_connections
+        `SELECT ${selected('spaceId userId provider sealed')} FROM git_connections
           WHERE hash = ? AND sealed IS NOT NULL AND expires_at > ?`,
         [hashOf(token), new Date()],
       );

@@ -1,4 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
@@ -6,22 +7,23 @@ import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
+import { selected } from './columns.ts';
 import { forgetInstallation } from './installationRows.ts';
 
-/** `suspended` and `removed` are said by the hosting provider. */
+/** The hosting provider reports `suspended` and `removed`. */
 export type GitCredentialStatus = 'active' | 'suspended' | 'removed';
 
-/** What a space shows to a git server, as its members may know it. */
+/** A credential of a space for a git server, without its secret. */
 export interface GitCredential {
   id: string;
   spaceId: string;
   name: string;
   /** As `normaliseHost` spells it, with `:port` where it is not 443. */
   host: string;
-  /** It is shown for repositories below this path and for no other. */
+  /** The credential is shown only for repositories below this path. */
   pathPrefix: string;
   username: string;
-  /** The hosting provider that makes a token when one is needed; null where the space has given a password or token. */
+  /** The hosting provider that makes tokens on demand; null if the space has given a password or token. */
   provider: string | null;
   installationId: string | null;
   status: GitCredentialStatus;
@@ -31,10 +33,9 @@ export interface GitCredential {
 
 export const maxCredentials = 200;
 
-const columns = `id, space_id AS spaceId, name, host, path_prefix AS pathPrefix, username, provider, installation_id AS installationId,
-  status, created_by AS createdBy, created_at AS createdAt`;
+const columns = selected('id spaceId name host pathPrefix username provider installationId status createdBy createdAt');
 
-/** The credentials of spaces for git servers. Their secrets are sealed; nothing but a call of the server opens them. */
+/** The credentials of spaces for git servers. Their sealed secrets are opened only for a call of the server. */
 export function createGitCredentials(database: Database, envelope: Envelope) {
   async function get(spaceId: string, id: string): Promise<GitCredential> {
     const [rows] = await database.pool.query<RowDataPacket[]>(
@@ -64,8 +65,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       keepOutOfLogs([secret]);
       const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(secret, 'utf8'));
       await transaction(database, async (tx) => {
-        const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-        if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+        await lockSpace(tx, spaceId);
         const known = await select<{ id: string }>(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
         if (known.some((credential) => credential.id === id)) return;
         if (known.length >= maxCredentials) throw tooManyCredentials();
@@ -76,7 +76,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       return get(spaceId, id);
     },
 
-    /** Repositories that name it are refused by their servers from now on, where those ask for one. Throws 404. */
+    /** From now on, servers that ask for a credential refuse the repositories that name this one. Throws 404. */
     async remove(spaceId: string, id: string, actor: Actor): Promise<void> {
       await transaction(database, async (tx) => {
         const [credential] = await select<Pick<GitCredential, 'provider' | 'installationId'>>(
@@ -86,7 +86,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
         );
         if (credential === undefined) throw notFound('credential');
         await execute(tx, 'DELETE FROM git_credentials WHERE id = ?', [id]);
-        // Else the next sync would bring it back.
+        // Otherwise the next sync would bring it back.
         const { provider, installationId } = credential;
         if (provider !== null && installationId !== null) {
           await forgetInstallation(tx, { spaceId, provider, installationId });
@@ -95,7 +95,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       });
     },
 
-    /** The password or token in clear, for a call of the server; undefined where a hosting provider makes it. */
+    /** The password or token, for a call of the server; undefined if a hosting provider makes tokens. */
     async secretOf({ id, spaceId }: Pick<GitCredential, 'id' | 'spaceId'>): Promise<string | undefined> {
       const sql = 'SELECT sealed FROM git_credentials WHERE id = ? AND space_id = ?';
       const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id, spaceId]);
@@ -110,6 +110,12 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
 
 export type GitCredentials = ReturnType<typeof createGitCredentials>;
 
+/** Locks a space, so that its credentials are added one after the other. Throws 404 if the space is gone. */
+export async function lockSpace(tx: Transaction, spaceId: string): Promise<void> {
+  const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+  if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+}
+
 export function tooManyCredentials(): DomainError {
   const detail = `A space has at most ${maxCredentials} credentials for git servers. Remove one first.`;
   return new DomainError('unprocessable', 'TOO_MANY_GIT_CREDENTIALS', detail);
@@ -120,8 +126,8 @@ function sealedContext(id: string): string {
 }
 
 /**
- * Whether a credential is for a remote: for its very server, and a path that the remote’s is or is below. Hosting
- * providers do not tell the cases of letters apart.
+ * Whether a credential is for a remote: for exactly its server, and for its path or one above it. Hosting providers
+ * ignore case.
  */
 export function covers(
   { host, pathPrefix, provider }: Pick<GitCredential, 'host' | 'pathPrefix' | 'provider'>,

@@ -7,26 +7,27 @@ import { defaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
+import { rowOf } from './columns.ts';
 import { changeDraft, type Draft, findDraftOn, lockDraft, notPrepared, requirePrepared } from './drafts.ts';
 import { beginOrder, type GitDraftKind, type GitOrder, ordersOf } from './orders.ts';
 import { freeDraftPath } from './placing.ts';
-import { lockRepository, type Repository, requireReady } from './repository.ts';
+import { lockRepository, lockRepositoryOf, type Repository, requireReady } from './repository.ts';
 
-/** What is asked of a draft, as its order keeps it. */
+/** The input of an order for a draft. */
 export interface DraftInput {
   draftId: string;
-  /** With which what is not committed is committed. */
+  /** The message for a commit of the uncommitted work. */
   message?: string;
-  /** Only these are committed. */
+  /** Commit only these paths. */
   paths?: string[];
-  /** Whose commits these are. */
+  /** The author of the commits. */
   author?: { name: string; email: string };
 }
 
 export interface DraftRequest {
   spaceId: string;
   itemId: string;
-  /** The operation's. The same one again is the same operation. */
+  /** The operation's id. A repeated id means the same operation. */
   id: string;
   actor: Actor & { userId: string };
   deadlineMs: number;
@@ -58,20 +59,13 @@ export async function askToDraft(
       await requireRoomForDraft(tx, itemId, request.maxDrafts);
       const id = newId('gitDraft');
       const now = new Date();
-      await insert(tx, 'git_drafts', {
-        id,
-        item_id: itemId,
-        space_id: spaceId,
-        computer_id: computer.id,
-        tree_path: await freeDraftPath(tx, computer.id, `drafts/${request.name}/${branch.replaceAll('/', '-')}`),
-        branch,
-        is_filled: 0,
-        status: 'preparing',
-        status_at: now,
-        looked_at: now,
-        created_by: actor.userId,
-        created_at: now,
-      });
+      const wanted = `drafts/${request.name}/${branch.replaceAll('/', '-')}`;
+      const place = { computerId: computer.id, treePath: await freeDraftPath(tx, computer.id, wanted) };
+      const row = {
+        ...{ id, itemId, spaceId, ...place, branch, isFilled: 0, status: 'preparing', statusAt: now, lookedAt: now },
+        ...{ createdBy: actor.userId, createdAt: now },
+      };
+      await insert(tx, 'git_drafts', rowOf(row));
       const made = { kind: 'createDraft', input: { draftId: id }, action: 'draft.created' } as const;
       return { operation: await order(tx, repository, request, made) };
     },
@@ -96,7 +90,7 @@ export function askOfDraft(
   });
 }
 
-/** Takes a draft out of sight; what there is of it follows. Throws 404, and 409 `GIT_REPOSITORY_BUSY`. */
+/** Hides a draft; its workflow removes the rest. Throws 404, and 409 `GIT_REPOSITORY_BUSY`. */
 export function askToDiscardDraft(database: Database, request: DraftRequest & { draftId: string }): Promise<Operation> {
   const { spaceId, itemId, draftId } = request;
   return transaction(database, async (tx) => {
@@ -112,15 +106,12 @@ async function requireRepository(
   tx: Transaction,
   { spaceId, itemId }: Pick<DraftRequest, 'spaceId' | 'itemId'>,
 ): Promise<Repository> {
-  const repository = await lockRepository(tx, itemId);
-  if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
-    throw notFound('repository');
-  }
+  const repository = await lockRepositoryOf(tx, spaceId, itemId);
   requireReady(repository);
   return repository;
 }
 
-/** Whoever asks twice, for want of an answer or of knowing about the first one, is not given two. */
+/** A second request for a branch gets the existing draft. */
 async function openAgain(
   tx: Transaction,
   draft: Draft,
@@ -161,20 +152,11 @@ async function discard(tx: Transaction, id: string, lookedAt: Date): Promise<voi
   await changeDraft(tx, id, { status: 'discarding', statusAt: new Date(), lookedAt });
 }
 
-/** The next sweep sees to it. */
+/** Makes the draft due for the next sweep. */
 const longAgo = new Date(0);
 
-const kinds: Readonly<Record<GitDraftKind, true>> = {
-  createDraft: true,
-  saveDraft: true,
-  commitDraft: true,
-  mergeDraft: true,
-  discardDraft: true,
-};
-
-/** In the transaction that ends an order well: what that means for its draft. */
+/** Updates the draft in the transaction that ends an order successfully. */
 export async function settleDraft(tx: Transaction, { kind, input, result }: GitOrder): Promise<void> {
-  if (!Object.hasOwn(kinds, kind)) return;
   const { draftId } = input as unknown as DraftInput;
   if (kind === 'createDraft') {
     const sql = "UPDATE git_drafts SET status = 'ready', status_at = ? WHERE id = ? AND status = 'preparing'";
@@ -184,13 +166,12 @@ export async function settleDraft(tx: Transaction, { kind, input, result }: GitO
   }
 }
 
-/** The same where it has failed: of a draft that was not made, nothing stays. */
+/** The same for a failed order. A draft that could not be made is discarded. */
 export async function settleFailedDraft(
   tx: Transaction,
   { kind, input }: GitOrder,
   { code, detail }: { code: string; detail: string },
 ): Promise<void> {
-  if (!Object.hasOwn(kinds, kind)) return;
   const { draftId } = input as unknown as DraftInput;
   if (kind === 'createDraft') await discard(tx, draftId, longAgo);
   else if (kind === 'saveDraft') {

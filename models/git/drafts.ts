@@ -3,47 +3,47 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
-import { asRow, execute, select } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
+import { rowOf, selected } from './columns.ts';
 
-/** `discarding` is one that nobody sees any more, of which something may still be left. */
+/** A `discarding` draft is no longer visible, and may have leftovers. */
 export type DraftStatus = 'preparing' | 'ready' | 'discarding';
 
-/** A further working tree of a repository, on a branch of its own, as its row says. */
+/** The row of a draft: a further working tree of a repository, on a branch of its own. */
 export interface Draft {
   id: string;
-  /** Of the repository. */
+  /** The repository's item. */
   itemId: string;
   spaceId: string;
   computerId: string;
   /** Below the computer's home. */
   treePath: string;
   branch: string;
-  /** The branch of the repository that it is merged into, and where that was; null until that has been looked up. */
+  /** The repository's branch from which it starts and into which it merges, and that branch's commit; null at first. */
   baseBranch: string | null;
   baseCommit: string | null;
-  /** What was checked out when it was saved last: the full name of a branch, or a commit. */
+  /** The full name of the branch, or the commit, that was checked out at the last save. */
   head: string | null;
   /** Whether its working tree was ever begun. */
   isFilled: boolean;
   status: DraftStatus;
   statusAt: Date;
-  /** Why it could not be saved the last time. */
+  /** Why the last save failed. */
   errorCode: string | null;
   errorDetail: string | null;
   mergedCommit: string | null;
   mergedAt: Date | null;
-  /** When that was in it which is saved. */
+  /** The time of the saved contents. */
   savedAt: Date | null;
-  /** When the sweeper has last asked for something to be done with it. */
+  /** When the sweeper last ordered something for it. */
   lookedAt: Date;
   createdBy: string;
   createdAt: Date;
 }
 
-const columns = `id, item_id AS itemId, space_id AS spaceId, computer_id AS computerId, tree_path AS treePath, branch,
-  base_branch AS baseBranch, base_commit AS baseCommit, head, is_filled AS isFilled, status, status_at AS statusAt,
-  error_code AS errorCode, error_detail AS errorDetail, merged_commit AS mergedCommit, merged_at AS mergedAt,
-  saved_at AS savedAt, looked_at AS lookedAt, created_by AS createdBy, created_at AS createdAt`;
+const columns =
+  selected(`id itemId spaceId computerId treePath branch baseBranch baseCommit head isFilled status statusAt
+  errorCode errorDetail mergedCommit mergedAt savedAt lookedAt createdBy createdAt`);
 
 function draftOf(row: object): Draft {
   const draft = row as Omit<Draft, 'isFilled'> & { isFilled: number };
@@ -60,7 +60,7 @@ export async function listDrafts(
   return readPage(database, page, { sql, values: [itemId], by: 'id', order: 'asc', read: draftOf });
 }
 
-/** All of a repository's, also those that nobody sees any more. */
+/** All drafts of a repository, even those that are being discarded. */
 export async function draftsOf({ pool }: Pick<Database, 'pool'>, itemId: string): Promise<Draft[]> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_drafts WHERE item_id = ? ORDER BY id`, [
     itemId,
@@ -68,13 +68,13 @@ export async function draftsOf({ pool }: Pick<Database, 'pool'>, itemId: string)
   return rows.map(draftOf);
 }
 
-/** A draft, also one that is being discarded. */
+/** A draft, even one that is being discarded. */
 export async function findDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<Draft | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_drafts WHERE id = ?`, [id]);
   return rows[0] && draftOf(rows[0]);
 }
 
-/** A draft of the repository that has its files. Throws 404, and 409 `GIT_DRAFT_NOT_READY`. */
+/** A prepared draft of the repository. Throws 404, and 409 `GIT_DRAFT_NOT_READY`. */
 export async function getDraft(database: Pick<Database, 'pool'>, itemId: string, id: string): Promise<Draft> {
   const draft = await findDraft(database, id);
   if (draft === undefined || draft.itemId !== itemId || draft.status === 'discarding') throw notFound('draft');
@@ -82,7 +82,7 @@ export async function getDraft(database: Pick<Database, 'pool'>, itemId: string,
   return draft;
 }
 
-/** Throws 409 `GIT_DRAFT_NOT_READY` for one that is still being made. */
+/** Throws 409 `GIT_DRAFT_NOT_READY` for a draft that is still being made. */
 export function requirePrepared({ status }: Pick<Draft, 'status'>): void {
   if (status !== 'ready') throw notPrepared();
 }
@@ -92,13 +92,13 @@ export function notPrepared(): DomainError {
   return new DomainError('conflict', 'GIT_DRAFT_NOT_READY', detail, { retryAfterSeconds: 5 });
 }
 
-/** The draft on a branch of a repository that nobody has discarded: the oldest, for there were once more. */
+/** The draft on a branch of a repository, if it is not discarded. */
 export async function findDraftOn(tx: Transaction, itemId: string, branch: string): Promise<Draft | undefined> {
   const sql = `SELECT ${columns} FROM git_drafts WHERE item_id = ? AND status <> 'discarding' ORDER BY id`;
   return (await select<object>(tx, sql, [itemId])).map(draftOf).find((draft) => draft.branch === branch);
 }
 
-/** A draft of the repository that nobody has discarded, locked. Throws 404. */
+/** A draft of the repository that is not discarded, locked. Throws 404. */
 export async function lockDraft(tx: Transaction, itemId: string, id: string): Promise<Draft> {
   const sql = `SELECT ${columns} FROM git_drafts WHERE id = ? AND item_id = ? AND status <> 'discarding' FOR UPDATE`;
   const [row] = await select<object>(tx, sql, [id, itemId]);
@@ -106,34 +106,17 @@ export async function lockDraft(tx: Transaction, itemId: string, id: string): Pr
   return draftOf(row);
 }
 
-const columnOf = {
-  computerId: 'computer_id',
-  treePath: 'tree_path',
-  baseBranch: 'base_branch',
-  baseCommit: 'base_commit',
-  head: 'head',
-  isFilled: 'is_filled',
-  status: 'status',
-  statusAt: 'status_at',
-  errorCode: 'error_code',
-  errorDetail: 'error_detail',
-  mergedCommit: 'merged_commit',
-  mergedAt: 'merged_at',
-  savedAt: 'saved_at',
-  lookedAt: 'looked_at',
-} as const satisfies Partial<Record<keyof Draft, string>>;
-
-export type DraftChanges = Partial<Pick<Draft, keyof typeof columnOf>>;
+export type DraftChanges = Partial<Omit<Draft, 'id' | 'itemId' | 'spaceId' | 'branch' | 'createdBy' | 'createdAt'>>;
 
 export async function changeDraft(tx: Transaction, id: string, changes: DraftChanges): Promise<void> {
-  await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [asRow(columnOf, changes), id]);
+  await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [rowOf(changes), id]);
 }
 
-/** What a step has found out about a draft. */
+/** Records what a step has found out about a draft. */
 export const recordDraft = (database: Database, id: string, changes: DraftChanges): Promise<void> =>
   transaction(database, (tx) => changeDraft(tx, id, changes));
 
-/** Forgets a draft that is discarded, when nothing is left of it. */
+/** Forgets a discarded draft of which nothing is left. */
 export async function forgetDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query("DELETE FROM git_drafts WHERE id = ? AND status = 'discarding'", [id]);
 }

@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
+import { selected } from './columns.ts';
 import type { GitCredentialStatus } from './credentials.ts';
 
 /** One space’s use of an installation. */
@@ -35,8 +36,7 @@ export interface InstallationRepository {
   provenBy: HostedPerson | null;
 }
 
-const columns = `space_id AS spaceId, provider, installation_id AS installationId, account, account_id AS accountId,
-  repositories, status, due_at AS dueAt`;
+const columns = selected('spaceId provider installationId account accountId repositories status dueAt');
 const ofKey = 'space_id = ? AND provider = ? AND installation_id = ?';
 const valuesOf = ({ spaceId, provider, installationId }: InstallationKey) => [spaceId, provider, installationId];
 
@@ -52,7 +52,7 @@ export async function listInstallations(
   return rows as unknown as GitInstallation[];
 }
 
-/** Those of all spaces that the provider is to be asked about, the longest due first. */
+/** The due installations of all spaces, the longest due first. */
 export async function dueInstallations(
   { pool }: Pick<Database, 'pool'>,
   provider: string,
@@ -66,7 +66,7 @@ export async function dueInstallations(
   return rows as unknown as GitInstallation[];
 }
 
-/** Has the provider asked about it soon, for each space that uses it. */
+/** Makes an installation due in each space that uses it. */
 export async function makeDue(
   { pool }: Pick<Database, 'pool'>,
   provider: string,
@@ -76,7 +76,7 @@ export async function makeDue(
   await pool.query(sql, [new Date(), provider, installationId]);
 }
 
-/** Puts off what could not be asked about, unless it has become due again. */
+/** Postpones an installation after a failure, unless it has become due again. */
 export async function putOff(
   { pool }: Pick<Database, 'pool'>,
   installation: GitInstallation,
@@ -91,7 +91,7 @@ interface Proven extends Pick<GitInstallation, 'account' | 'repositories'> {
   provenById: string | null;
 }
 
-/** Undefined when whoever has connected the installation has not proven that the repository at this path is theirs. */
+/** Undefined if the person who connected the installation has not proven access to the repository at this path. */
 export async function findInstallationRepository(
   { pool }: Pick<Database, 'pool'>,
   key: InstallationKey,
@@ -135,7 +135,7 @@ export async function updateInstallation(
 
 const rowsAtOnce = 500;
 
-/** In the place of those that were proven before. */
+/** Replaces the repositories that were proven before. */
 export async function replaceRepositories(
   tx: Transaction,
   key: InstallationKey,
@@ -151,7 +151,7 @@ export async function replaceRepositories(
   }
 }
 
-/** The space may not use it any more. */
+/** Ends a space's use of an installation. */
 export async function forgetInstallation(tx: Transaction, key: InstallationKey): Promise<void> {
   for (const table of ['git_installation_repositories', 'git_installations']) {
     await execute(tx, `DELETE FROM ${table} WHERE ${ofKey}`, valuesOf(key));

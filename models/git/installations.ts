@@ -1,10 +1,9 @@
 import type { Transaction } from 'sequelize';
-import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
-import { type GitCredentialStatus, maxCredentials, tooManyCredentials } from './credentials.ts';
+import { type GitCredentialStatus, lockSpace, maxCredentials, tooManyCredentials } from './credentials.ts';
 import {
   type GitInstallation,
   type HostedPerson,
@@ -15,7 +14,7 @@ import {
   updateInstallation,
 } from './installationRows.ts';
 
-/** What the provider says of an installation. */
+/** What the provider reports about an installation. */
 export interface InstallationFacts {
   account: string;
   /** Does not change with the account’s name. */
@@ -23,7 +22,7 @@ export interface InstallationFacts {
   status: 'active' | 'suspended';
 }
 
-/** Asks the provider; undefined when there is no such installation any more. */
+/** Asks the provider; undefined if the installation no longer exists. */
 export type LookAtInstallation = (installationId: string) => Promise<InstallationFacts | undefined>;
 
 export interface Connecting extends InstallationKey {
@@ -36,15 +35,15 @@ export interface Connecting extends InstallationKey {
   provenBy: HostedPerson | 'operator';
 }
 
-/** How long what the provider has said is believed when it does not tell of a change. */
+/** How long a report of the provider is trusted without a notification. */
 const freshMs = 24 * 3_600_000;
 const looksAtOnce = 5;
 /** Servers look at the token alone; this is the name that GitHub documents. */
 const tokenUser = 'x-access-token';
 
 /**
- * Lets a space use an installation that was proven to be for it, and makes its credential. Again it replaces what was
- * proven before. Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`.
+ * Lets a space use an installation that was proven to be for it, and makes its credential. A repetition replaces the
+ * earlier proof. Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`.
  */
 export async function connectInstallation(database: Database, connecting: Connecting, actor: Actor): Promise<void> {
   const { spaceId, provider, installationId, facts, provenBy, repositories } = connecting;
@@ -72,8 +71,8 @@ export async function connectInstallation(database: Database, connecting: Connec
 }
 
 /**
- * Brings a space’s credentials to what the provider says of the installations that were proven to be for it, and
- * returns those that are in use. Nothing is changed unless all answers are there. Throws what `look` does.
+ * Updates a space’s credentials to what the provider reports about its installations, and returns the active ones.
+ * Nothing changes unless the provider answers for all of them. Throws what `look` does.
  */
 export async function syncInstallations(
   database: Database,
@@ -102,7 +101,7 @@ export async function syncInstallations(
   });
 }
 
-/** The same of one installation, for the sweeper. */
+/** The same for one installation, for the sweeper. */
 export async function syncInstallation(
   database: Database,
   installation: GitInstallation,
@@ -123,14 +122,14 @@ async function applyFacts(
   gitHost: string,
 ): Promise<void> {
   const now = await lockInstallation(tx, asked);
-  // Somebody has removed it while the provider was asked.
+  // It was removed while the provider was asked.
   if (now === undefined) return;
-  // Somebody has looked meanwhile, or the provider has told of a change: which answer is the newer one, nobody knows.
+  // There was another report or a notification meanwhile, and the newer of the two is unknown: ask again.
   if (now.dueAt.getTime() !== asked.dueAt.getTime()) {
     await updateInstallation(tx, now, { due_at: new Date() });
     return;
   }
-  // An id of somebody else’s by now would be a stranger’s code.
+  // If the account is another one now, its code is a stranger’s.
   const isSame = facts !== undefined && facts.accountId === now.accountId;
   const status: GitCredentialStatus = isSame ? facts.status : 'removed';
   const account = isSame ? facts.account : now.account;
@@ -138,7 +137,7 @@ async function applyFacts(
   await saveCredential(tx, now, { account, status }, gitHost);
 }
 
-/** One credential for each installation, whose token is made when it is needed. */
+/** Keeps one credential for each installation. Its tokens are made on demand. */
 async function saveCredential(
   tx: Transaction,
   { spaceId, provider, installationId }: InstallationKey,
@@ -159,10 +158,4 @@ async function saveCredential(
   if (all.length >= maxCredentials) throw tooManyCredentials();
   const key = { id: newId('gitCredential'), space_id: spaceId, provider, installation_id: installationId };
   await insert(tx, 'git_credentials', { ...key, ...row, sealed: null, created_by: null, created_at: new Date() });
-}
-
-/** One after the other, so that two of them do not make two credentials. Throws 404 when the space is gone. */
-async function lockSpace(tx: Transaction, spaceId: string): Promise<void> {
-  const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-  if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
 }

@@ -7,48 +7,48 @@ import type { Actor } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operations/operation.ts';
+import { selected } from './columns.ts';
 import type { Repository } from './repository.ts';
 
-/** What callers ask of a repository. */
+/** What a repository may be ordered to do. */
 export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'> | GitChangeKind | GitDraftKind;
 
-/** Those that need a repository that has been cloned. */
+/** The orders that need a cloned repository. */
 export type GitChangeKind = Extract<
   OperationKind,
   'fillRepository' | 'createBranch' | 'commitChanges' | 'checkoutBranch' | 'pushRepository' | 'pullRepository'
 >;
 
-/** Those that are for one draft of a repository; their input names it. */
+/** The orders for one draft of a repository. Their input names the draft. */
 export type GitDraftKind = Extract<
   OperationKind,
   'createDraft' | 'saveDraft' | 'commitDraft' | 'mergeDraft' | 'discardDraft'
 >;
 
-/** What an operation is to do with a repository. One after the other is worked through, by their ids. */
+/** What an operation is to do with a repository. Orders are done one after the other, by their ids. */
 export interface GitOrder {
   /** The operation's. */
   id: string;
   itemId: string;
   kind: GitOrderKind;
   input: Record<string, unknown>;
-  /** Of the API key that asked; null is a person signed in. */
+  /** The API key that asked; null for a person who is signed in. */
   apiKeyId: string | null;
-  /** How many of its steps are done. */
+  /** How many steps are done. */
   step: number;
   result: Record<string, unknown> | null;
-  /** Why its last attempt failed, for people. */
+  /** Why the last attempt failed, for people. */
   failure: { code: string; detail: string } | null;
   createdAt: Date;
   deadlineAt: Date;
 }
 
-/** Who asked is kept with what they asked for. */
+/** The caller is stored in the input. */
 type Asked = Pick<GitOrder, 'apiKeyId'>;
 
 const maxWaiting = 50;
 
-const columns =
-  'id, item_id AS itemId, kind, input, step, result, failure, created_at AS createdAt, deadline_at AS deadlineAt';
+const columns = selected('id itemId kind input step result failure createdAt deadlineAt');
 
 function orderOf(row: object): GitOrder {
   const { input, result, failure, ...rest } = row as Omit<GitOrder, 'input' | 'apiKeyId' | 'result' | 'failure'> & {
@@ -110,7 +110,7 @@ export async function beginOrder(
   return operation;
 }
 
-/** Those that put other files into the working tree. */
+/** The orders that put other files into the working tree. */
 const treeKinds: readonly GitOrderKind[] = [
   'fillRepository',
   'createBranch',
@@ -119,13 +119,13 @@ const treeKinds: readonly GitOrderKind[] = [
   'mergeDraft',
 ];
 
-/** Whether something is still to be done that puts other files into the working tree. */
+/** Whether an order is waiting that puts other files into the working tree. */
 export async function isTreeToChange(tx: Transaction, itemId: string): Promise<boolean> {
   const sql = 'SELECT id FROM git_orders WHERE item_id = ? AND kind IN (?) LIMIT 1';
   return (await select(tx, sql, [itemId, treeKinds])).length > 0;
 }
 
-/** What of a repository is an app is then run with no more than the key may do. Nobody knows who else changes a tree. */
+/** After a change by an API key, apps in the repository run with no more rights than the key has. */
 async function noteKeyChange(
   tx: Transaction,
   { itemId }: Pick<Repository, 'itemId'>,
@@ -138,31 +138,31 @@ async function noteKeyChange(
   await noteAppChange(tx, [itemId], { userId: actor.userId, by });
 }
 
-/** A person may sign out while it is worked at; a key that is revoked ends what it began. */
+/** A person may sign out while the order waits; a revoked key ends the orders that it began. */
 function apiKeyOf({ credentialId }: Pick<Actor, 'credentialId'>): Partial<Asked> {
   return credentialId?.startsWith(`${idPrefixes.apiKey}_`) ? { apiKeyId: credentialId } : {};
 }
 
 const cloneKinds: readonly GitOrderKind[] = ['cloneRepository', 'retryClone'];
 
-/** Whether an order is for all of a repository, after which it is `ready`. */
+/** Whether an order clones the repository, which is `ready` after it. */
 export function isClone({ kind }: Pick<GitOrder, 'kind'>): boolean {
   return cloneKinds.includes(kind);
 }
 
 const remoteKinds: readonly GitOrderKind[] = [...cloneKinds, 'pullRepository', 'pushRepository'];
-/** Those for which the remote is asked where the clone is a partial one. */
+/** The orders that ask the remote if the clone is partial. */
 const partialKinds: readonly GitOrderKind[] = ['createBranch', 'checkoutBranch', 'createDraft'];
 
-/** Whether an order takes time of a git server's, and so a slot of everybody's. */
+/** Whether an order talks to a git server, and so takes a slot that all spaces share. */
 export function isRemote({ kind }: Pick<GitOrder, 'kind'>, { filter }: Pick<Repository, 'filter'>): boolean {
   return remoteKinds.includes(kind) || (filter !== null && partialKinds.includes(kind));
 }
 
 /**
- * Throws 409 when as many repositories of a space wait for git servers as may: `GIT_TOO_MANY_CLONES` to who wants to
- * clone, else `GIT_TOO_MANY_EXCHANGES`. A repository does one thing after the other, so one that is among them may have
- * more to do. The caller holds the drive's lock until the next one has begun.
+ * Throws 409 if the limit of a space's repositories that wait for git servers is reached: `GIT_TOO_MANY_CLONES` for a
+ * clone, else `GIT_TOO_MANY_EXCHANGES`. A repository that already waits may get more orders, because it does one at a
+ * time. The caller holds the drive's lock until the order has begun.
  */
 export async function requireRoomForRemote(
   tx: Transaction,
@@ -178,7 +178,7 @@ export async function requireRoomForRemote(
   throw new DomainError('conflict', code, detail, { retryAfterSeconds: 10 });
 }
 
-/** The one that is to be worked at. */
+/** The order that is to be done next. */
 export async function oldestOrder(tx: Transaction, itemId: string): Promise<GitOrder | undefined> {
   const sql = `SELECT ${columns} FROM git_orders WHERE item_id = ? ORDER BY id LIMIT 1`;
   const [row] = await select<object>(tx, sql, [itemId]);
@@ -190,19 +190,19 @@ export async function findOrder({ pool }: Pick<Database, 'pool'>, id: string): P
   return rows[0] && orderOf(rows[0]);
 }
 
-/** All of a repository's that are still to be done, oldest first. */
+/** All waiting orders of a repository, oldest first. */
 export async function ordersOf(tx: Transaction, itemId: string): Promise<GitOrder[]> {
   const rows = await select<object>(tx, `SELECT ${columns} FROM git_orders WHERE item_id = ? ORDER BY id`, [itemId]);
   return rows.map(orderOf);
 }
 
-/** Ends an order with its operation. */
+/** Ends an order and its operation. */
 export async function endOrder(tx: Transaction, { id }: Pick<GitOrder, 'id'>, end: OperationEnd): Promise<void> {
   await execute(tx, 'DELETE FROM git_orders WHERE id = ?', [id]);
   await operationModels(tx).Operation.end(id, end, tx);
 }
 
-/** Keeps why an attempt failed: the history has the code alone. */
+/** Keeps why an attempt failed: the workflow's history has only the code. */
 export async function noteFailure(
   { pool }: Pick<Database, 'pool'>,
   id: string,
@@ -211,7 +211,7 @@ export async function noteFailure(
   await pool.query('UPDATE git_orders SET failure = ? WHERE id = ?', [JSON.stringify(failure), id]);
 }
 
-/** Keeps what a step has brought, until its order ends: then it is the operation’s. */
+/** Keeps the result of a step until the order ends, when it becomes the operation’s result. */
 export async function keepResult(
   { pool }: Pick<Database, 'pool'>,
   id: string,
@@ -220,7 +220,7 @@ export async function keepResult(
   await pool.query('UPDATE git_orders SET result = ? WHERE id = ?', [JSON.stringify(result), id]);
 }
 
-/** Whether an order need not be worked at any more. */
+/** Whether an order is no longer wanted. */
 export async function isCalledOff({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT 1 FROM git_orders o

@@ -3,13 +3,14 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
+import { rowOf, selected } from './columns.ts';
 
 export type RepositoryStatus = 'cloning' | 'ready' | 'failed';
 
-/** Which blobs of a partial clone come when they are needed. */
+/** Which files of a partial clone come only when they are needed. */
 export type RepositoryFilter = 'blob:none' | `blob:limit=${number}`;
 
-/** How far a clone, a fetch or a push is. */
+/** The progress of a clone, a fetch or a push. */
 export interface RepositoryProgress {
   phase: string;
   percent: number | null;
@@ -18,7 +19,7 @@ export interface RepositoryProgress {
   totalObjects: number | null;
 }
 
-/** What a check-out of the commit that was cloned brings. */
+/** What a check-out of the cloned commit contains. */
 export interface RepositoryFacts {
   files: number;
   bytes: number;
@@ -26,44 +27,43 @@ export interface RepositoryFacts {
   submodules: string[];
 }
 
-/** A repository as its row says. It is an item of the drive; its name and place are there. */
+/** The row of a repository. It is an item of the drive, which has its name and place. */
 export interface Repository {
   itemId: string;
   spaceId: string;
-  /** Where its working tree is, or will be. */
+  /** The computer on which its working tree is, or will be. */
   computerId: string;
   /** Below the computer's home. */
   treePath: string;
-  /** The version that the tree was made of, or was saved as last; null where it was never begun. */
+  /** The version that the tree was made from or last saved as; null if the tree was never begun. */
   treeVersion: number | null;
   /** Without user and password. */
   url: string;
   credentialId: string | null;
-  /** What was asked for; null is the remote's own. */
+  /** The requested branch; null means the remote's default. */
   branch: string | null;
   depth: number | null;
   filter: RepositoryFilter | null;
-  /** Of its last clone. */
+  /** The operation of its last clone. */
   operationId: string;
   status: RepositoryStatus;
   statusAt: Date;
   errorCode: string | null;
   errorDetail: string | null;
   progress: RepositoryProgress | null;
-  /** Counts what has been saved; 0 is nothing. */
+  /** Counts the saved states; 0 means that nothing is saved. */
   version: number;
   defaultBranch: string | null;
   facts: RepositoryFacts | null;
   createdBy: string;
   createdAt: Date;
-  /** Its item is gone for good; the repository is to follow. */
+  /** When its item was deleted for good. The repository follows. */
   removedAt: Date | null;
 }
 
-export const repositoryColumns = `item_id AS itemId, space_id AS spaceId, computer_id AS computerId, tree_path AS treePath,
-  tree_version AS treeVersion, url, credential_id AS credentialId, branch, depth, filter, operation_id AS operationId, status, status_at AS statusAt,
-  error_code AS errorCode, error_detail AS errorDetail, progress, version, default_branch AS defaultBranch, facts,
-  created_by AS createdBy, created_at AS createdAt, removed_at AS removedAt`;
+const columns =
+  selected(`itemId spaceId computerId treePath treeVersion url credentialId branch depth filter operationId
+  status statusAt errorCode errorDetail progress version defaultBranch facts createdBy createdAt removedAt`);
 
 function repositoryOf(row: object): Repository {
   const { progress, facts, ...rest } = row as Omit<Repository, 'progress' | 'facts'> & {
@@ -77,17 +77,17 @@ function repositoryOf(row: object): Repository {
   };
 }
 
-/** A repository, also one whose item is gone. */
+/** A repository, even if its item is gone. */
 export async function findRepository(
   { pool }: Pick<Database, 'pool'>,
   itemId: string,
 ): Promise<Repository | undefined> {
-  const sql = `SELECT ${repositoryColumns} FROM git_repositories WHERE item_id = ?`;
+  const sql = `SELECT ${columns} FROM git_repositories WHERE item_id = ?`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);
   return rows[0] && repositoryOf(rows[0]);
 }
 
-/** Those of the ids that are repositories' items, also where the item is gone. */
+/** The ids that belong to repositories, even if their items are gone. */
 export async function knownRepositories(
   { pool }: Pick<Database, 'pool'>,
   itemIds: readonly string[],
@@ -104,7 +104,7 @@ export async function getRepository(database: Database, spaceId: string, itemId:
   return found;
 }
 
-/** Throws 409 `GIT_REPOSITORY_NOT_READY` for one that has not been cloned. */
+/** Throws 409 `GIT_REPOSITORY_NOT_READY` for a repository that is not cloned. */
 export function requireReady({ status }: Pick<Repository, 'status'>): void {
   if (status === 'ready') return;
   if (status === 'failed') {
@@ -117,43 +117,35 @@ export function requireReady({ status }: Pick<Repository, 'status'>): void {
 
 /** The row of a repository, locked. */
 export async function lockRepository(tx: Transaction, itemId: string): Promise<Repository | undefined> {
-  const sql = `SELECT ${repositoryColumns} FROM git_repositories WHERE item_id = ? FOR UPDATE`;
+  const sql = `SELECT ${columns} FROM git_repositories WHERE item_id = ? FOR UPDATE`;
   const [row] = await select<object>(tx, sql, [itemId]);
   return row && repositoryOf(row);
 }
 
-const columnOf = {
-  computerId: 'computer_id',
-  treePath: 'tree_path',
-  treeVersion: 'tree_version',
-  credentialId: 'credential_id',
-  operationId: 'operation_id',
-  status: 'status',
-  statusAt: 'status_at',
-  errorCode: 'error_code',
-  errorDetail: 'error_detail',
-  progress: 'progress',
-  version: 'version',
-  defaultBranch: 'default_branch',
-  facts: 'facts',
-  removedAt: 'removed_at',
-} as const satisfies Partial<Record<keyof Repository, string>>;
+/** The same for a repository of the space whose item is not gone for good. Throws 404. */
+export async function lockRepositoryOf(tx: Transaction, spaceId: string, itemId: string): Promise<Repository> {
+  const repository = await lockRepository(tx, itemId);
+  if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
+    throw notFound('repository');
+  }
+  return repository;
+}
+
+type Changeable = Omit<
+  Repository,
+  'itemId' | 'spaceId' | 'url' | 'branch' | 'depth' | 'filter' | 'createdBy' | 'createdAt'
+>;
 
 /** Changes a locked repository, in its row and in this object. `statusAt` follows the status. */
 export async function changeRepository(
   tx: Transaction,
   repository: Repository,
-  changes: Partial<Pick<Repository, keyof typeof columnOf>>,
+  changes: Partial<Changeable>,
 ): Promise<void> {
-  const all = { ...changes };
-  if (all.status !== undefined && all.status !== repository.status) all.statusAt = new Date();
-  const row: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(all)) {
-    const isJson = (field === 'progress' || field === 'facts') && value !== null;
-    row[columnOf[field as keyof typeof columnOf]] = isJson ? JSON.stringify(value) : value;
-  }
+  const isMoved = changes.status !== undefined && changes.status !== repository.status;
+  const all = { ...changes, ...(isMoved && { statusAt: new Date() }) };
   Object.assign(repository, all);
-  await execute(tx, 'UPDATE git_repositories SET ? WHERE item_id = ?', [row, repository.itemId]);
+  await execute(tx, 'UPDATE git_repositories SET ? WHERE item_id = ?', [rowOf(all), repository.itemId]);
 }
 
 /** Shows the progress of a repository that is not removed. */
