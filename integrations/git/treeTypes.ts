@@ -1,39 +1,39 @@
 import type { Readable } from 'node:stream';
 import type { GitPerson, MadeBundle, MirrorState, RefUpdate, RepositoryRef } from './types.ts';
 
-/** A working tree in a computer, which may be asleep. */
+/** A working tree on a computer, which may be asleep. */
 export interface TreeRef extends RepositoryRef {
   computerId: string;
-  /** Below the computer's home. */
+  /** A path below the computer's home. */
   path: string;
 }
 
-/** A change of a tree. What has the same `workId` is done once, however often it is asked for. */
+/** A change of a tree. Changes with the same `workId` are made once. */
 export interface TreeWork extends TreeRef {
   workId: string;
 }
 
-/** As `git status --porcelain=v2` tells it. */
+/** The output of `git status --porcelain=v2`. */
 export interface GitStatus {
-  /** Null where HEAD is detached. */
+  /** Null if HEAD is detached. */
   branch: string | null;
   /** Null before the first commit. */
   commit: string | null;
   upstream: string | null;
   ahead: number;
   behind: number;
-  /** What somebody has begun, and neither finished nor aborted. */
+  /** An operation that was begun, and neither finished nor aborted. */
   unfinished: 'merge' | 'rebase' | 'cherryPick' | 'revert' | 'patches' | null;
   changes: GitChange[];
-  /** There are more changes than are listed. */
+  /** Whether there are more changes than are listed. */
   truncated: boolean;
 }
 
 export interface GitChange {
   path: string;
-  /** Where it was, for a rename or a copy. */
+  /** The source of a rename or a copy. */
   oldPath: string | null;
-  /** In the index and in the working tree; null is unchanged. */
+  /** The change in the index, and in the working tree; null means unchanged. */
   staged: GitChangeKind | null;
   unstaged: GitChangeKind | null;
 }
@@ -55,12 +55,12 @@ export interface GitCommit {
   committer: GitPerson;
   /** RFC 3339. */
   committedAt: string;
-  /** May be cut: git allows a message of any size. */
+  /** Long messages are cut. */
   message: string;
 }
 
 export interface GitBranch {
-  /** Short: `main`, and of the remote `origin/main`. */
+  /** A short name: `main`, or `origin/main` for a branch of the remote. */
   name: string;
   commit: string;
   isRemote: boolean;
@@ -68,11 +68,11 @@ export interface GitBranch {
   upstream: string | null;
 }
 
-/** What is in no commit of a working tree. */
+/** The uncommitted work of a working tree. */
 export interface Uncommitted {
-  /** That has it; undefined where there is nothing. */
+  /** The commit that keeps it; undefined if there is none. */
   commit: string | undefined;
-  /** What could not be kept, in words; undefined where all was. */
+  /** Describes what could not be kept; undefined if all was. */
   left: string | undefined;
 }
 
@@ -82,7 +82,7 @@ export interface GitDiff {
   truncated: boolean;
 }
 
-/** What is compared: two commits or branches; without `to` the working tree; `staged` is the index against `from`. */
+/** Compares two commits or branches, or `from` with the working tree, or, if `staged`, with the index. */
 export interface DiffRange {
   from?: string | undefined;
   to?: string | undefined;
@@ -90,7 +90,7 @@ export interface DiffRange {
   paths?: readonly string[] | undefined;
 }
 
-/** Git in a computer's sandbox. Reads change nothing and may run at any time; writes are in their workflow's order. */
+/** Git in a computer's sandbox. Reads change nothing and may run at any time. A workflow orders the writes. */
 export interface GitTrees {
   status(tree: TreeRef, signal: AbortSignal): Promise<GitStatus>;
   log(
@@ -100,14 +100,14 @@ export interface GitTrees {
   ): Promise<{ commits: GitCommit[]; next: string | null }>;
   branches(tree: TreeRef, signal: AbortSignal): Promise<GitBranch[]>;
   diff(tree: TreeRef, range: DiffRange, signal: AbortSignal): Promise<GitDiff>;
-  /** The ids of what a partial clone lacks of a commit's files; undefined where the tree does not know the commit. */
+  /** The ids of a commit's objects that a partial clone lacks; undefined if the tree does not know the commit. */
   lacking(tree: TreeRef, commit: string, signal: AbortSignal): Promise<string[] | undefined>;
 
-  /** Whether its files are there. */
+  /** Whether the tree exists. */
   isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean>;
   /**
-   * Makes the tree, in one step for whoever looks; one that is there stays as it is. `url` becomes its `origin`. What
-   * was not committed is in it again, where the state has a ref `refs/atrium/wip`.
+   * Makes the tree, which appears in one step. An existing tree stays as it is. `url` becomes its `origin`. If the state
+   * has a ref `refs/atrium/wip`, the uncommitted work in it is restored.
    */
   fill(
     tree: TreeWork,
@@ -116,11 +116,11 @@ export interface GitTrees {
     origin: { url: string | null },
     signal: AbortSignal,
   ): Promise<void>;
-  /** The ids that its branches and tags have, and HEAD. */
+  /** The ids of its branches and tags. */
   tips(tree: TreeRef, signal: AbortSignal): Promise<string[]>;
   /**
-   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree does not have. A branch
-   * that was `pushed` follows the remote's from now on, if it follows none.
+   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree lacks. The branch that was
+   * `pushed` follows the remote's branch from now on, unless it follows another.
    */
   update(
     tree: TreeWork,
@@ -129,13 +129,13 @@ export interface GitTrees {
     signal: AbortSignal,
     pushed?: string,
   ): Promise<void>;
-  /** Of these paths, or of everything. 409 `GIT_NOTHING_TO_COMMIT`, or `GIT_CONFLICT` where a merge is unresolved. */
+  /** Commits these paths, or everything. 409 `GIT_NOTHING_TO_COMMIT`, or `GIT_CONFLICT` if a merge is unresolved. */
   commit(
     tree: TreeWork,
     commit: { message: string; author: GitPerson | undefined; at: Date; paths?: readonly string[] | undefined },
     signal: AbortSignal,
   ): Promise<{ id: string; output: string }>;
-  /** `output` is git’s own words, which are none for a branch that is not checked out. 409 `GIT_BRANCH_EXISTS`. */
+  /** `output` is git’s own words; it is empty for a branch that is not checked out. 409 `GIT_BRANCH_EXISTS`. */
   branch(
     tree: TreeWork,
     branch: { name: string; from?: string | undefined; checkout: boolean },
@@ -143,8 +143,8 @@ export interface GitTrees {
   ): Promise<{ output: string }>;
   checkout(tree: TreeWork, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
   /**
-   * Fast-forwards the current branch, or merges a ref into it; a conflict leaves the tree as it was. 409 `GIT_CONFLICT`
-   * also in the middle of somebody’s merge, rebase, cherry-pick or revert, which is left alone.
+   * Fast-forwards the current branch, or merges a ref into it. 409 `GIT_CONFLICT` after a conflict, which leaves the tree
+   * as it was, and during somebody’s merge, rebase, cherry-pick or revert, which is left alone.
    */
   merge(
     tree: TreeWork,
@@ -152,19 +152,18 @@ export interface GitTrees {
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   /**
-   * Moves a branch to a commit that has all of it, and the files with it where it is checked out. 409 `GIT_CONFLICT`
-   * where it has moved, or changes stand in the way: then nothing has changed.
+   * Fast-forwards a branch to a commit, with its files if it is checked out. 409 `GIT_CONFLICT` if the branch has moved or
+   * changes are in the way: then nothing has changed.
    */
   advance(tree: TreeWork, to: { branch: string; commit: string }, signal: AbortSignal): Promise<void>;
   /**
-   * Keeps what is in no commit as one that only `refs/atrium/wip` of the mirror has: all but what is ignored. The tree
-   * stays as it is. `saved` is the one that was saved last, if any.
+   * Keeps uncommitted work, except ignored files, as a commit for the mirror's `refs/atrium/wip`. The tree stays as it is.
+   * `saved` is the commit that was saved last, if any.
    */
   keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted>;
   /**
-   * What the mirror lacks, given what it has, with the moves of refs that belong to it. `uncommitted` is what
-   * `keepUncommitted` has made; without it, that stays as it is saved. 422 `GIT_TREE_DAMAGED` where the tree has
-   * lost refs that nobody deleted.
+   * Bundles the objects that the mirror lacks, with the moves of refs. `uncommitted` comes from `keepUncommitted`; without
+   * it, the saved uncommitted work stays. 422 `GIT_TREE_DAMAGED` if the tree has lost refs that nobody deleted.
    */
   bundleOut(
     tree: TreeWork,
@@ -172,8 +171,8 @@ export interface GitTrees {
     signal: AbortSignal,
     uncommitted?: Uncommitted,
   ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }>;
-  /** Removes the tree with all that is in it, if it is there. */
+  /** Removes the tree with everything in it, if it is there. */
   remove(tree: TreeRef, signal: AbortSignal): Promise<void>;
-  /** Removes what `bundleOut` has left for the reader. */
+  /** Removes the files that `bundleOut` has left for its reader. */
   settle(tree: TreeWork): Promise<void>;
 }

@@ -1,105 +1,105 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Git in two places. A *mirror* is a bare repository of our own, the only one that talks to a remote; a *tree* is the
- * repository with a working tree in a computer, where users and agents change files. They know each other by bundles
- * only, because git run over a `.git/config` that a stranger wrote runs the stranger's programs.
+ * Git works in two places. A *mirror* is a bare repository of ours, and the only one that talks to a remote. A *tree* is a
+ * repository with a working tree on a computer, where users and agents change files. They exchange bundles only: git
+ * that runs with a stranger's `.git/config` runs the stranger's programs.
  *
- * Both have the refs that a clone has: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` those of the
- * remote as it was seen last, `refs/tags/*` its tags, `refs/atrium/*` what Atrium keeps (uncommitted work, drafts).
+ * Both have the refs of a clone: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` the remote's branches at
+ * the last fetch, `refs/tags/*` tags. `refs/atrium/*` is what Atrium keeps: uncommitted work and drafts.
  *
- * Failures are DomainErrors whose code is among `GitFailure` (rules/failures.ts), with a sentence that names neither
- * the URL's credentials nor a path of this machine.
+ * Failures are DomainErrors with a code of `GitFailure` (rules/failures.ts). Their text never contains credentials or
+ * paths of this machine.
  */
 
-/** One repository: an item of a space's drive. */
+/** A repository: an item of a space's drive. */
 export interface RepositoryRef {
   spaceId: string;
   itemId: string;
 }
 
-/** What `git` sends as a user and a password. A token's user is `x-access-token`, or anything. */
+/** The user and password that git sends. For a token, the user is `x-access-token`, or any name. */
 export interface GitCredential {
   username: string;
   password: string;
 }
 
 export interface RemoteSource {
-  /** As `parseRemoteUrl` (rules/remoteUrl.ts) spells it: https, without user and password. */
+  /** Normalised by `parseRemoteUrl` (rules/remoteUrl.ts): https, without user and password. */
   url: string;
-  /** Called when the server asks, and only for exactly this URL: tokens are minted no earlier than they are needed. */
+  /** Called when the server asks, and only for exactly this URL. So tokens are minted only when they are needed. */
   credential?: (() => Promise<GitCredential>) | undefined;
 }
 
-/** Which blobs the remote keeps until they are needed: `blob:none`, or those larger than this. */
+/** Which blobs stay at the remote until they are needed: all of them, or those above a size. */
 export type GitFilter = 'blob:none' | `blob:limit=${number}`;
 
 export interface CloneSource extends RemoteSource {
-  /** The branch to check out; without it, the remote's own. */
+  /** The branch to check out. By default it is the remote's default branch. */
   branch?: string | undefined;
-  /** How many commits of that branch, and then no other branch; without it, everything. */
+  /** Fetch only so many commits, of that branch only. By default everything is fetched. */
   depth?: number | undefined;
   filter?: GitFilter | undefined;
 }
 
 export type GitPhase =
   | 'connecting'
-  | 'counting' // the server looks for what to send
+  | 'counting' // the server collects objects
   | 'receiving'
-  | 'resolving' // deltas, and the check of each object
-  | 'checking' // the size of the tree, LFS pointers, submodules
+  | 'resolving' // git resolves deltas and checks objects
+  | 'checking' // we count files, LFS pointers and submodules
   | 'saving' // to the object store
-  | 'sending'; // of a push
+  | 'sending'; // during a push
 
 export interface GitProgress {
   phase: GitPhase;
-  /** Of this phase; null where its end is not known. */
+  /** Progress in this phase; null if its end is unknown. */
   percent: number | null;
   /** Received or sent in this attempt. */
   bytes: number;
   objects: number;
   totalObjects: number | null;
-  /** Objects that an earlier attempt had brought, where there was one. */
+  /** Objects that an earlier attempt has brought. */
   keptObjects: number;
 }
 
 export interface GitHooks {
   /** Called at most a few times a second, never after the call has settled. */
   onProgress?: (progress: GitProgress) => void;
-  /** Ends git's processes; what arrived stays for the next attempt. */
+  /** Ends git's processes. What has arrived stays for the next attempt. */
   signal: AbortSignal;
 }
 
-/** Where every ref is. It is the truth about a repository together with the objects of its bundles. */
+/** The state of all refs. Together with the objects of its bundles, it is the truth about a repository. */
 export interface RefManifest {
-  /** `refs/heads/main`, which need not exist yet (an empty repository), or a commit id. */
+  /** A branch such as `refs/heads/main`, which may not exist yet, or a commit id. */
   head: string;
   /** Full names of refs to object ids. */
   refs: Record<string, string>;
-  /** The commits whose parents are not there, for a shallow clone; else empty. */
+  /** For a shallow clone: the commits whose parents are missing. Otherwise empty. */
   shallow: string[];
-  /** Of a partial clone. */
+  /** The filter of a partial clone. */
   filter: GitFilter | null;
 }
 
-/** A saved state of a mirror: its number grows with each change, and when its bundles are put together. */
+/** A saved state of a mirror. The version grows with each change, and when bundles are put together. */
 export interface MirrorState {
   version: number;
   manifest: RefManifest;
 }
 
-/** What a checkout of a commit would bring. */
+/** What a checkout of a commit would contain. */
 export interface TreeFacts {
   files: number;
   bytes: number;
-  /** Pointers of Git LFS stay pointers: their files are not fetched. */
+  /** Pointers of Git LFS. Their files are not fetched. */
   lfsPointers: number;
-  /** Paths of submodules, which stay empty folders. At most 100. */
+  /** The paths of at most 100 submodules, which stay empty folders. */
   submodules: string[];
 }
 
 export interface CloneResult extends MirrorState {
-  /** Null where the remote has no commit yet. */
+  /** Null if the remote has no commit. */
   defaultBranch: string | null;
   tree: TreeFacts;
 }
@@ -107,20 +107,20 @@ export interface CloneResult extends MirrorState {
 export interface PushRef {
   /** A ref of the mirror, or null to delete `to`. */
   from: string | null;
-  /** A full name of the remote: `refs/heads/…` or `refs/tags/…`. */
+  /** A full name at the remote: `refs/heads/…` or `refs/tags/…`. */
   to: string;
-  /** Overwrites what the remote has, if that is still what was fetched last. */
+  /** Overwrites the remote's ref, if it is still as it was fetched last. */
   force?: boolean;
 }
 
-/** Moves a ref of the mirror, if it is where `from` says (or already where `to` says); null means absent. */
+/** Moves a ref of the mirror from `from` to `to`. It may be at `to` already. Null means absent. */
 export interface RefUpdate {
   name: string;
   from: string | null;
   to: string | null;
 }
 
-/** Who has made a commit. */
+/** An author or committer. */
 export interface GitPerson {
   name: string;
   email: string;
@@ -130,27 +130,27 @@ export interface GitPerson {
 export interface MergeRequest {
   /** The branch that is merged into. It stays where it is. */
   into: string;
-  /** The ref with what is merged. */
+  /** The ref that is merged. */
   from: string;
   /** The ref that keeps the result. */
   to: string;
-  /** Undefined where whoever asked for it is gone. */
+  /** Undefined if the user who asked is gone. */
   author: GitPerson | undefined;
   at: Date;
   message: string;
 }
 
 export interface MergeResult {
-  /** The commit at which `into` has both. */
+  /** The commit that has both sides. */
   commit: string;
-  /** No commit was made: one side has all of the other. */
+  /** One side has all of the other, so no commit was made. */
   fastForward: boolean;
 }
 
 /**
- * A file in git's bundle format. Of a complete repository anybody can clone it. Of a shallow or partial one it is
- * taken in by: `git init`, the manifest's `shallow` into `.git/shallow`, `git bundle unbundle`, `git update-ref --stdin`.
- * Dispose of it when it has been read.
+ * A file in git's bundle format. Anybody can clone the bundle of a complete repository. For a shallow or partial one:
+ * `git init`, write the manifest's `shallow` to `.git/shallow`, `git bundle unbundle`, `git update-ref --stdin`.
+ * Dispose of it after reading.
  */
 export interface MadeBundle extends AsyncDisposable {
   path: string;
@@ -160,16 +160,16 @@ export interface MadeBundle extends AsyncDisposable {
   manifest: RefManifest;
 }
 
-/** Git on our side. Used by activities only; one call at a time for a repository is their workflow's order. */
+/** Git on our side. Only activities use it; their workflow makes one call at a time for a repository. */
 export interface GitMirrors {
   /**
-   * Brings a repository here and saves it. What arrives of an attempt that fails stays on this machine, and the next
-   * one goes on from there. Answers the saved state when it has been cloned already.
+   * Clones a repository and saves it. After a failure, what arrived stays on this machine, and the next attempt continues
+   * from there. Returns the saved state if it is cloned already.
    */
   clone(ref: RepositoryRef, source: CloneSource, hooks: GitHooks): Promise<CloneResult>;
-  /** Brings `refs/remotes/origin/*` up to date, and new tags: those that are here are neither moved nor removed. */
+  /** Updates `refs/remotes/origin/*`, and brings new tags. Existing tags are neither moved nor removed. */
   fetch(ref: RepositoryRef, source: RemoteSource, hooks: GitHooks): Promise<MirrorState>;
-  /** `output` is git's own words, without the URL. 409 `GIT_CONFLICT` where the remote has what we do not. */
+  /** `output` is git's own words, without the URL. 409 `GIT_CONFLICT` if the remote has commits that we lack. */
   push(
     ref: RepositoryRef,
     source: RemoteSource,
@@ -177,8 +177,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MirrorState & { output: string }>;
   /**
-   * Of a partial clone: brings the files of a commit, saves them, and bundles those that a tree lacks, by their ids. Null
-   * where that is nothing, and for other clones, which have all files.
+   * For a partial clone: fetches the files of a commit, saves them, and bundles the ones that a tree lacks, by their ids.
+   * Null if the tree lacks none, and for other clones, which have all files.
    */
   fetchFiles(
     ref: RepositoryRef,
@@ -188,9 +188,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MadeBundle | null>;
   /**
-   * Everything that a receiver lacks who has these commits (unknown ones are ignored). Null when it lacks no object:
-   * then only its refs are to be moved. What Atrium keeps beside branches and tags is left out, but for the refs in
-   * `kept`.
+   * Bundles everything that a receiver with these commits lacks; unknown commits are ignored. The bundle is null if only
+   * refs are to be moved. Refs that Atrium keeps are left out, except those in `kept`.
    */
   bundleFor(
     ref: RepositoryRef,
@@ -199,64 +198,64 @@ export interface GitMirrors {
     kept?: readonly string[],
   ): Promise<{ bundle: MadeBundle | null } & MirrorState>;
   /**
-   * Merges, or fast-forwards, and keeps the result under a ref of ours. Throws 409 `GIT_CONFLICT`, which names the files,
+   * Merges or fast-forwards, and keeps the result under a ref of ours. Throws 409 `GIT_CONFLICT`, which names the files,
    * and 422 `GIT_REF_UNKNOWN`; then nothing has changed.
    */
   merge(ref: RepositoryRef, merge: MergeRequest, signal: AbortSignal): Promise<MergeResult>;
   /**
-   * Takes in what a tree has made, checked by fsck, and saves it. `bundle` is a bundle or a bare pack, and may be
-   * absent where only refs move. A repository that has never been saved begins with this. `head` moves HEAD too.
+   * Takes in objects of a tree, checks them by fsck, and saves them. `bundle` is a bundle or a bare pack, and is absent if
+   * only refs move. `head` moves HEAD too. A repository may begin with this.
    */
   receive(
     ref: RepositoryRef,
     change: { bundle?: Readable | undefined; refs: readonly RefUpdate[]; head?: string | undefined },
     signal: AbortSignal,
   ): Promise<MirrorState>;
-  /** What is saved, without touching the folder; undefined before the first save. */
+  /** The saved state, read without the folder; undefined before the first save. */
   state(ref: RepositoryRef): Promise<MirrorState | undefined>;
   /** Counts a commit's tree, within the limits (422 `GIT_TOO_LARGE`), before it is checked out. */
   measure(ref: RepositoryRef, commit: string, signal: AbortSignal): Promise<TreeFacts>;
-  /** Removes what this machine has of it. The bundles are the caller's to remove. */
+  /** Removes the folder on this machine. The caller removes the bundles. */
   remove(ref: RepositoryRef, signal: AbortSignal): Promise<void>;
-  /** Tidies up what this machine has of all repositories, but those in which somebody works. Answers how many are gone. */
+  /** Tidies the folders on this machine that are not in use, and returns how many were removed. */
   sweep(sweep: MirrorSweep): Promise<number>;
 }
 
 export interface MirrorSweep {
-  /** Those of the items that are repositories still. */
+  /** The items that are still repositories. */
   known(itemIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** One that cannot be tidied up does not keep the others from it. */
+  /** Told of a folder that cannot be tidied. The others are tidied anyway. */
   onFailure(itemId: string, error: unknown): void;
   signal: AbortSignal;
 }
 
-/** One object in the store, of the chain that restores a mirror. */
+/** One object in the store. A chain of them restores a mirror. */
 export interface StoredBundle {
-  /** The state that it brings. */
+  /** The version of the mirror after this bundle. */
   version: number;
   objectKey: string;
   bytes: number;
 }
 
 export interface SavedMirror extends MirrorState {
-  /** In the order in which they are taken in. Empty for a repository without a commit. */
+  /** In the order in which a restore takes them in. Empty for a repository without a commit. */
   bundles: StoredBundle[];
 }
 
-/** The rows about mirrors, which the activities bring: they are the truth, and a mirror's folder is a cache of it. */
+/** The rows about mirrors. They are the truth, and a mirror's folder is a cache. */
 export interface MirrorRecords {
   current(ref: RepositoryRef): Promise<SavedMirror | undefined>;
   /**
-   * Counts a bundle against the space's quota and notes its key, before bytes go there. Throws 413 `QUOTA_EXCEEDED`.
-   * One that replaces all others may take their room: the quota counts what stays. Disposing of it removes what has not
-   * been saved by then; of a process that is killed, a sweep does.
+   * Counts a bundle against the space's quota and notes its key before it is stored. Throws 413 `QUOTA_EXCEEDED`. A bundle
+   * that replaces all others may use their room. Disposal removes the bundle unless it is saved by then; a sweep does
+   * that for a killed process.
    */
   plan(ref: RepositoryRef, bundle: StoredBundle, how: { replacesAll: boolean }): Promise<AsyncDisposable>;
-  /** How many more bytes the space may have. */
+  /** How many more bytes the space may store. */
   room(ref: RepositoryRef): Promise<number>;
   /**
-   * Compare and set: `next.version` becomes current if `next.version - 1` is (0 before the first), else false. `bundle`
-   * is null where only refs have moved. With `replacesAll` it takes the place of the whole chain, whose objects may go.
+   * Makes `next` current if the current version is the one before (0 before the first), else returns false. `bundle` is
+   * null if only refs have moved. With `replacesAll` it replaces the whole chain.
    */
   save(
     ref: RepositoryRef,

@@ -1,15 +1,15 @@
 import { DomainError, type DomainErrorKind, errorsOf } from '../../base/errors.ts';
 
-/** What can go wrong with a hosting provider, by its stable code. */
+/** The failures of a hosting provider, by their stable codes. */
 export const hostingFailures = {
   GIT_HOSTING_NOT_CONFIGURED: 'unprocessable',
-  /** It does not take our App's key: another App's, or a clock that is wrong. */
+  /** The provider refuses our App's key: it is another App's, or a clock is wrong. */
   GIT_HOSTING_KEY_REFUSED: 'upstream',
-  /** It knows us, and will not do it. */
+  /** The provider knows us and refuses. */
   GIT_HOSTING_REFUSED: 'upstream',
-  /** There is none such, or it cannot be had with what was asked for. */
+  /** The object does not exist, or not for this App. */
   GIT_HOSTING_NOT_FOUND: 'unprocessable',
-  /** What a person has come back with is not, or no longer, good. */
+  /** The code of a person who came back is invalid or expired. */
   GIT_HOSTING_CODE_REFUSED: 'forbidden',
   GIT_HOSTING_BUSY: 'rateLimited',
   GIT_HOSTING_UNAVAILABLE: 'unavailable',
@@ -30,8 +30,8 @@ interface Answered {
 }
 
 /**
- * A failed request of the library in our terms. Nothing of it is passed on as a cause: it holds the request, with what
- * we have shown, or repeats what was answered, with a token in it.
+ * Translates a failed request of the library. The original is never passed on as a cause: it contains our key, or an
+ * answer with a token.
  */
 export function hostingFailure(error: unknown, now = Date.now()): DomainError {
   if (error instanceof DomainError) return error;
@@ -67,7 +67,7 @@ export function hostingFailure(error: unknown, now = Date.now()): DomainError {
   }
 }
 
-/** An answer that is cut, or is not what it should be. */
+/** The failure for an answer that is cut or malformed. */
 export function misanswered(): DomainError {
   return hostingError('GIT_HOSTING_UNAVAILABLE', 'GitHub gave an answer that is not right. Try again soon.');
 }
@@ -76,7 +76,7 @@ function isAnswered(error: unknown): error is Answered {
   return error instanceof Error && 'status' in error && typeof error.status === 'number';
 }
 
-/** In seconds; undefined where the answer says nothing of a limit. */
+/** In seconds; undefined if the answer names no limit. */
 function retryAfter(headers: NonNullable<Answered['response']>['headers'] = {}, now: number): number | undefined {
   const said = Number(headers['retry-after']);
   const resetAt = headers['x-ratelimit-remaining'] === '0' ? Number(headers['x-ratelimit-reset']) : Number.NaN;
@@ -86,7 +86,7 @@ function retryAfter(headers: NonNullable<Answered['response']>['headers'] = {}, 
 
 const smallSkewMs = 30_000;
 
-/** A clock that is wrong is the usual reason, and the hardest to guess. */
+/** A wrong clock is the usual reason for a refused key, and the hardest to guess. */
 function skew(headers: NonNullable<Answered['response']>['headers'], now: number): string {
   const apart = now - Date.parse(String(headers.date));
   if (!(Math.abs(apart) > smallSkewMs)) return '';

@@ -16,10 +16,10 @@ import {
 } from './githubWire.ts';
 import type { GitHostingProvider, HostedPerson, MintedToken, TokenRequest } from './provider.ts';
 
-/** Of one request, and of all that a person's proof takes. */
+/** Time limits for one request, and for all requests of a person's proof. */
 const usualTimeouts = { callMs: 10_000, proofMs: 45_000 };
 const revokeTimeoutMs = 5_000;
-/** A hundred repositories are most of a megabyte, and more where they have long descriptions. */
+/** A page of a hundred repositories has almost a megabyte, and more with long descriptions. */
 const maxAnswerBytes = 8_388_608;
 /** GitHub may not know a new token for a second or two. */
 const newTokenWaitsMs = [100, 250, 500, 1_000, 2_000, 4_000];
@@ -27,18 +27,18 @@ const newTokenWaitsMs = [100, 250, 500, 1_000, 2_000, 4_000];
 export interface GitHubOptions {
   appId: string;
   privateKey: string;
-  /** Of the API. */
+  /** The address of the API. */
   address: string;
   gitHost: string;
-  /** For people who prove what is theirs; where it is missing, nobody is sent there. */
+  /** Needed for people who connect their installations. */
   oauth: { clientId: string; clientSecret: string; redirectUrl: string } | undefined;
-  /** Others for tests. */
+  /** Shorter ones for tests. */
   timeouts?: typeof usualTimeouts;
 }
 
 /**
- * GitHub, as an App. Tokens are made by a request of their own, since what the library does for an installation keeps
- * them for an hour, and shares those under way among all Apps of the process.
+ * GitHub, accessed as an App. Tokens are made by requests of ours: the library would keep them for an hour, and share
+ * pending ones among all Apps of the process.
  */
 export function createGitHub(options: GitHubOptions): GitHostingProvider {
   const { appId, privateKey, address, gitHost, oauth, timeouts = usualTimeouts } = options;
@@ -70,7 +70,7 @@ export function createGitHub(options: GitHubOptions): GitHostingProvider {
     }
   }
 
-  /** The repositories that a new token is for. */
+  /** Returns the repositories of a new token, once GitHub knows the token. */
   async function whenKnown(token: string): Promise<unknown> {
     for (const waitMs of [...newTokenWaitsMs, undefined]) {
       try {
@@ -84,8 +84,8 @@ export function createGitHub(options: GitHubOptions): GitHostingProvider {
   }
 
   /**
-   * A person has proven what they might do when they connected the installation, which goes on for as long as it is
-   * installed. So GitHub is asked whether they still may: whoever has left an organisation takes nothing along.
+   * The installation outlives the rights of the person who connected it, so GitHub is asked whether that person still has
+   * access: somebody who has left an organisation loses its repositories.
    */
   async function requireRight(
     token: string,
@@ -102,13 +102,13 @@ export function createGitHub(options: GitHubOptions): GitHostingProvider {
       });
     const { permission, user } = read(permissionBody, data);
     const rights = mayWrite ? ['admin', 'write'] : ['admin', 'write', 'read'];
-    // Somebody else may have the name by now.
+    // Another person may have the login by now.
     if (String(user?.id) !== id || !rights.includes(permission)) throw noRight();
   }
 
   async function revoke(token: string): Promise<void> {
     const signal = AbortSignal.timeout(revokeTimeoutMs);
-    // It ends by itself within the hour.
+    // The token expires within the hour anyway.
     await plain
       .request('DELETE /installation/token', { ...bearing(token), request: { signal } })
       .catch(() => undefined);
@@ -168,7 +168,7 @@ async function normalised<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The path of the one repository that the token is for, as GitHub spells it. */
+/** The path of the token's only repository, as GitHub spells it. */
 function requireName(data: unknown, path: string): string {
   const [repository] = read(repositoryPage, data).repositories;
   if (repository?.full_name.toLowerCase() === path.toLowerCase()) return repository.full_name;
@@ -181,7 +181,7 @@ function noRight(): Error {
   return hostingError('GIT_HOSTING_REFUSED', detail);
 }
 
-/** Each request with a deadline, without redirects (they would take the key elsewhere), and without endless answers. */
+/** A fetch with a deadline and a limit for answers. It follows no redirect, which would take our key elsewhere. */
 function fetchWithin(timeoutMs: number): typeof fetch {
   return async (input, init) => {
     const signals = [AbortSignal.timeout(timeoutMs), ...(init?.signal ? [init.signal] : [])];
@@ -190,7 +190,7 @@ function fetchWithin(timeoutMs: number): typeof fetch {
   };
 }
 
-/** The library writes to the console, and some of what it says names what was asked. */
+/** Silences the library: its console output contains requests. */
 const ignore = () => undefined;
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 

@@ -12,20 +12,20 @@ import {
 } from './githubWire.ts';
 import type { HostedRepository, ProvenInstallation, ProvenPerson } from './provider.ts';
 
-/** Of one person. What they choose from is kept in one row while they do. */
+/** Limits for one person: the list to choose from is kept in one row. */
 const maxInstallations = 50;
 const maxRepositories = 5_000;
 
 interface Proof {
   code: string;
   redirectUrl: string;
-  /** For all of it; there may be a hundred pages to read. */
+  /** For all requests together; there may be a hundred pages. */
   timeoutMs: number;
 }
 
 /**
- * What a person's own token lists. GitHub lists an installation to everybody who may read one repository of it, so what
- * is proven is the repositories that this person may read, and all of it only where the account is the person's own.
+ * Lists what a person's own token can see. GitHub lists an installation to everybody who may read one of its repositories.
+ * So a person proves the repositories that they may read, and a whole installation only if the account is their own.
  */
 export async function proveBy(app: App, { code, redirectUrl, timeoutMs }: Proof): Promise<ProvenPerson> {
   const request = { signal: AbortSignal.timeout(timeoutMs) };
@@ -54,7 +54,7 @@ export async function proveBy(app: App, { code, redirectUrl, timeoutMs }: Proof)
     }
     return { id: String(user.id), login: user.login, installations, isCut };
 
-    /** One more than there is room for, if there are more. */
+    /** Reads until there is one repository more than there is room for. */
     async function repositoriesOf(installationId: number): Promise<HostedRepository[]> {
       const found: HostedRepository[] = [];
       const route = 'GET /user/installations/{installation_id}/repositories';
@@ -68,7 +68,7 @@ export async function proveBy(app: App, { code, redirectUrl, timeoutMs }: Proof)
       return found;
     }
   } finally {
-    // It ends by itself within hours.
+    // The token expires within hours anyway.
     await app.oauth.deleteToken({ token }).catch(() => undefined);
   }
 }
@@ -78,7 +78,7 @@ async function tokenOf(app: App, code: string, redirectUrl: string): Promise<str
     const { authentication } = await app.oauth.createToken({ code, redirectUrl });
     return authentication.token;
   } catch (error) {
-    // Told with status 200 and an error in the body, of which the library makes this.
+    // GitHub answers 200 with an error in the body, and the library makes this of it.
     const { status, response } = error as { status?: number; response?: { data?: { error?: unknown } } };
     if (status !== 400) throw error;
     if (response?.data?.error !== 'bad_verification_code') {

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { misanswered } from './failures.ts';
 import type { HostedInstallation, HostedRepository } from './provider.ts';
 
-// What we read of GitHub's answers. They are checked, since the library takes one that was cut for an empty one, and an
-// installation must not count as removed for that.
+// The parts of GitHub's answers that we read. They are checked because the library takes a cut answer for an empty one, by
+// which an installation would count as removed.
 
 const id = z.number().int().positive();
 
-/** Longer than GitHub allows, and short enough for our columns. */
+/** Longer than GitHub's names, and short enough for our columns. */
 const name = z.string().min(1).max(100);
 
 const installationBody = z.object({
@@ -36,7 +36,7 @@ export const tokenBody = z.object({ token: z.string().min(1) });
 
 export type InstallationBody = z.infer<typeof installationBody>;
 
-/** The data as they should be. Throws 503 `GIT_HOSTING_UNAVAILABLE`. */
+/** Checks the data against a schema. Throws 503 `GIT_HOSTING_UNAVAILABLE`. */
 export function read<T>(schema: z.ZodType<T>, data: unknown): T {
   const result = schema.safeParse(data);
   if (result.success) return result.data;
@@ -48,7 +48,7 @@ export function readInstallation(data: unknown): HostedInstallation {
   return {
     id: String(installationId),
     account: 'login' in account ? account.login : account.slug,
-    // Enterprises are numbered by themselves: one must not pass for the user who has the same number.
+    // Enterprises have their own numbers, which must not be mistaken for users'.
     accountId: 'login' in account ? String(account.id) : `enterprise/${account.id}`,
     status: suspendedAt === null || suspendedAt === undefined ? 'active' : 'suspended',
   };
@@ -61,7 +61,7 @@ export function readRepository(data: z.infer<typeof repositoryBody>): HostedRepo
 const pageSize = 100;
 const maxPages = 1_000;
 
-/** Each page's data, for as long as the answers’ `Link` says that there is a next one. */
+/** Yields the data of each page, while the `Link` of the answer names a next one. */
 export async function* allPages<T>(
   schema: z.ZodType<T>,
   load: (page: {

@@ -5,14 +5,14 @@ import { hostingError } from './failures.ts';
 import { createGitHub } from './github.ts';
 import type { GitHostingProvider } from './provider.ts';
 
-/** Where the provider sends people back to, below the public address. */
+/** The path below the public address to which the provider sends people back. */
 export const connectedPath = 'git/github/callback';
 
 /** This installation's git hosting provider, and the verification of its notifications. */
 export interface GitHosting {
-  /** Throws 422 `GIT_HOSTING_NOT_CONFIGURED`, which names the settings that are missing for it. */
+  /** Throws 422 `GIT_HOSTING_NOT_CONFIGURED`, which names the missing settings. */
   require(purpose: 'tokens' | 'people'): GitHostingProvider;
-  /** Undefined where none is configured. */
+  /** Undefined if none is configured. */
   provider: GitHostingProvider | undefined;
   /** Throws 400 for a notification that the provider did not sign. */
   verify(raw: Buffer, signature: string | undefined): void;

@@ -1,7 +1,7 @@
 /** An App's installation at a hosting provider: one account's repositories, or some of them. */
 export interface HostedInstallation {
   id: string;
-  /** The account's name, which may change, and its id, which does not. */
+  /** The account's name, which may change. Its id does not. */
   account: string;
   accountId: string;
   status: 'active' | 'suspended';
@@ -14,38 +14,38 @@ export interface HostedRepository {
   mayWrite: boolean;
 }
 
-/** An installation that a person has access to: to all of it, or to these repositories. */
+/** An installation to which a person has access: to all of it, or to these repositories. */
 export interface ProvenInstallation extends HostedInstallation {
   repositories: HostedRepository[] | 'all';
 }
 
-/** Somebody at the provider. Their name may change, their id does not. */
+/** A person at the provider. The login may change; the id does not. */
 export interface HostedPerson {
   id: string;
   login: string;
 }
 
-/** Somebody with what their own token lists. */
+/** A person with the installations that their own token lists. */
 export interface ProvenPerson extends HostedPerson {
   installations: ProvenInstallation[];
-  /** Not all that their token lists: there is more than one connection may bring. */
+  /** Whether the token lists more than one connection may bring. */
   isCut: boolean;
 }
 
-/** What a token is for. It opens nothing else. */
+/** The scope of a token. */
 export interface TokenRequest {
   installationId: string;
   repository: { id: string } | { name: string };
-  /** What the repository must be called, as `owner/name`: another may have its name by now. */
+  /** The expected `owner/name`: another repository may have the name by now. */
   path: string;
   mayWrite: boolean;
-  /** Whose right it is; they may have lost it since. Null where the whole installation was proven. */
+  /** The person whose right must still hold. Null if the whole installation was proven. */
   onBehalfOf: HostedPerson | null;
 }
 
 export interface MintedToken {
   token: string;
-  /** Ends it before its hour is over. Never rejects. */
+  /** Ends the token before it expires. Never rejects. */
   revoke(): Promise<void>;
 }
 
@@ -57,19 +57,19 @@ export interface GitHostingProvider {
   readonly name: 'github';
   /** The git server that its tokens are for. */
   readonly gitHost: string;
-  /** Our App, and where people install it. Fails when the provider does not take our key. */
+  /** The name of our App, and the page to install it. Fails if the provider refuses our key. */
   about(): Promise<{ name: string; installUrl: string }>;
-  /** Undefined when it was removed. */
+  /** Undefined if it was removed. */
   installation(id: string, signal?: AbortSignal): Promise<HostedInstallation | undefined>;
-  /** Every customer's: for the operator alone. */
+  /** The installations of all customers: only for the operator. */
   installations(): AsyncIterable<HostedInstallation>;
   /**
-   * A new token, which nothing keeps. Fails where the repository has another name by now, or the person may no longer
-   * do what it is for.
+   * Makes a new token, which is not stored. Fails if the repository has another name by now, or the person has lost the
+   * right.
    */
   mint(request: TokenRequest): Promise<MintedToken>;
-  /** Where a person says who they are; the provider sends them back with `state` and a code. */
+  /** The page on which a person signs in. The provider sends them back with `state` and a code. */
   authorizeUrl(state: string): string;
-  /** Who has come back with this code. Their token is given back to the provider at once. */
+  /** The person who came back with this code. Their token is revoked at once. */
   prove(code: string): Promise<ProvenPerson>;
 }

@@ -7,7 +7,7 @@ import type { DraftInput } from './drafting.ts';
 import { beginOrder, type GitDraftKind } from './orders.ts';
 import { lockRepository } from './repository.ts';
 
-/** A draft for which something is to be done that nobody has asked for. */
+/** A draft that the sweeper is to save, move or remove. */
 export type DueDraft = Waiting & {
   itemId: string;
   spaceId: string;
@@ -16,20 +16,21 @@ export type DueDraft = Waiting & {
   isLost?: boolean;
 };
 
-/** A draft whose turn has not come in this time is tried again; those who wait for the repository come first. */
+/** How long a save may wait for its turn before it is tried again: orders of users come first. */
 const deadlineMs = 5 * 60_000;
 const discardMs = 60 * 60_000;
 
-/** How long it is tried to save a draft whose computer has ended. */
+/** How long saves are tried after the draft's computer has ended. */
 const patienceMs = 86_400_000;
 
-/** What hosts say of computers may be as old as this. */
+/** Reports of hosts about computers may be this old. */
 const beatSeconds = 120;
 
 /**
- * Drafts that were not looked at for a while and whose computer runs and was used since, or whose computer has started
- * or ended since they were; or, for as long as we have patience, since that what is saved was in them. And those whose
- * computer is gone. What is paused, on its way, or on a lost host cannot be reached. Oldest first.
+ * Drafts that are due to be saved, the longest waiting first. A draft is due if the sweeper has not looked at it for a
+ * while, and one of these holds: its computer runs and was used since then; its computer has started or ended since
+ * then, or, while patience lasts, since the last save; its computer is gone. Computers that are paused, in transition or
+ * on a lost host cannot be reached.
  */
 export async function draftsToSave(
   { pool }: Pick<Database, 'pool'>,
@@ -57,7 +58,7 @@ export async function draftsToSave(
   return rows.map((row) => ({ ...(row as DueDraft), isLost: row.isLost === 1 }));
 }
 
-/** Drafts that are to go, and of which something is left. Oldest first. */
+/** Discarded drafts that are not removed yet, oldest first. */
 export async function draftsToDiscard(
   { pool }: Pick<Database, 'pool'>,
   { before, after }: OldestFirst<DueDraft>,
@@ -75,8 +76,8 @@ export async function draftsToDiscard(
 }
 
 /**
- * Begins what is due, in the name of whoever made the draft, unless the repository has already something of the kind to
- * do for it. Returns whether there is an order.
+ * Orders a save or a removal of a draft in the name of its creator, unless such an order is waiting already. Returns
+ * whether there is an order.
  */
 export async function askForDue(database: Database, { id, itemId }: Pick<DueDraft, 'id' | 'itemId'>): Promise<boolean> {
   return transaction(database, async (tx) => {

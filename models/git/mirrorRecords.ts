@@ -13,7 +13,7 @@ interface Ref {
   itemId: string;
 }
 
-/** Where every ref is, as of one version. */
+/** The state of all refs at one version. */
 export interface SavedManifest {
   head: string;
   refs: Record<string, string>;
@@ -22,7 +22,7 @@ export interface SavedManifest {
 }
 
 interface Bundle {
-  /** The state that it brings. */
+  /** The version of the mirror after this bundle. */
   version: number;
   objectKey: string;
   bytes: number;
@@ -36,8 +36,8 @@ interface SavedState {
 type NextState = SavedState & { bundle: (Bundle & { sha256: Buffer }) | null; replacesAll: boolean };
 
 /**
- * What is saved of repositories. The bundles are objects of the drive like any other: counted against the space's
- * quota, and removed from the store when nothing refers to them.
+ * The saved states of repositories. Bundles are ordinary objects of the drive: they count against the space's quota, and
+ * are removed from the store when no row refers to them.
  */
 export function createMirrorRecords(deps: {
   database: Database;
@@ -52,12 +52,12 @@ export function createMirrorRecords(deps: {
     await removeObjects({ database, store }, objects);
   }
 
-  /** Removes what has been sent of a bundle, unless it has been saved, even where the answer to that was lost. */
+  /** Removes a stored bundle, unless it has been saved, even if the answer to the save was lost. */
   async function giveUp(objectKey: string): Promise<void> {
     const left = await DriveObject.giveUp([objectKey]);
     await removeObjects({ database, store }, left);
     if (left.length > 0 || (await DriveObject.findByPk(objectKey)) !== null) return;
-    // Its row went with its space while bytes were on their way, which nobody else knows of.
+    // Its row went with its space during the upload, so no sweep knows of these bytes.
     await store.remove([objectKey], { alsoParts: true });
   }
 
@@ -85,21 +85,21 @@ export function createMirrorRecords(deps: {
     },
 
     /**
-     * Notes an object before the first byte is sent, counted against the quota: throws 413 `QUOTA_EXCEEDED`. Its lease
-     * is renewed until it is disposed of, which gives it up unless it has been saved. What replaces all others may take
-     * their room: they go as soon as it is saved.
+     * Notes an object before its first byte is sent, and counts it against the quota: throws 413 `QUOTA_EXCEEDED`. Its
+     * lease is renewed until disposal, which removes the object unless it is saved. A bundle that replaces all others may
+     * use their room, because they go as soon as it is saved.
      */
     async plan(ref: Ref, { objectKey, bytes }: Bundle, how: { replacesAll: boolean }): Promise<AsyncDisposable> {
       const freedBytes = how.replacesAll && quotaBytes > 0 ? await savedBytesOf(database, ref) : 0;
       const { spaceId } = ref;
       await DriveObject.begin(database, { objectKey, spaceId, bytes, quotaBytes: quotaBytes + freedBytes });
-      // A renewal that fails is made up for by the next one; a lease lasts for five.
+      // A lease lasts for five renewals, so a single one may fail.
       const renew = () => void DriveObject.renewLeases([objectKey]).catch(() => undefined);
       const renewal = setInterval(renew, leaseMs / 5);
       return {
         async [Symbol.asyncDispose]() {
           clearInterval(renewal);
-          // Where the store or the database is away, the sweeper finds the row, at once or when its lease has run out.
+          // If the store or the database is away, the sweeper finds the row, at the latest when its lease ends.
           await giveUp(objectKey).catch(() => undefined);
         },
       };
@@ -111,9 +111,9 @@ export function createMirrorRecords(deps: {
     },
 
     /**
-     * Makes a state the current one if the one before it is, else returns false. Its bundle has been planned and stored.
-     * The same state again is fine: the answer to its commit may have been lost. What it replaces gives its room back at
-     * once, or when the sweeper comes.
+     * Makes a state current if the state before it is current, else returns false. Its bundle is planned and stored. A
+     * repetition succeeds: the answer to the first commit may have been lost. The replaced bundles give their room back
+     * at once, or at the next sweep.
      */
     async save(ref: Ref, next: NextState): Promise<boolean> {
       const { isSaved, doomed } = await transaction(database, (tx) => saveState(tx, ref, next));
@@ -150,7 +150,7 @@ async function saveState(
     await DriveObject.doom(doomed, tx);
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ?', [itemId]);
   } else {
-    // What only moved refs is of no use behind another state.
+    // A row that only moved refs is useless after another state.
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ? AND object_key IS NULL', [itemId]);
     await execute(tx, 'UPDATE git_bundles SET manifest = NULL WHERE item_id = ?', [itemId]);
   }
@@ -160,7 +160,7 @@ async function saveState(
   return { isSaved: true, doomed };
 }
 
-/** What replacing all bundles of a repository gives back. */
+/** How many bytes the bundles of a repository use. */
 async function savedBytesOf({ pool }: Database, { itemId }: Ref): Promise<number> {
   const sql = 'SELECT COALESCE(SUM(bytes), 0) AS bytes FROM git_bundles WHERE item_id = ?';
   const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);

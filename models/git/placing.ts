@@ -9,25 +9,31 @@ import { numberedName } from '../drive/names.ts';
 import { changeDraft, type Draft, lockDraft } from './drafts.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
-/** Below a computer's home, where no other repository of the computer is. */
-export async function freeTreePath(tx: Transaction, computerId: string, name: string): Promise<string> {
-  const sql = 'SELECT 1 FROM git_repositories WHERE computer_id = ? AND tree_path = ?';
-  for (let number = 1; ; number++) {
-    const path = `repositories/${number === 1 ? name : numberedName(name, number)}`;
-    if ((await select(tx, sql, [computerId, path])).length === 0) return path;
-  }
+/** A path below a computer's home that no other repository there has. */
+export function freeTreePath(tx: Transaction, computerId: string, name: string): Promise<string> {
+  const numbered = (number: number) => `repositories/${number === 1 ? name : numberedName(name, number)}`;
+  return freePath(tx, 'git_repositories', computerId, numbered);
 }
 
 /** The same for a draft. */
-export async function freeDraftPath(tx: Transaction, computerId: string, wanted: string): Promise<string> {
-  const sql = 'SELECT 1 FROM git_drafts WHERE computer_id = ? AND tree_path = ?';
+export function freeDraftPath(tx: Transaction, computerId: string, wanted: string): Promise<string> {
+  return freePath(tx, 'git_drafts', computerId, (number) => (number === 1 ? wanted : `${wanted}-${number}`));
+}
+
+async function freePath(
+  tx: Transaction,
+  table: 'git_repositories' | 'git_drafts',
+  computerId: string,
+  numbered: (number: number) => string,
+): Promise<string> {
+  const sql = `SELECT 1 FROM ${table} WHERE computer_id = ? AND tree_path = ?`;
   for (let number = 1; ; number++) {
-    const path = number === 1 ? wanted : `${wanted}-${number}`;
+    const path = numbered(number);
     if ((await select(tx, sql, [computerId, path])).length === 0) return path;
   }
 }
 
-/** Whether the computer of a repository or draft was deleted, with the files that were on it. */
+/** Whether the computer of a repository or draft was deleted, with its files. */
 export async function isComputerGone(
   database: Database,
   { computerId }: Pick<Repository, 'computerId'>,
@@ -37,8 +43,8 @@ export async function isComputerGone(
 }
 
 /**
- * Gives a repository's files a place on another computer, the space's default one unless one is named. They come there
- * when they are next needed. Throws 404.
+ * Gives a repository's files a place on the named computer, or on the space's default one. They come there when they are
+ * next needed. Throws 404.
  */
 export async function moveTree(
   database: Database,
@@ -62,8 +68,8 @@ export async function moveTree(
 }
 
 /**
- * Gives a draft whose computer was deleted a place on the space's default one. What was saved of it comes there when it
- * is next saved, or something is done with it. Throws 404.
+ * Gives a draft whose computer was deleted a place on the space's default one. The next save or other order brings its
+ * saved contents there. Throws 404.
  */
 export async function moveDraft(
   database: Database,

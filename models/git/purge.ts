@@ -6,10 +6,10 @@ import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
 
-/** A repository whose item is gone for good, by the item's id. */
+/** A repository whose item was deleted for good, by the item's id. */
 export type RemovedRepository = Waiting & { spaceId: string };
 
-/** In the transaction that removes their items for good: what there is of them follows, by their workflows. */
+/** Marks repositories as removed, in the transaction that deletes their items. Their workflows remove the rest. */
 export async function removeRepositories(tx: Transaction, itemIds: readonly string[]): Promise<void> {
   if (itemIds.length === 0) return;
   await execute(tx, 'UPDATE git_repositories SET removed_at = COALESCE(removed_at, ?) WHERE item_id IN (?)', [
@@ -33,11 +33,11 @@ export async function removedRepositories(
   return rows as unknown as RemovedRepository[];
 }
 
-/** Gives the room of a removed repository back. Its bundles are removed from the store by the sweep. */
+/** Gives back the quota of a removed repository. The sweep removes its bundles from the store. */
 export const forgetBundles = (database: Database, itemId: string): Promise<void> =>
   forget(database, itemId, ['git_bundles', 'git_orders']);
 
-/** Forgets a removed repository, when nothing is left of it. */
+/** Forgets a removed repository of which nothing is left. */
 export const forgetRepository = (database: Database, itemId: string): Promise<void> =>
   forget(database, itemId, ['git_bundles', 'git_orders', 'git_drafts', 'git_repositories']);
 
@@ -61,7 +61,7 @@ async function forget(database: Database, itemId: string, tables: readonly strin
   });
 }
 
-/** Emptied before the other rows of a space, by {@link removeRepositoriesOf}: orders end, and mirrors go from disks. */
+/** {@link removeRepositoriesOf} comes before the other rows of a space: it ends orders, and removes mirrors from disks. */
 export const gitPurge: AreaPurge = {
   ofSpace: [
     'git_credentials',
@@ -75,7 +75,7 @@ export const gitPurge: AreaPurge = {
   ],
 };
 
-/** Marks the repositories of a deleted space as gone. Returns those that there still are: their workflows remove them. */
+/** Marks the repositories of a deleted space as removed. Returns the remaining ones: their workflows remove them. */
 export async function removeRepositoriesOf(
   { pool }: Pick<Database, 'pool'>,
   spaceId: string,
