@@ -8,8 +8,7 @@ import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import { isComputerGone, moveDraft } from '../../models/git/placing.ts';
-import type { GitDeps } from './ordered.ts';
-import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { createOrdered, type GitDeps, type OrderedWork, type RepositoryWork } from './ordered.ts';
 import { askerOf, isFilled, reach, removeTree, stateOf } from './places.ts';
 import { remoteOf } from './remotes.ts';
 

@@ -5,8 +5,7 @@ import { forgetBundles, forgetRepository } from '../../models/git/purge.ts';
 import { findRepository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { removeDraftTree } from './draftActivities.ts';
-import type { GitDeps } from './ordered.ts';
-import { createOrdered, notOrdered, type RepositoryWork } from './ordered.ts';
+import { createOrdered, type GitDeps, notOrdered, type RepositoryWork } from './ordered.ts';
 import { removeTree } from './places.ts';
 import { remoteOf } from './remotes.ts';
 

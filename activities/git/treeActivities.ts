@@ -8,8 +8,7 @@ import type { DraftInput } from '../../models/git/drafting.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import type { Repository } from '../../models/git/repository.ts';
 import { draftFor } from './draftActivities.ts';
-import type { GitDeps } from './ordered.ts';
-import { createOrdered, notOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { createOrdered, type GitDeps, notOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
 import { isFilled, placeTree, reach, stateOf } from './places.ts';
 import { remoteOf } from './remotes.ts';
 

@@ -2,7 +2,8 @@ import type { RowDataPacket } from 'mysql2';
 import { newId } from '../../base/ids.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type OldestFirst, oldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
+import { selected } from './columns.ts';
 import type { DraftInput } from './drafting.ts';
 import { beginOrder, type GitDraftKind } from './orders.ts';
 import { lockRepository } from './repository.ts';
@@ -59,20 +60,10 @@ export async function draftsToSave(
 }
 
 /** Discarded drafts that are not removed yet, oldest first. */
-export async function draftsToDiscard(
-  { pool }: Pick<Database, 'pool'>,
-  { before, after }: OldestFirst<DueDraft>,
-): Promise<DueDraft[]> {
-  const next = after === undefined ? '' : 'AND looked_at >= ? AND (looked_at > ? OR id > ?)';
-  const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT id, looked_at AS since, item_id AS itemId, space_id AS spaceId, computer_id AS computerId
-       FROM git_drafts FORCE INDEX (git_drafts_sweep)
-      WHERE status = 'discarding' AND looked_at < ? ${next}
-      ORDER BY looked_at, id LIMIT ${sweepPageSize}`,
-    [before, ...nextValues],
-  );
-  return rows as unknown as DueDraft[];
+export function draftsToDiscard(database: Pick<Database, 'pool'>, page: OldestFirst<DueDraft>): Promise<DueDraft[]> {
+  const list = { table: 'git_drafts', index: 'git_drafts_sweep', where: "status = 'discarding'", time: 'looked_at' };
+  const columns = [selected('itemId spaceId computerId')];
+  return oldestFirst<DueDraft>(database, { ...list, columns }, page);
 }
 
 /**

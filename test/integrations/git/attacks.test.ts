@@ -131,7 +131,7 @@ describe('a redirect', () => {
     expect(world.server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
 
-  test('to another repository of the same server is not given it either, and to its name with .git is', async () => {
+  test('to another repository of the same server is not given it either, but to its own name with .git is', async () => {
     commitFiles(world.server.create('mine.git'), { a: 'a' });
     world.server.requires = 'me:the-token-2';
     redirectTo((path) => `${world.server.url('mine.git')}${path}`);
@@ -165,7 +165,7 @@ test('git trusts the authorities that are named, and reads no others', async () 
 });
 
 describe('a credential', () => {
-  test('is in no argument, variable or file while git runs with it, nor in what is said of a failure', async () => {
+  test('is in no argument, variable or file while git runs with it, and in no failure’s text', async () => {
     commitFiles(world.server.create('private.git'), { a: 'a' });
     const password = 'a.token-of.many-characters-0123456789';
     world.server.requires = `x-access-token:${password}`;
@@ -261,7 +261,7 @@ describe('objects', () => {
     expect(await world.records.current(ref)).toBeUndefined();
   });
 
-  test('that lead outside by a link or a submodule are kept as they are, and nothing follows them', async () => {
+  test('that lead outside by a link or a submodule are kept, and nothing follows them', async () => {
     const bare = world.server.create('inert.git');
     const tip = commitFiles(bare, { a: 'a' });
     const modules = '[submodule "x"]\n\tpath = "sub\\r"\n\turl = https://other.example/x\n';
@@ -279,7 +279,7 @@ describe('objects', () => {
     expect(world.server.requests.every(({ host }) => host.startsWith('git.example'))).toBe(true);
   });
 
-  test('of an old and harmless kind of mistake are taken', async () => {
+  test('with old and harmless mistakes are taken', async () => {
     const bare = world.server.create('old.git');
     const inner = rawTree(bare, [['100644', 'f', blob(bare, 'x')]]);
     publish(bare, rawTree(bare, [['040000', 'folder', inner]]));
@@ -287,7 +287,7 @@ describe('objects', () => {
   });
 });
 
-test('a server that gives its files one by one, which git would take unchecked, is refused, and nothing is kept', async () => {
+test('a server that serves single files, which git would not check, is refused, and nothing is kept', async () => {
   const bare = world.server.create('dumb.git');
   commitFiles(bare, { a: 'a' });
   gitIn(bare, 'update-server-info');
@@ -317,7 +317,7 @@ test('a server that gives its files one by one, which git would take unchecked, 
   expect(existsSync(state)).toBe(false);
 });
 
-test('what a fetch that failed got file by file is not there for the next one', async () => {
+test('single files from a failed fetch are gone before the next fetch', async () => {
   const bare = world.server.create('broken-dumb.git');
   commitFiles(bare, { a: 'a' });
   const ref = world.ref();

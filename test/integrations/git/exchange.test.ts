@@ -91,7 +91,7 @@ test('a repository without a remote begins with what a tree has', async () => {
   });
 });
 
-test('what is damaged, incomplete, dangerous or no bundle is refused, and leaves nothing', async () => {
+test('a damaged, incomplete or dangerous bundle, or another file, is refused and leaves nothing', async () => {
   const { ref, tip } = await cloned();
   const tree = await treeOf(ref);
   const first = commitIn(tree, { c: 'c' });
@@ -156,7 +156,7 @@ test('refs outside the names of users, and moves from elsewhere, are refused', a
   expect(Object.keys(manifest.refs)).toContain('refs/heads/side/below');
 });
 
-test('a push sends the branch, tells it in git’s words, and is the same when repeated', async () => {
+test('a push sends the branch, returns git’s words, and can be repeated', async () => {
   const { bare, ref, tip, source } = await cloned();
   const tree = await treeOf(ref);
   const commit = commitIn(tree, { c: 'c' });
@@ -189,7 +189,7 @@ test('a server that repeats the credential in its words is not quoted with it', 
   expect(message).toBe('The remote refuses this: [redacted] may not.');
 });
 
-test('why a remote could not be spoken with is told in git’s words, without address, path or secret', () => {
+test('a failure to reach a remote quotes git’s words, without address, path or secret', () => {
   const told = (said: string) =>
     describeFailure({ code: 128, signal: null, said, output: '' }, ['secret-word']).message;
   const at = "fatal: unable to access 'https://git.example.com/secret-word.git/':";
@@ -204,7 +204,7 @@ test('why a remote could not be spoken with is told in git’s words, without ad
   expect(told('fatal: protocol error: bad line length character: secr')).not.toContain('secr');
 });
 
-test('a push that the remote has overtaken, or refuses, changes nothing and says why', async () => {
+test('a push that the remote refuses, or whose branch has moved there, changes nothing and says why', async () => {
   const { bare, ref, tip, source } = await cloned();
   const theirs = commitFiles(bare, { theirs: 'x' });
   const tree = await treeOf(ref);
@@ -229,7 +229,7 @@ test('a push that the remote has overtaken, or refuses, changes nothing and says
   expect(gitIn(bare, 'branch', '--list', 'copy')).toBe('');
 });
 
-test('a push of a branch forgets those of the remote that had to go for it', async () => {
+test('a push of a branch removes the tracking refs of remote branches that had to go for it', async () => {
   const { bare, ref, tip, source } = await cloned();
   for (const [old, made] of [
     ['feature', 'feature/x'],
@@ -252,7 +252,7 @@ test('a push of a branch forgets those of the remote that had to go for it', asy
   }
 });
 
-test('a fetch brings new tags, and changes none of those that are saved', async () => {
+test('a fetch brings new tags, and changes no saved tag', async () => {
   const { bare, ref, tip, source } = await cloned();
   const tags = ['mine', 'both', 'folder/mine'].map((name) => ({ name: `refs/tags/${name}`, from: null, to: tip }));
   const { version, manifest } = await world.mirrors.receive(ref, { refs: tags }, signal);
@@ -267,7 +267,7 @@ test('a fetch brings new tags, and changes none of those that are saved', async 
   expect(await world.mirrors.fetch(ref, source, world.hooks())).toMatchObject({ version: version + 1 });
 });
 
-test('a process that ended between any two steps of a change leaves what the next one goes on from', async () => {
+test('a process that ends between any two steps of a change leaves a state from which the next one continues', async () => {
   const { bare, ref, source } = await cloned();
   const tip = commitFiles(bare, { more: 'x' });
   for (const ending of ['plan', 'save'] as const) {

@@ -42,7 +42,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
   const before = 'one\none\n M mine.dat\n?? own.dat\nrefs/heads/main\n';
   const after = 'other\nother\n M mine.dat\n?? own.dat\nrefs/heads/other\n';
 
-  it('comes to its end when its computer stops in the middle', async () => {
+  it('is completed if its computer stops in the middle', async () => {
     const { trees, work, begun, seen } = await held();
     const checkedOut = trees.checkout(work(), { branch: 'other' }, signal);
     expect(await begun()).toBe('other\n');
@@ -53,7 +53,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     expect(now).not.toMatch(/atrium-moving|atrium-undo|\.lock/);
   });
 
-  it('comes to its end as a pull does', async () => {
+  it('is completed, and so is a pull', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const how = { ref: 'refs/remotes/origin/other', author, at: new Date(), fastForwardOnly: true };
     const pulled = trees.merge(work(), how, signal);
@@ -64,7 +64,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     expect(await run(`cd ${path}; cat new/c.dat; ls gone.dat 2>/dev/null`)).toBe('other\n');
   });
 
-  it('is taken back when it is called off', async () => {
+  it('is undone when it is called off', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const controller = new AbortController();
     const checkedOut = trees.checkout(work(), { branch: 'other' }, controller.signal);
@@ -92,7 +92,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     expect(await run(`cd ${path}; git show --name-only --format=%s HEAD`)).toBe('Mine\n\nmine.dat\nown.dat\n');
   });
 
-  it('is left where somebody has changed a file since, and a cut file is not that', async () => {
+  it('is left alone if somebody has changed a file since; a cut file is no such change', async () => {
     const { trees, work, run, path, other } = await held();
     const half = `cd ${path}; rm -f gone.dat; echo other > a.dat
       printf '%s %s\\n' "$(git rev-parse HEAD)" ${other} > .git/atrium-moving`;

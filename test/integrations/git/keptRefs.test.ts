@@ -7,7 +7,7 @@ function manifest(refs: Record<string, string>): RefManifest {
   return { head: 'refs/heads/main', refs, shallow: [], filter: null };
 }
 
-test('a draft has branches of its own, and those of its repository as the ones of origin', () => {
+test('a draft has its own branches, and sees its repository’s branches as those of origin', () => {
   const saved = manifest({
     'refs/heads/main': 'm1',
     'refs/remotes/origin/main': 'm0',
@@ -34,7 +34,7 @@ test('a draft has branches of its own, and those of its repository as the ones o
   });
 });
 
-test('of names that cannot be beside each other, the repository’s own stay', () => {
+test('if branch names exclude each other, the repository’s branches stay', () => {
   const saved = manifest({
     'refs/heads/a/b': '1',
     'refs/heads/c': '2',
@@ -49,7 +49,7 @@ test('of names that cannot be beside each other, the repository’s own stay', (
   });
 });
 
-test('of tags that cannot be beside each other, the draft’s own stay', () => {
+test('if tag names exclude each other, the draft’s own tags stay', () => {
   const saved = manifest({
     'refs/tags/v1': '1',
     'refs/tags/v2/rc': '2',
@@ -65,7 +65,7 @@ test('of tags that cannot be beside each other, the draft’s own stay', () => {
   });
 });
 
-test('what moves in a draft moves among what is kept of it, from where that is', () => {
+test('a ref that moves in a draft moves its kept ref, from where that is', () => {
   const long = `refs/heads/${'x'.repeat(230)}`;
   const saved = manifest({
     'refs/tags/v1': 't',
@@ -92,7 +92,7 @@ test('what moves in a draft moves among what is kept of it, from where that is',
   expect(movesOfDraft({ refs: moves, head: long }, saved, 'drf_1')).toEqual({ moves: [...kept, head], left });
 });
 
-test('what is checked out without a branch has a ref for as long as it is', () => {
+test('a detached commit has a kept ref while it is checked out', () => {
   const [head, other] = ['1'.repeat(40), '2'.repeat(40)];
   const [saved, name] = [manifest({ [draftRef('drf_1', 'heads/try')]: 'd' }), draftRef('drf_1', 'head')];
   const moves = (now: string, of = saved) => movesOfDraft({ refs: [], head: now }, of, 'drf_1').moves;
@@ -111,7 +111,7 @@ test('what is checked out without a branch has a ref for as long as it is', () =
   expect(seen(saved, head).head).toBe('refs/heads/try');
 });
 
-test('who has no part in it sees nothing of what is kept', () => {
+test('readers without a part in a draft see none of its kept refs', () => {
   const [own, other] = [draftRef('drf_1', 'wip'), draftRef('drf_2', 'wip')];
   const saved = manifest({ 'refs/heads/main': 'm', [own]: 'w', [other]: 'v' });
   expect(withoutKept(saved, [own]).refs).toEqual({ 'refs/heads/main': 'm', [own]: 'w' });

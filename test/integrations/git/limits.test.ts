@@ -82,7 +82,7 @@ test('endless refs end at the limit', async () => {
   expectNoProcess(ref);
 });
 
-test('more branches than may be are refused before anything is fetched', async () => {
+test('too many branches are refused before anything is fetched', async () => {
   const bare = world.server.create('many.git');
   const tip = commitFiles(bare, { a: 'a' });
   const lines = Array.from({ length: 30 }, (_, index) => `create refs/heads/b${index} ${tip}\n`).join('');
@@ -93,7 +93,7 @@ test('more branches than may be are refused before anything is fetched', async (
   expect(world.server.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
 });
 
-test('a server that is silent is given up', async () => {
+test('a silent server is given up', async () => {
   world.server.interfere = () => true;
   const ref = world.ref();
   const mirrors = world.another({ ATRIUM_GIT_SILENCE_SECONDS: '1' });
@@ -103,7 +103,7 @@ test('a server that is silent is given up', async () => {
   expectNoProcess(ref);
 });
 
-test('one that drips fast enough for that ends with the whole time, and the folder is free again', async () => {
+test('a server that drips fast enough is ended by the time limit of the operation, and the folder is free again', async () => {
   commitFiles(world.server.create('drip.git'), { a: 'a' });
   const timers: NodeJS.Timeout[] = [];
   world.server.interfere = (req, res) => {
@@ -122,7 +122,7 @@ test('one that drips fast enough for that ends with the whole time, and the fold
   expect((await world.mirrors.clone(ref, source, world.hooks())).tree.files).toBe(1);
 });
 
-test('who has asked can end it, and its reason is what is thrown', async () => {
+test('the caller can end an operation, and gets its own reason', async () => {
   world.server.interfere = () => true;
   const stop = new AbortController();
   const ref = world.ref();

@@ -27,7 +27,7 @@ const made = (names: readonly string[], tip: string) => names.map((name) => ({ n
 const named = (what: 'heads' | 'tags', count: number) =>
   Array.from({ length: count }, (_, index) => `refs/${what}/ours${index}`);
 
-test('more of them than may be are refused before anything is read or stored', async () => {
+test('too many refs are refused before anything is read or stored', async () => {
   const { tip, source } = remote('few.git');
   const ref = world.ref();
   const mirrors = world.another({ ATRIUM_GIT_MAX_REFS: '20' });
@@ -57,7 +57,7 @@ test('more of them than may be are refused before anything is read or stored', a
   await expect(more).rejects.toMatchObject({ code: 'GIT_TOO_LARGE' });
 });
 
-test('many that came or were moved at once are one file', async () => {
+test('many refs that came or moved at once are packed into one file', async () => {
   const { tip, source } = remote('many.git', 150);
   const ref = world.ref();
   const files = () =>

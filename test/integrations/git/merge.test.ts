@@ -56,7 +56,7 @@ async function receive(ref: RepositoryRef, bare: string, files: Record<string, s
 
 const refsOf = async (ref: RepositoryRef) => (await world.mirrors.state(ref))?.manifest.refs ?? {};
 
-test('a branch that has not moved is fast-forwarded, and one that has it all stays', async () => {
+test('a branch that has not moved is fast-forwarded, and a branch that has everything stays', async () => {
   const { ref, base, commit } = await drafted({ a: 'draft' });
   expect(await world.mirrors.merge(ref, merge, signal)).toEqual({ commit, fastForward: true });
   expect(await refsOf(ref)).toMatchObject({ [result]: commit, 'refs/heads/main': base });
@@ -64,7 +64,7 @@ test('a branch that has not moved is fast-forwarded, and one that has it all sta
   expect(await world.mirrors.merge(ref, other, signal)).toEqual({ commit: base, fastForward: true });
 });
 
-test('two sides are merged in a commit, the same one each time, that outlives the machine', async () => {
+test('two sides are merged in a commit that is the same each time and outlives the machine', async () => {
   const { ref, bare, source, commit } = await drafted({ a: 'draft' });
   const ours = await receive(ref, bare, { b: 'ours' }, 'refs/heads/main');
   const merged = await world.mirrors.merge(ref, merge, signal);
@@ -101,7 +101,7 @@ test('a conflict names the files, and nothing has changed', async () => {
   await world.mirrors.fetch(ref, source, world.hooks());
 });
 
-test('what is missing is said', async () => {
+test('a missing branch is named', async () => {
   const { ref } = await drafted({ a: 'draft' });
   for (const more of [{ into: 'gone' }, { from: 'refs/heads/gone' }]) {
     await expect(world.mirrors.merge(ref, { ...merge, ...more }, signal)).rejects.toMatchObject({
@@ -110,7 +110,7 @@ test('what is missing is said', async () => {
   }
 });
 
-test('what is kept goes to nobody who does not ask for it', async () => {
+test('kept refs go only to receivers that ask for them', async () => {
   const { ref, commit } = await drafted({ a: 'draft' });
   const { bundle, manifest } = await world.mirrors.bundleFor(ref, [], signal);
   await using made = bundle;

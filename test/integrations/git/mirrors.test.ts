@@ -18,7 +18,7 @@ const gitDir = (ref: RepositoryRef, ...args: string[]) =>
   gitIn(world.folderOf(ref), `--git-dir=${mirrorOf(ref)}`, ...args);
 
 describe('a clone', () => {
-  test('has every branch, tag and commit, is saved, and its progress has been told', async () => {
+  test('has every branch, tag and commit, is saved, and has reported its progress', async () => {
     const bare = world.server.create('first.git');
     commitFiles(bare, { 'README.md': '# First\n', 'src/a.ts': 'export {};\n' });
     const tip = commitFiles(bare, { 'src/b.ts': 'export {};\n' });
@@ -61,7 +61,7 @@ describe('a clone', () => {
     expect(gitIn(mirrorOf(ref), '--git-dir=.', 'config', '--list', '--local')).not.toMatch(/url|proxy/);
   });
 
-  test('that is repeated after it has been saved answers the same, without asking the remote', async () => {
+  test('that is repeated after its save returns the same, without asking the remote', async () => {
     const bare = world.server.create('again.git');
     commitFiles(bare, { a: 'a' });
     const ref = world.ref();
@@ -81,7 +81,7 @@ describe('a clone', () => {
     expect(await world.mirrors.bundleFor(ref, [], world.hooks().signal)).toMatchObject({ bundle: null, version: 1 });
   });
 
-  test('of one branch checks that one out, and a branch that is not there is said to be so', async () => {
+  test('of one branch checks that branch out, and a missing branch is reported', async () => {
     const bare = world.server.create('branches.git');
     commitFiles(bare, { a: 'a' });
     commitFiles(bare, { b: 'b' }, { branch: 'other' });
@@ -96,7 +96,7 @@ describe('a clone', () => {
     await expect(none).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
   });
 
-  test('tells of LFS pointers, which stay, and of submodules, which are inert', async () => {
+  test('reports LFS pointers, which stay, and submodules, which are inert', async () => {
     const bare = world.server.create('lfs.git');
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'ab'.repeat(32)}\nsize 12345\n`;
     commitFiles(bare, { '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n', 'big.bin': pointer });
@@ -111,7 +111,7 @@ describe('a clone', () => {
     expect(world.server.requests.every(({ url }) => url.startsWith('/lfs.git/'))).toBe(true);
   });
 
-  test('of few commits has no more, and grows with the branch', async () => {
+  test('of few commits has only these, and grows with the branch', async () => {
     const bare = world.server.create('shallow.git');
     for (let count = 0; count < 5; count += 1) commitFiles(bare, { [`${count}`]: 'x' });
     commitFiles(bare, { other: 'x' }, { branch: 'other' });
@@ -131,7 +131,7 @@ describe('a clone', () => {
     expect(gitDir(ref, 'fsck', '--strict', '--no-dangling')).toBe('');
   });
 
-  test('with a filter leaves the files of the past with the remote, and has those of now', async () => {
+  test('with a filter leaves old versions of files at the remote, and has the current ones', async () => {
     const bare = world.server.create('partial.git');
     commitFiles(bare, { a: 'one', b: 'same' });
     const old = commitFiles(bare, { a: 'two' });
@@ -157,7 +157,7 @@ describe('a clone', () => {
     expect(await world.mirrors.fetchFiles(ref, source, old, [], world.hooks())).toBeNull();
   });
 
-  test('with a filter has on every machine the files that one of them has brought', async () => {
+  test('with a filter has on every machine the files that one machine has fetched', async () => {
     const bare = world.server.create('machines.git');
     commitFiles(bare, { a: 'one', b: 'same' });
     const other = commitFiles(bare, { a: 'other', c: 'c' }, { branch: 'other' });

@@ -88,7 +88,7 @@ describe('refs that cannot be kept here', () => {
     expect(await clone(url)).toMatchObject({ defaultBranch: 'main' });
   });
 
-  test('are said to be the reason where there are no others', async () => {
+  test('are named as the reason if there are no others', async () => {
     const { url } = serve('none.git', [unusable[0] ?? '']);
     const error = await clone(url).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'GIT_REMOTE_REFUSED', message: expect.stringContaining('name') });

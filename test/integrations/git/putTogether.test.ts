@@ -8,7 +8,7 @@ import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 import { pidsWith, processesWith } from '../../support/processes.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** What is saved where putting everything together fails: that is due when the fifth bundle is there. */
+/** Saves while putting bundles together fails. This is due at the fifth bundle. */
 let saved: SavedMirrorsWorld;
 beforeAll(async () => {
   saved = await buildSavedMirrors();
@@ -21,7 +21,7 @@ const mirrorOf = (ref: RepositoryRef) => join(saved.world.folderOf(ref), 'mirror
 const packs = (count: number) => Array(count).fill(expect.stringMatching(/^pack-[0-9a-f]{40}\.pack$/));
 const kept = (count: number) => Array(count).fill('kept');
 
-/** The packs of a mirror, and what git has left beside them. */
+/** The packs of a mirror, and other files that git has left beside them. */
 function packsOf(ref: RepositoryRef): string[] {
   return saved.packFilesOf(ref).filter((name) => !/\.(?:idx|rev)$/.test(name));
 }
@@ -32,7 +32,7 @@ const packing = (ref: RepositoryRef) => pidsWith('pack-objects', join(mirrorOf(r
 const manyFiles = () =>
   Object.fromEntries(Array.from({ length: 800 }, () => [randomBytes(6).toString('hex'), randomBytes(4_000)]));
 
-/** Git cannot read the first commit's file any more. */
+/** Makes the first commit's file unreadable for git. */
 function damage(ref: RepositoryRef): void {
   const files = packsOf(ref).map((name) => join(mirrorOf(ref), 'objects', 'pack', name));
   expect(files).toHaveLength(1);
@@ -101,7 +101,7 @@ describe('a change is saved, and everything is put together later, where', () =>
   });
 });
 
-test('so is it where the mirror is damaged, which is restored', async () => {
+test('a change of a damaged mirror is saved too, and the mirror is restored', async () => {
   const { environment, mirrorsWith, objectsOf, remote, world } = saved;
   const { change, clone } = remote('damaged.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -117,7 +117,7 @@ test('so is it where the mirror is damaged, which is restored', async () => {
   await mirrors.measure(ref, tip, signal);
 });
 
-test('a branch goes, and what it needed later', async () => {
+test('a removed branch goes at once, and its objects later', async () => {
   const { environment, mirrorsWith, objectsOf, remote } = saved;
   const { bare, clone, commit, fetch } = remote('branch.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -136,7 +136,7 @@ test('a branch goes, and what it needed later', async () => {
   expect([await chainOf(ref), await objectsOf(ref)]).toEqual([[4], kept(1)]);
 });
 
-test('where there is no room for a change, and git fails to make some, that there is none is told', async () => {
+test('if there is no room for a change, and git fails to make room, the full quota is reported', async () => {
   const { environment, mirrorsWith, objectsOf, remote } = saved;
   const { bare, change, clone, fetch } = remote('full.git', 300_000);
   const ref = await buildRepositoryRow(environment);

@@ -67,7 +67,7 @@ test.each([
   ['tip.git', 0.05],
   ['history.git', 0.05],
   ['text.git', 0.25],
-])('%s, cut at half, goes on from there', async (name, mostAgain) => {
+])('%s, cut at half, continues from there', async (name, mostAgain) => {
   const whole = await sentInAll(name);
   world.server.reset();
   world.server.cutAfter = Math.floor(whole / 2);
@@ -89,7 +89,7 @@ test.each([
   expectComplete(ref, name);
 });
 
-test('one that is cut within a large file goes on from the one before', async () => {
+test('a clone that is cut within a large file continues after the file before it', async () => {
   const whole = await sentInAll('large.git');
   world.server.reset();
   world.server.cutAfter = Math.floor(whole * 0.9);
@@ -103,7 +103,7 @@ test('one that is cut within a large file goes on from the one before', async ()
   expectComplete(ref, 'large.git');
 });
 
-test('one that is cut again and again ends, and never begins anew', async () => {
+test('a clone that is cut again and again ends, and never starts anew', async () => {
   const whole = await sentInAll('history.git');
   world.server.reset();
   world.server.cutAfter = Math.floor(whole / 4);
@@ -123,7 +123,7 @@ test('one that is cut again and again ends, and never begins anew', async () => 
   expectComplete(ref, 'history.git');
 });
 
-test('a shallow and a partial one go on too, and stay what they are', async () => {
+test('a shallow and a partial clone continue too, and stay shallow and partial', async () => {
   for (const [kind, name] of [
     [{ depth: 1 }, 'tip.git'],
     [{ filter: 'blob:none' as const }, 'history.git'],
@@ -142,7 +142,7 @@ test('a shallow and a partial one go on too, and stay what they are', async () =
   }
 });
 
-test('one that cannot go on from what was kept is begun anew', async () => {
+test('a clone that cannot continue from what was kept starts anew', async () => {
   const whole = await sentInAll('tip.git');
   world.server.reset();
   world.server.cutAfter = Math.floor(whole / 2);
@@ -156,7 +156,7 @@ test('one that cannot go on from what was kept is begun anew', async () => {
   expectComplete(ref, 'tip.git');
 });
 
-test('a process that is killed in the middle leaves what arrived, and the next one waits for its git and goes on', async () => {
+test('a killed process leaves what arrived, and the next one waits for the killed one’s git and continues', async () => {
   const whole = await sentInAll('history.git');
   world.server.reset();
   const ref = world.ref();

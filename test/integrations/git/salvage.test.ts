@@ -6,7 +6,7 @@ import type { Git } from '../../../integrations/git/process/git.ts';
 import { buildBareGit } from '../../builders/bareGit.ts';
 import { gitIn, gitWith } from '../../support/gitRepository.ts';
 
-/** What is left of a pack that was cut, made by somebody who wants to keep us busy. */
+/** Packs that were cut, made by somebody who wants to keep us busy. */
 
 const mebibyte = 1_048_576;
 const blob = 3;
@@ -45,7 +45,7 @@ async function writeBomb(git: Git, files: string[]): Promise<void> {
   writeFileSync(join(git.dir, 'objects', 'pack', 'tmp_pack_bomb'), Buffer.concat([head, ...whole, ...bomb]));
 }
 
-test('who ends it is heard while an object is inflated that never ends', async () => {
+test('an abort is noticed while an endless object is inflated', async () => {
   const stop = new AbortController();
   await using bare = await buildBareGit(stop.signal);
   await writeBomb(bare.git, []);
@@ -54,7 +54,7 @@ test('who ends it is heard while an object is inflated that never ends', async (
   await expect(salvaged).rejects.toThrow('not wanted any more');
 });
 
-test('an object that takes too long ends the search, and those before it are kept', async () => {
+test('an object that takes too long ends the search, and the objects before it are kept', async () => {
   await using bare = await buildBareGit(new AbortController().signal);
   const { git } = bare;
   await writeBomb(git, ['one', 'two', 'three']);
@@ -63,7 +63,7 @@ test('an object that takes too long ends the search, and those before it are kep
   expect(gitIn(git.dir, 'cat-file', '-p', id)).toBe('one');
 });
 
-test('a thread that does not end is ended, and its pack is removed', async () => {
+test('a thread that does not end is terminated, and its pack is removed', async () => {
   await using bare = await buildBareGit(new AbortController().signal);
   const { git } = bare;
   await writeBomb(git, ['one']);

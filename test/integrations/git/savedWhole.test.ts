@@ -61,7 +61,7 @@ test('a full space takes more where a change makes as much needless', async () =
   await expect(full.mirrors.measure(ref, lost, signal)).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
 });
 
-test('what is discarded gives its room back, and a full space takes more again', async () => {
+test('discarded work gives its room back, and a full space takes new work again', async () => {
   const { environment, mirrorsWith, remote, usedBy, world } = saved;
   const { bare, clone, fetch, change, commit } = remote('discarded.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -81,7 +81,7 @@ test('what is discarded gives its room back, and a full space takes more again',
   await full.mirrors.measure(ref, tip, signal);
 });
 
-test('a small loss of a large repository with much room is left until more bundles are there', async () => {
+test('a small loss in a large repository with much room waits for more bundles', async () => {
   const { environment, mirrorsWith, remote } = saved;
   const { bare, clone, fetch, commit } = remote('roomy.git', 300_000);
   const ref = await buildRepositoryRow(environment);
@@ -163,7 +163,7 @@ describe('a process that is killed', () => {
   });
 });
 
-test('so does one of which everything would be a larger file than git may write', async () => {
+test('a repository too large for one file keeps its bundles, and restores from them', async () => {
   const { remote, world } = saved;
   const { clone, change } = remote('grown.git', 300_000);
   const mirrors = world.another({ ATRIUM_GIT_MAX_MIB: '1' });

@@ -8,7 +8,7 @@ import { buildBareGit } from '../../builders/bareGit.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { gitIn, gitWith, writeHistory } from '../../support/gitRepository.ts';
 
-/** Clones that cannot go on from what they have: they are begun anew, and do not fail for ever. */
+/** Clones that cannot continue from what they have: they start anew, and do not fail for ever. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
@@ -30,7 +30,7 @@ async function cutClone(name: string) {
   return { bare, ref, source };
 }
 
-/** Clones, and answers how many objects each try went on from: 0 for one that was begun anew. */
+/** Clones, and returns how many objects each try continued from: 0 for a try that started anew. */
 async function cloneAgain(ref: RepositoryRef, source: { url: string }): Promise<number[]> {
   const kept: number[] = [];
   const onProgress = ({ keptObjects }: { keptObjects: number }) => {
@@ -48,7 +48,7 @@ function expectComplete(ref: RepositoryRef, bare: string): void {
   expect(existsSync(partialOf(ref))).toBe(false);
 }
 
-test('one that needs an object which the server has no more', async () => {
+test('a clone that needs an object which the server no longer has', async () => {
   const { bare, ref, source } = await cutClone('forgotten.git');
   // A branch whose commit came, and that is gone with its file before the file came.
   const blob = gitWith({ cwd: bare, input: 'soon gone' }, 'hash-object', '-w', '--stdin');
@@ -63,7 +63,7 @@ test('one that needs an object which the server has no more', async () => {
   expectComplete(ref, bare);
 });
 
-test('one in which git finds an object that it refuses', async () => {
+test('a clone in which git finds an object that it refuses', async () => {
   const { bare, ref, source } = await cutClone('refused.git');
   const blob = gitWith({ cwd: bare, input: 'x' }, 'hash-object', '-w', '--stdin');
   const input = Buffer.concat([Buffer.from('100644 .git\0'), Buffer.from(blob, 'hex')]);
@@ -78,7 +78,7 @@ test('one in which git finds an object that it refuses', async () => {
   expectComplete(ref, bare);
 });
 
-test('one whose server breaks off whenever it is asked for what is missing', async () => {
+test('a clone whose server breaks off whenever it is asked for missing objects', async () => {
   const { bare, ref, source } = await cutClone('stubborn.git');
   let posts = 0;
   world.server.interfere = (req, res) => {
@@ -100,7 +100,7 @@ test('one whose server breaks off whenever it is asked for what is missing', asy
   expectComplete(ref, bare);
 });
 
-test('what is missing may be more than fits into memory at once', async () => {
+test('the list of missing objects may be larger than the memory', async () => {
   await using bare = await buildBareGit(new AbortController().signal);
   const { git } = bare;
   const run = git.run.bind(git);
