@@ -1,7 +1,7 @@
 import { DomainError } from '../../base/errors.ts';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { DownloadsHome } from '../../integrations/browsers/home/downloadsHome.ts';
-import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
+import { isDisplayAlive } from '../../integrations/desktops/desktop.ts';
 import type { Destination } from '../../integrations/egress/hostPattern.ts';
 import { noteDownloadFault } from '../../models/browsers/downloads.ts';
 import { downloadsFolder } from '../../models/browsers/folders.ts';

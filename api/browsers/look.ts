@@ -1,7 +1,7 @@
 import { DomainError } from '../../base/errors.ts';
 import { Browser } from '../../integrations/browsers/browser.ts';
-import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
 import type { WokenBy } from '../../integrations/computers/liveComputers.ts';
+import { isDisplayAlive } from '../../integrations/desktops/desktop.ts';
 import type { Destination } from '../../integrations/egress/hostPattern.ts';
 import {
   type BrowserRef,

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { ByteReader } from '../../integrations/desktops/rfb/byteReader.ts';
+import { ByteReader } from '../../integrations/desktops/rfb/wire.ts';
 
 const versionBytes = 12;
 

@@ -4,7 +4,7 @@ import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
-import { closeBrowsers } from '../../integrations/browsers/closeBrowsers.ts';
+import { closeBrowsers } from '../../integrations/browsers/browser.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';

@@ -1,13 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { home } from '../computers/bubblewrap/view.ts';
+import type { HostClient } from '../computers/hostClient.ts';
 import type { ProcessInfo, StartProcess } from '../computers/types.ts';
+import { browserError, ended } from './failures.ts';
 import type { BrowserSpec } from './types.ts';
 
-/** The exit codes of a start for which a computer lacks Chromium, and of one whose profile another browser has. */
-export const exitCodes = { missing: 127, profileInUse: 75, profileUnusable: 73 } as const;
+/** The exit codes of the start script when it cannot start Chromium. */
+const exitCodes = { missing: 127, profileInUse: 75, profileUnusable: 73 } as const;
 
-/** Where Chromium writes its port and the path of its DevTools endpoint, in its profile. */
+/** The file in a profile in which Chromium writes the port and the path of its DevTools endpoint. */
 export const endpointFile = 'DevToolsActivePort';
 
-/** What of a profile is not worth keeping: Chromium makes it anew. As paths in the profile. */
+/** Paths in a profile that are not worth saving: Chromium makes them again. */
 export const profileCaches = [
   'Default/Cache',
   'Default/Code Cache',
@@ -24,7 +28,7 @@ export const profileCaches = [
 const cacheBytes = 64 * 1_048_576;
 const proxy = 'http://127.0.0.1:3128';
 
-/** Most would call home or take their time, and are of no use to a session. */
+/** Features that call home or cost time, and that a session does not need. */
 const featuresOff = [
   'AutofillServerCommunication',
   'CertificateTransparencyComponentUpdater',
@@ -35,25 +39,22 @@ const featuresOff = [
   'OptimizationGuideModelDownloading',
   'OptimizationHints',
   'Translate',
-  // Pages of Chromium's own for its address bar, which take time and memory at each start.
+  // Chromium's own pages for its address bar. They cost time and memory at each start.
   'WebUIOmniboxAimPopup',
   'WebUIOmniboxFullPopup',
   'WebUIOmniboxPopup',
 ];
 
-/** Some parts of itself Chromium looks for in spite of all that; where nothing answers, it does without. */
+/** Chromium still looks for updates of some of its parts. Nothing answers at this address, so it does without them. */
 const noUpdates = '--component-updater=disable-pings,url-source=http://127.0.0.1:9/';
 
 /**
- * Loopback passes the proxy by, so that pages see what runs on the same computer. By itself Chromium would leave out
- * link-local addresses too, which are then refused by nobody, and logged nowhere.
+ * Loopback addresses bypass the proxy, so that pages reach programs on the same computer. `<-loopback>` removes
+ * Chromium's own list: it also has link-local addresses, which the proxy must see to refuse and log them.
  */
 const pastProxy = '<-loopback>;localhost;*.localhost;127.0.0.0/8;[::1]';
 
-/**
- * The computer is the sandbox: inside of
- * it Chromium cannot make its own.
- */
+/** `--no-sandbox`: the computer is the sandbox, and Chromium cannot make its own inside it. */
 const flags = [
   '--remote-debugging-port=0',
   '--no-sandbox',
@@ -85,9 +86,9 @@ const flags = [
 ];
 
 /**
- * Starts Chromium, and lasts as long as it does. A profile has one Chromium at a time: whoever has its lock. What one
- * that was killed has left there is removed, since it would keep the next from starting, or show the port of the one
- * before. Where downloads land Chromium asks of XDG.
+ * Starts Chromium and runs as long as Chromium does. A lock on the profile keeps two Chromiums apart. The script removes
+ * files that a killed Chromium has left: they would stop the new one, or show the old one's port. Chromium reads the
+ * folder for downloads from the XDG configuration.
  */
 const script = `
 for program in /usr/lib/chromium/chromium chromium chromium-browser google-chrome; do
@@ -110,28 +111,69 @@ exec "$chromium" --user-data-dir="$profile" "$@" </dev/null
 
 const scriptName = 'browser';
 
-/** However often it is started, it runs once. */
-export function startRequest(spec: BrowserSpec, home: string): StartProcess {
+/** The computer starts a process with the same id only once. */
+function startRequest(spec: BrowserSpec): StartProcess {
   const { id, width, height, display } = spec;
-  // Without a display, a page has the whole of it.
-  const own =
-    display === undefined
-      ? ['--headless', '--hide-scrollbars', '--start-fullscreen', `--screen-info={${width}x${height}}`]
-      : [];
+  const isHeadless = display === undefined;
   const inHome = (folder: string) => (folder.startsWith('/') ? folder : `${home}/${folder}`);
   const folders = [inHome(spec.profileFolder), inHome(spec.downloadsFolder)];
+  const own = isHeadless
+    ? ['--headless', '--hide-scrollbars', '--start-fullscreen', `--screen-info={${width}x${height}}`]
+    : [];
   const size = ['--window-position=0,0', `--window-size=${width},${height}`];
   return {
     processId: id,
     command: ['/bin/sh', '-c', script, scriptName, ...folders, id, ...flags, ...own, ...size, 'about:blank'],
-    // Without it Chromium looks for a bus that no computer has.
-    env: { DBUS_SESSION_BUS_ADDRESS: 'disabled:', ...(display !== undefined && { DISPLAY: `:${display}` }) },
+    // Without this setting Chromium looks for a bus, and no computer has one.
+    env: { DBUS_SESSION_BUS_ADDRESS: 'disabled:', ...(!isHeadless && { DISPLAY: `:${display}` }) },
   };
 }
 
-/** What it takes to end it, of a process of a computer that is a browser; undefined for any other. */
+/** The browser that a computer's process is, as far as needed to close it; undefined for any other process. */
 export function startedBy({ processId, command }: ProcessInfo): BrowserSpec | undefined {
   const [, , , name, profileFolder, downloadsFolder, id] = Array.isArray(command) ? command : [];
   if (name !== scriptName || id !== processId || profileFolder === undefined || downloadsFolder === undefined) return;
   return { id, profileFolder, downloadsFolder, width: 0, height: 0 };
+}
+
+/** Chromium writes this to standard error as soon as it takes clients. */
+const listening = /^DevTools listening on ws:/m;
+const maxLineLength = 1_000;
+const lookMs = 10;
+
+/** Starts Chromium unless it runs, and settles when it listens and has written its endpoint. Throws as `Browser.start`. */
+export async function startChromium(
+  { own }: HostClient,
+  spec: BrowserSpec,
+  { hasEndpoint, signal }: { hasEndpoint: () => Promise<boolean>; signal: AbortSignal },
+): Promise<void> {
+  await own.startProcess(startRequest(spec));
+  let text = '';
+  for await (const { kind, payload } of own.output(spec.id, { follow: true, signal })) {
+    if (kind === 'stderr') text = text.slice(-maxLineLength) + Buffer.from(payload).toString('latin1');
+    if (listening.test(text)) break;
+  }
+  // Chromium writes its endpoint to the file a moment later.
+  for (;;) {
+    const { state, exitCode } = await own.process(spec.id);
+    if (state !== 'running') throw startFailure(exitCode);
+    if (await hasEndpoint()) return;
+    await delay(lookMs, undefined, { signal });
+  }
+}
+
+function startFailure(exitCode: number | null): Error {
+  switch (exitCode) {
+    case exitCodes.missing:
+      return browserError(
+        'BROWSERS_UNAVAILABLE',
+        'This computer has no Chromium. The operator installs it as docs/browsers.md says.',
+      );
+    case exitCodes.profileInUse:
+      return browserError('PROFILE_IN_USE', 'Another browser on this computer uses this profile.');
+    case exitCodes.profileUnusable:
+      return browserError('PROFILE_UNUSABLE', 'The folder of this profile, or of its downloads, is not writable.');
+    default:
+      return ended();
+  }
 }

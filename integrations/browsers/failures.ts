@@ -1,6 +1,7 @@
 import { errorsOf } from '../../base/errors.ts';
+import { CommandRefused, ConnectionLost, MessageTooLong, ProtocolViolation } from './cdp/connection.ts';
 
-/** Why a call to a browser, or to one of its tabs, has failed. */
+/** The errors of a call to a browser or to one of its tabs. */
 export const browserError = errorsOf({
   BROWSERS_UNAVAILABLE: 'unprocessable',
   PROFILE_IN_USE: 'conflict',
@@ -31,3 +32,36 @@ export const browserError = errorsOf({
   ACTION_REFUSED: 'unprocessable',
   NOT_SEEN: 'upstreamTimeout',
 } as const);
+
+export function ended(cause?: unknown): Error {
+  return browserError('BROWSER_ENDED', 'The browser of this session has ended.', { cause });
+}
+
+export function wrong(cause?: unknown): Error {
+  return browserError('BROWSER_ANSWERED_WRONGLY', 'The program that answers as this browser is not Chromium.', {
+    cause,
+  });
+}
+
+/** What Chromium says when the page, frame or element that we meant is gone. */
+const changed = /navigated or closed|context|session with given id|no target|detached|active page/i;
+
+/** Turns an error of the connection into one for the caller. */
+export async function callFailure(
+  cause: unknown,
+  { isLate, isAlive }: { isLate: boolean; isAlive: () => Promise<boolean> },
+): Promise<unknown> {
+  if (isLate) return browserError('BROWSER_NOT_ANSWERING', 'The browser, or this page, does not answer.', { cause });
+  if (cause instanceof ProtocolViolation) return wrong(cause);
+  if (cause instanceof MessageTooLong) return browserError('PAGE_TOO_LARGE', 'This page is too large.', { cause });
+  if (cause instanceof ConnectionLost) {
+    if (!(await isAlive())) return ended(cause);
+    const detail = 'The connection to the browser was lost.';
+    return browserError('BROWSER_CONNECTION_LOST', detail, { retryAfterSeconds: 1, cause });
+  }
+  if (!(cause instanceof CommandRefused)) return cause;
+  if (changed.test(cause.message)) {
+    return browserError('PAGE_CHANGED', 'The page changed in the meantime. Look at it again.', { cause });
+  }
+  return browserError('BROWSER_REFUSED', 'The browser refuses this now.', { cause });
+}

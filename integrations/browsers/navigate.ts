@@ -1,24 +1,25 @@
-import type { AnswerTo } from './cdp/answers.ts';
 import { CommandRefused } from './cdp/connection.ts';
+import type { AnswerTo } from './cdp/protocol.ts';
 import { browserError } from './failures.ts';
 import type { Page } from './page.ts';
-import { failureByChromium } from './pageFailures.ts';
-import type { Navigation, TabFailure } from './types.ts';
+import { explained, failureByChromium } from './pageFailures.ts';
+import { outcome, type Reach } from './tabs.ts';
+import type { Navigation, TabFailure, TabOutcome } from './types.ts';
 
 type HistoryEntry = AnswerTo<'Page.getNavigationHistory'>['entries'][number];
 
-/** Until a site begins to answer. */
+/** How long a site may take to begin its answer. */
 const commitMs = 30_000;
-/** A page can be read as soon as its document is there; what it loads further is given a little more. */
+/** How long we wait for the document, and then a little longer for what it loads. */
 const documentMs = 5_000;
 const restMs = 3_000;
 const errorPageMs = 2_000;
 const historyLookMs = 50;
 const maxUrlLength = 16_384;
-/** What people may open. Of the rest `file:` and Chromium's own pages would show the computer rather than the web. */
+/** What callers may open. `file:` and Chromium's own pages would show the computer instead of the web. */
 const schemes = new Set(['http:', 'https:', 'data:', 'blob:']);
 
-/** Throws 422 `URL_REFUSED`. Chromium's policies refuse the same where a page goes there by itself. */
+/** Throws 422 `URL_REFUSED`. Chromium's policies refuse the same addresses when a page goes there by itself. */
 export function requireUrl(text: string): string {
   const url = text.length <= maxUrlLength ? URL.parse(text) : null;
   if (url === null || !(schemes.has(url.protocol) || url.href === 'about:blank')) {
@@ -27,11 +28,20 @@ export function requireUrl(text: string): string {
   return url.href;
 }
 
-/**
- * Takes a page somewhere, and answers why Chromium does not show it, if it says so at once. Throws 422 `URL_REFUSED`,
- * 504 `NAVIGATION_TIMEOUT`, 409 `NO_HISTORY`.
- */
-export async function navigate(page: Page, to: Navigation): Promise<TabFailure | null> {
+/** Takes a page somewhere. Throws what `Browser.navigate` throws when the page cannot be shown. */
+export async function goTo(reach: Reach, page: Page, to: Navigation): Promise<TabOutcome> {
+  const reported = await navigate(page, to);
+  const tab = await outcome(reach, page);
+  // After a stop, the tab still shows the old page, whose failure is not this call's.
+  if ('action' in to && to.action === 'stop') return tab;
+  const asked = 'url' in to ? to.url : tab.url;
+  const failure = tab.failure ?? (reported && (await explained(reported, asked, reach.decisionOn)));
+  if (failure !== null) throw browserError(failure.code, failure.detail);
+  return tab;
+}
+
+/** Answers why Chromium does not show the page, if it says so at once. */
+async function navigate(page: Page, to: Navigation): Promise<TabFailure | null> {
   const url = 'url' in to ? requireUrl(to.url) : undefined;
   const isFree = await page.answers();
   if ('action' in to && to.action === 'stop') {
@@ -40,9 +50,9 @@ export async function navigate(page: Page, to: Navigation): Promise<TabFailure |
   }
   const entry = 'action' in to ? await entryOf(page, to.action) : undefined;
   if (!isFree) await page.leave();
-  // After an empty page in between, what is in the history is opened anew.
+  // After the empty page of `leave`, an entry of the history is opened by its address.
   if (entry === undefined || !isFree) return open(page, url ?? entry?.url ?? 'about:blank');
-  await goTo(page, entry.id, 'action' in to && to.action === 'reload');
+  await goInHistory(page, entry.id, 'action' in to && to.action === 'reload');
   return null;
 }
 
@@ -70,19 +80,19 @@ async function open(page: Page, url: string): Promise<TabFailure | null> {
   const { errorText, loaderId, isDownload } = await answer;
   if (isDownload === true) return null;
   if (errorText !== undefined) {
-    // What Chromium shows in its place says where it was then, after redirects.
+    // Chromium's error page tells the address at which a redirect has failed.
     const isShown = () => page.isCrashed || page.loading.loaderId === loaderId;
     if (errorText !== 'net::ERR_ABORTED' && (await page.until(isShown, errorPageMs))) await settle(page);
     return failureByChromium(errorText);
   }
-  // Without a loader, it was to another place of the same document.
+  // Without a loader, the address is another place in the same document.
   if (loaderId === undefined) return null;
   if (!(await page.until(() => page.loading.loaderId === loaderId, commitMs))) throw late();
   await settle(page);
   return null;
 }
 
-async function goTo(page: Page, entryId: number, isReload: boolean): Promise<void> {
+async function goInHistory(page: Page, entryId: number, isReload: boolean): Promise<void> {
   const before = page.loading.loaderId;
   if (isReload) await page.send('Page.reload', {});
   else await page.send('Page.navigateToHistoryEntry', { entryId });
@@ -90,14 +100,14 @@ async function goTo(page: Page, entryId: number, isReload: boolean): Promise<voi
   const deadline = performance.now() + commitMs;
   while (!(await page.until(isOther, historyLookMs))) {
     if (performance.now() > deadline) throw late();
-    // Another place of the same document is none that is loaded.
+    // Chromium loads nothing for another place in the same document.
     if (isReload || (await placeInHistory(page)) !== entryId) continue;
     if (!(await page.until(isOther, historyLookMs))) return;
   }
   await settle(page);
 }
 
-/** Undefined while one document takes the place of another. */
+/** Undefined while one document replaces another. */
 async function placeInHistory(page: Page): Promise<number | undefined> {
   try {
     const { currentIndex, entries } = await page.send('Page.getNavigationHistory', {});
@@ -108,13 +118,13 @@ async function placeInHistory(page: Page): Promise<number | undefined> {
   }
 }
 
-/** Waits until the document that the page is at can be read, as long as that makes sense. */
-export async function settle(page: Page): Promise<void> {
+/** Waits until the page's document can be read, within limits. */
+async function settle(page: Page): Promise<void> {
   const has = (step: string) => () => page.isCrashed || page.loading.steps.has(step);
   if (await page.until(has('DOMContentLoaded'), documentMs)) await page.until(has('load'), restMs);
 }
 
-/** Waits for where the page has begun to go by itself, such as after a click. */
+/** Waits for a navigation that the page has begun by itself, for example after a click. */
 export async function settleAfter(page: Page, before: string, stops: number): Promise<void> {
   const isOver = () => page.isCrashed || page.loading.loaderId !== before || page.stops > stops;
   if (await page.until(isOver, documentMs)) await settle(page);

@@ -1,35 +1,34 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AnswerTo, EventOf } from './cdp/answers.ts';
-import type { Commands, Method } from './cdp/commands.ts';
+import { firstOf } from '../../base/text.ts';
 import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
+import type { EventName, EventOf, Send } from './cdp/protocol.ts';
 import { browserError } from './failures.ts';
-import { said } from './said.ts';
 import type { CallOptions, Dialog } from './types.ts';
 
-/** A page that has not answered for so long shows a dialog perhaps that nobody was there to answer. */
+/** A page that has not answered for this long may show a dialog that was opened while no call was attached. */
 const silentMs = 2_000;
 const freeMs = 5_000;
 const maxDialogs = 20;
 const maxMessageLength = 1_000;
 const dialogKinds = ['alert', 'confirm', 'prompt', 'beforeunload'] as const;
 
-/** The document in a tab’s main frame, and how far it is. */
+/** The document in a tab’s main frame, and the lifecycle events that it has reached. */
 interface Loading {
   loaderId: string;
   steps: Set<string>;
 }
 
-/** A tab that one call is attached to. While it is, dialogs are answered: they would hold up everything else. */
+/** A tab to which one call is attached. During the call it answers dialogs, which would block everything else. */
 export class Page {
   readonly cdp: CdpConnection;
   readonly targetId: string;
-  /** Of its main frame. */
+  /** The DevTools session of the main frame. */
   readonly sessionId: string;
   readonly dialogs: Dialog[] = [];
   loading: Loading = { loaderId: '', steps: new Set() };
-  /** The last document that the main frame has begun to go to. */
+  /** The newest document to which the main frame has begun to navigate. */
   goingTo: string | undefined;
-  /** How often the main frame has stopped loading. */
+  /** How many times the main frame has stopped loading. */
   stops = 0;
   isCrashed = false;
   readonly #answer: NonNullable<CallOptions['dialogs']>;
@@ -41,23 +40,17 @@ export class Page {
     this.targetId = targetId;
     this.sessionId = sessionId;
     this.#answer = dialogs ?? { accept: false };
-    cdp.on('Page.javascriptDialogOpening', (event, of) => of === sessionId && this.#answerDialog(event));
-    cdp.on('Page.lifecycleEvent', (event, of) => of === sessionId && this.#follow(event));
-    cdp.on('Page.frameStartedNavigating', ({ frameId, loaderId, navigationType }, of) => {
-      if (of !== sessionId || frameId !== targetId || navigationType?.startsWith('sameDocument')) return;
-      this.goingTo = loaderId;
-      this.tell();
+    this.#on('Page.javascriptDialogOpening', (event) => this.#answerDialog(event));
+    this.#on('Page.lifecycleEvent', (event) => this.#follow(event));
+    this.#on('Page.frameStartedNavigating', ({ frameId, loaderId, navigationType }) => {
+      if (frameId === targetId && !navigationType?.startsWith('sameDocument')) this.goingTo = loaderId;
     });
-    cdp.on('Page.frameStoppedLoading', ({ frameId }, of) => {
-      // It has come there, or has given up, as for a download.
-      if (of !== sessionId || frameId !== targetId) return;
-      this.stops++;
-      this.tell();
+    this.#on('Page.frameStoppedLoading', ({ frameId }) => {
+      // The frame has arrived, or has given up because the address was a download.
+      if (frameId === targetId) this.stops++;
     });
-    cdp.on('Inspector.targetCrashed', (_event, of) => {
-      if (of !== sessionId) return;
+    this.#on('Inspector.targetCrashed', () => {
       this.isCrashed = true;
-      this.tell();
     });
     this.#enabled = this.#enable();
   }
@@ -76,38 +69,31 @@ export class Page {
   }
 
   /**
-   * The same for what asks the page itself. Where it does not answer, a dialog that it shows is dismissed: what was
-   * opened while nobody was attached, only a look at another tab dismisses. Throws 409 `TAB_CRASHED`.
+   * Attaches to a page that is to answer questions. If it does not answer, this dismisses the dialog that it may show:
+   * Chromium dismisses a dialog that was opened before we attached only when another tab comes to the front. Throws 409
+   * `TAB_CRASHED`.
    */
   static async attachAnswering(cdp: CdpConnection, targetId: string, options: CallOptions): Promise<Page> {
     const page = await Page.attach(cdp, targetId, options);
     if (await page.answers()) return page;
     if (page.isCrashed) throw browserError('TAB_CRASHED', 'This tab has crashed. Reload it.');
-    await page.detach();
+    await cdp.send('Target.detachFromTarget', { sessionId: page.sessionId });
     const other = await cdp.send('Target.createTarget', { url: 'about:blank' });
     await cdp.send('Target.activateTarget', { targetId });
     await cdp.send('Target.closeTarget', other);
     return Page.attach(cdp, targetId, options);
   }
 
-  /** Has it before the others of its window: what is behind them is not drawn, and takes no input. */
+  /** Brings the tab to the front of its window: Chromium neither draws a tab behind another nor gives it input. */
   async show(): Promise<void> {
-    const { result } = await this.send('Runtime.evaluate', {
-      expression: 'document.visibilityState',
-      returnByValue: true,
-    });
+    const expression = 'document.visibilityState';
+    const { result } = await this.send('Runtime.evaluate', { expression, returnByValue: true });
     if (result.value !== 'visible') await this.cdp.send('Target.activateTarget', { targetId: this.targetId });
   }
 
-  send<M extends Method>(method: M, params: Commands[M]): Promise<AnswerTo<M>> {
-    return this.cdp.send(method, params, this.sessionId);
-  }
+  readonly send: Send = (method, params) => this.cdp.send(method, params, this.sessionId);
 
-  async detach(): Promise<void> {
-    await this.cdp.send('Target.detachFromTarget', { sessionId: this.sessionId });
-  }
-
-  /** Whether what draws it answers within a moment. */
+  /** Whether the page’s renderer answers within this time. */
   async answers(withinMs = silentMs): Promise<boolean> {
     let isThere = false;
     this.#enabled.then(
@@ -122,32 +108,46 @@ export class Page {
   }
 
   /**
-   * Frees the tab from a page that has crashed, or whose script never ends or shows one dialog after the other: an empty
-   * page is of another process. Sent elsewhere at once, Chromium waits for that script for ever, and ends when it is
-   * asked again.
+   * Frees the tab from a page that has crashed, whose script never ends, or that shows one dialog after the other. It
+   * opens an empty page, which has another process. If Chromium is sent to a real page at once, it waits for the script
+   * for ever, and it ends when it is sent there again.
    */
   async leave(): Promise<void> {
     await this.send('Page.navigate', { url: 'about:blank' });
-    // What the other process was asked, it has not heard.
+    // The new process has not heard what the old one was asked.
     this.isCrashed = false;
     this.#enabled = this.#enable();
     await this.answers(freeMs);
   }
 
-  /** Waits until something holds that its events change. Answers whether it does. */
+  /** Waits until a condition holds that events of the page change. Answers whether it holds. */
   async until(holds: () => boolean, withinMs: number): Promise<boolean> {
     if (holds()) return true;
-    const given = new AbortController();
+    const over = new AbortController();
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = () => holds() && resolve();
     this.#watchers.add(look);
     try {
-      await Promise.race([promise, delay(withinMs, undefined, { signal: given.signal })]);
+      await Promise.race([promise, delay(withinMs, undefined, { signal: over.signal })]);
       return holds();
     } finally {
       this.#watchers.delete(look);
-      given.abort();
+      over.abort();
     }
+  }
+
+  /** Has all who wait in `until` look again. */
+  tell(): void {
+    for (const look of this.#watchers) look();
+  }
+
+  /** Follows an event of this page alone. */
+  #on<E extends EventName>(name: E, take: (event: EventOf<E>) => void): void {
+    this.cdp.on(name, (event, sessionId) => {
+      if (sessionId !== this.sessionId) return;
+      take(event);
+      this.tell();
+    });
   }
 
   #enable(): Promise<unknown> {
@@ -156,7 +156,7 @@ export class Page {
       this.send('Inspector.enable', {}),
       this.send('Page.setLifecycleEventsEnabled', { enabled: true }),
     ]);
-    enabled.catch(() => undefined); // whoever waits for it hears of it
+    enabled.catch(() => undefined); // `answers` handles it.
     return enabled;
   }
 
@@ -164,34 +164,43 @@ export class Page {
     if (frameId !== this.targetId) return;
     if (loaderId !== this.loading.loaderId) this.loading = { loaderId, steps: new Set() };
     this.loading.steps.add(name);
-    this.tell();
   }
 
   #answerDialog({ type, message }: EventOf<'Page.javascriptDialogOpening'>): void {
     const kind = dialogKinds.find((known) => known === type) ?? 'alert';
-    // Else a page could not be left, nor closed.
+    // A `beforeunload` that is dismissed keeps the page from being left or closed.
     const accept = kind === 'beforeunload' || this.#answer.accept;
     const promptText = this.#answer.accept ? this.#answer.text : undefined;
     const answer = accept ? 'accepted' : 'dismissed';
     if (this.dialogs.length < maxDialogs) {
       this.dialogs.push({ kind, message: said(message, maxMessageLength), answer });
     }
-    // It may have gone with its page.
-    this.send('Page.handleJavaScriptDialog', { accept, ...(promptText !== undefined && { promptText }) }).catch(
-      () => undefined,
-    );
-  }
-
-  tell(): void {
-    for (const look of this.#watchers) look();
+    const answered = this.send('Page.handleJavaScriptDialog', {
+      accept,
+      ...(promptText !== undefined && { promptText }),
+    });
+    answered.catch(() => undefined); // The dialog may have gone with its page.
   }
 }
 
-/** Chromium lists parts of its own surface too, usually as targets of another type. */
+/** Whether a target is a tab. Chromium lists parts of its own user interface too, usually with another type. */
 export function isTab({ type, url }: { type: string; url: string }): boolean {
   return type === 'page' && !/^chrome:\/\/[^/]*\.top-chrome\//.test(url);
 }
 
 function noTab() {
   return browserError('TAB_NOT_FOUND', 'There is no such tab in this browser.');
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it removes control characters
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** A page’s own text, fit to be stored and shown: short enough, in whole characters, without control characters. */
+export function said(text: string, maxLength: number): string {
+  return firstOf(firstOf(text, maxLength).toWellFormed().replace(controls, ' '), maxLength);
+}
+
+/** An address from a page, treated likewise. */
+export function saidUrl(url: string): string {
+  return said(url, 2_048);
 }

@@ -1,13 +1,12 @@
+import { shownSize } from '../desktops/picture.ts';
 import type { Size } from '../desktops/rfb/rfbClient.ts';
-import { shownSize } from '../desktops/shownSize.ts';
-import type { Clip } from './cdp/commands.ts';
 import { CommandRefused } from './cdp/connection.ts';
-import { wrong } from './endpoint.ts';
-import { browserError } from './failures.ts';
+import type { Clip } from './cdp/protocol.ts';
+import { browserError, wrong } from './failures.ts';
 import type { Page } from './page.ts';
 import type { ShownTab } from './types.ts';
 
-/** Of one picture: as the largest display has. */
+/** The limit for one picture: as many pixels as the largest display has. */
 const maxPixels = 3_840 * 2_160;
 const maxSide = 16_384;
 const maxPdfBytes = 32 * 1_048_576;
@@ -46,19 +45,19 @@ export async function pdf(page: Page): Promise<Buffer> {
     const piece = Buffer.from(data, base64Encoded === true ? 'base64' : 'utf8');
     pieces.push(piece);
     length += piece.length;
-    if (length > maxPdfBytes) throw browserError('PDF_TOO_LARGE', 'As PDF, this page is larger than 32 MiB.');
+    if (length > maxPdfBytes) throw browserError('PDF_TOO_LARGE', 'The PDF of this page is larger than 32 MiB.');
     if (eof) break;
   }
   await page.send('IO.close', { handle });
   return Buffer.concat(pieces);
 }
 
-/** Throws 502 where it is no PNG of a size that was asked for. */
+/** Throws 502 `BROWSER_ANSWERED_WRONGLY` for anything but a PNG of a size within our limit. */
 async function capture(page: Page, clip: Clip, isBeyondViewport: boolean): Promise<Buffer> {
   const { data } = await page
     .send('Page.captureScreenshot', { format: 'png', clip, captureBeyondViewport: isBeyondViewport })
     .catch((error: unknown) => {
-      // Its message is of pixels: there are none where a window has no size.
+      // Chromium refuses when a window has no size, and so no pixels.
       throw error instanceof CommandRefused
         ? browserError('ELEMENT_NOT_VISIBLE', 'This tab has nothing to take a picture of.', { cause: error })
         : error;
@@ -69,7 +68,7 @@ async function capture(page: Page, clip: Clip, isBeyondViewport: boolean): Promi
   return png;
 }
 
-/** A window may have no size, for a moment. */
+/** A window may have no size for a moment. */
 function sizeOf(width: number, height: number): Size {
   return { width: Math.max(1, Math.floor(width)), height: Math.max(1, Math.floor(height)) };
 }

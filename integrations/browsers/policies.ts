@@ -1,16 +1,16 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Where Chromium looks for what its machine’s owner has decided, whatever it is started with. */
+/** Chromium always reads the policies of its machine’s owner here. */
 const folderInside = '/etc/chromium/policies/managed';
 
 /**
- * What shows the computer rather than the web, or Chromium’s own settings. `file:` is refused to pages by Chromium
- * itself; these hold for whoever types an address, and for redirects and popups.
+ * Addresses that show the computer instead of the web, or Chromium’s own settings. Chromium itself keeps pages from
+ * `file:`; this list also applies to an address that a person types, to redirects and to popups.
  */
 const refusedUrls = ['file:*', 'chrome:*', 'chrome-untrusted:*', 'devtools:*', 'view-source:*', 'filesystem:*'];
 
-/** What holds for every Chromium on a computer: names are asked of the proxy, and nothing is sent home. */
+/** The policies of every Chromium: the proxy resolves names, and Chromium sends nothing home. */
 const policies = {
   URLBlocklist: refusedUrls,
   NewTabPageLocation: 'about:blank',
@@ -33,13 +33,13 @@ const policies = {
   TranslateEnabled: false,
   SpellCheckServiceEnabled: false,
   DefaultBrowserSettingEnabled: false,
-  // The computer is the sandbox, and the bar that says that Chromium has none of its own takes room of each page.
+  // The computer is the sandbox. The bar that warns of `--no-sandbox` takes room from each page.
   CommandLineFlagSecurityWarningsEnabled: false,
 };
 
 /**
- * Writes the policies of every Chromium on a host’s computers, with the authorities, as PEM, that it trusts beside its
- * own. Answers what computers are shown of the host for that.
+ * Writes the policies of every Chromium on a host’s computers, with the certificate authorities (PEM) that it trusts
+ * besides its own. Returns the folders of the host to mount in computers.
  */
 export async function writeBrowserPolicies(
   folder: string,
@@ -53,7 +53,7 @@ export async function writeBrowserPolicies(
   return [{ from: folder, to: folderInside }];
 }
 
-/** In base64, as the policy wants it. */
+/** The certificate as base64, as the policy needs it. */
 function derOf(pem: string): string {
   return pem.replace(/-----[A-Z ]+-----|\s/g, '');
 }

@@ -1,19 +1,22 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { HostClient } from '../computers/hostClient.ts';
-import type { CdpConnection } from './cdp/connection.ts';
-import { getFromEndpoint, wrong } from './endpoint.ts';
+import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
+import { type DevToolsEndpoint, getFromEndpoint } from './cdp/endpoint.ts';
 import { browserError } from './failures.ts';
-import { isTab, type Page } from './page.ts';
-import { type DecisionOn, explained } from './pageFailures.ts';
-import { said, saidUrl } from './said.ts';
-import { stateIn, stateOf, type TabState, unknownState } from './tabState.ts';
-import type { DevToolsEndpoint, Tab } from './types.ts';
+import { isTab, type Page, said, saidUrl } from './page.ts';
+import { type DecisionOn, explained, failureByChromium, failureByWayOut } from './pageFailures.ts';
+import type { Tab, TabOutcome } from './types.ts';
 
-/** Each is a process or more of its computer. */
+/** Each tab is at least one process on its computer. */
 export const maxTabs = 50;
 const maxTitleLength = 1_000;
+const maxIconLength = 8_000;
+/** A page that has not answered by then counts as loading. */
+const stateMs = 300;
+const lookMs = 10;
 
-/** How to ask a browser during one call. */
+/** What one call to a browser has at hand. */
 export interface Reach {
   client: HostClient;
   endpoint: DevToolsEndpoint;
@@ -22,7 +25,7 @@ export interface Reach {
   decisionOn: DecisionOn;
 }
 
-/** As Chromium lists them, the one used last first. */
+/** Chromium's list of its tabs, the most recently used one first. */
 const listed = z.array(
   z.object({
     id: z.string().max(200),
@@ -34,35 +37,32 @@ const listed = z.array(
 );
 
 type Listed = Omit<Tab, 'status' | 'failure'>;
+type TabState = Pick<Tab, 'status' | 'faviconUrl' | 'failure'>;
+
+const unknownState: TabState = { status: 'loading', faviconUrl: null, failure: null };
 
 export async function listTabs(reach: Reach): Promise<Tab[]> {
   const tabs = await list(reach);
-  return Promise.all(tabs.map(async (tab) => asItIs(reach, tab, await stateOf(reach.cdp, tab.id))));
+  return Promise.all(tabs.map(async (tab) => withState(reach, tab, await stateOf(reach.cdp, tab.id))));
 }
 
-/** One of them, whose page is attached. Throws 404 `TAB_NOT_FOUND`. */
+/** The tab of an attached page. Throws 404 `TAB_NOT_FOUND`. */
 export async function tabOf(reach: Reach, page: Page): Promise<Tab> {
   const [tabs, state] = await Promise.all([list(reach), stateIn(reach.cdp, page.targetId, page.sessionId)]);
   const tab = tabs.find(({ id }) => id === page.targetId);
-  if (tab === undefined) throw browserError('TAB_NOT_FOUND', 'The tab was closed meanwhile.');
-  return asItIs(reach, tab, state);
+  if (tab === undefined) throw browserError('TAB_NOT_FOUND', 'The tab was closed in the meantime.');
+  return withState(reach, tab, state);
 }
 
-/** Those that are not among the ids. */
+/** The tab of an attached page, with the dialogs that the page has shown during this call. */
+export async function outcome(reach: Reach, page: Page): Promise<TabOutcome> {
+  return { ...(await tabOf(reach, page)), dialogs: page.dialogs };
+}
+
+/** The tabs whose ids are not among these. */
 export async function tabsBeside(reach: Reach, ids: ReadonlySet<string>): Promise<Tab[]> {
   const tabs = (await list(reach)).filter(({ id }) => !ids.has(id));
   return tabs.map((tab) => ({ ...tab, ...unknownState }));
-}
-
-async function asItIs({ decisionOn }: Reach, tab: Listed, state: TabState): Promise<Tab> {
-  const { failure } = state;
-  return {
-    ...tab,
-    ...state,
-    // Without a window, Chromium keeps none.
-    faviconUrl: tab.faviconUrl ?? state.faviconUrl,
-    failure: failure && (await explained(failure, tab.url, decisionOn)),
-  };
 }
 
 export async function tabIds(cdp: CdpConnection): Promise<Set<string>> {
@@ -70,10 +70,15 @@ export async function tabIds(cdp: CdpConnection): Promise<Set<string>> {
   return new Set(targetInfos.filter(isTab).map(({ targetId }) => targetId));
 }
 
+/** Settles when the tab is gone: Chromium answers some time before it closes the tab. */
+export async function closeTarget(cdp: CdpConnection, targetId: string): Promise<void> {
+  await cdp.send('Target.closeTarget', { targetId });
+  while ((await tabIds(cdp)).has(targetId)) await delay(lookMs);
+}
+
 async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {
-  const parsed = listed.safeParse(await getFromEndpoint(client, endpoint, '/json/list', signal));
-  if (!parsed.success) throw wrong(parsed.error);
-  const pages = parsed.data.filter(isTab).slice(0, maxTabs * 2);
+  const tabs = await getFromEndpoint(client, endpoint, '/json/list', listed, signal);
+  const pages = tabs.filter(isTab).slice(0, maxTabs * 2);
   return pages.map(({ id, title, url, faviconUrl }, index) => ({
     id,
     url: saidUrl(url),
@@ -85,7 +90,90 @@ async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
 
-/** This list has titles as HTML, as nothing else has that Chromium says. */
+/** Chromium escapes titles as HTML in this list, and nowhere else. */
 function unescaped(title: string): string {
   return title.replace(/&(amp|lt|gt|quot|#39);/g, (_all, name: string) => entities[name] ?? '');
+}
+
+async function withState({ decisionOn }: Reach, tab: Listed, state: TabState): Promise<Tab> {
+  const { failure } = state;
+  return {
+    ...tab,
+    ...state,
+    // Chromium keeps no icons when it has no window.
+    faviconUrl: tab.faviconUrl ?? state.faviconUrl,
+    failure: failure && (await explained(failure, tab.url, decisionOn)),
+  };
+}
+
+/** Runs in our own world, which the page's scripts cannot change. The page still controls its elements. */
+const expression = `(() => {
+  const [{ responseStatus = 0 } = {}] = performance.getEntriesByType('navigation');
+  const isAnswer = document.contentType === 'text/plain' && responseStatus >= 400;
+  const isChromium = location.protocol === 'chrome-error:';
+  const icon = document.querySelector('link[rel~="icon" i][href]')?.href;
+  return {
+    isComplete: document.readyState === 'complete',
+    icon: typeof icon === 'string' && icon.length <= ${maxIconLength} ? icon : '',
+    byChromium: isChromium ? (document.querySelector('.error-code')?.textContent ?? '').slice(0, 200) : null,
+    byWayOut: isAnswer ? (document.body?.firstChild?.textContent ?? '').slice(0, 200) : null,
+  };
+})()`;
+
+const answered = z.object({
+  isComplete: z.boolean(),
+  icon: z.string().max(maxIconLength),
+  byChromium: z.string().nullable(),
+  byWayOut: z.string().nullable(),
+});
+
+/** The state of a tab. It answers no dialogs: a person may be looking at one. */
+async function stateOf(cdp: CdpConnection, targetId: string): Promise<TabState> {
+  try {
+    const { sessionId } = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
+    const state = await stateIn(cdp, targetId, sessionId);
+    await cdp.send('Target.detachFromTarget', { sessionId });
+    return state;
+  } catch (error) {
+    if (error instanceof CommandRefused) return unknownState; // The tab was closed in the meantime.
+    throw error;
+  }
+}
+
+/** The state of a tab that is attached already. */
+async function stateIn(cdp: CdpConnection, targetId: string, sessionId: string): Promise<TabState> {
+  const crash = Promise.withResolvers<TabState>();
+  const note = (_event: object, from: string | undefined) => {
+    if (from === sessionId) crash.resolve({ ...unknownState, status: 'crashed' });
+  };
+  const over = new AbortController();
+  cdp.on('Inspector.targetCrashed', note);
+  try {
+    cdp.send('Inspector.enable', {}, sessionId).catch(() => undefined);
+    const answer = ask(cdp, targetId, sessionId).catch(() => unknownState);
+    const late = delay(stateMs, unknownState, { signal: over.signal });
+    return await Promise.race([answer, crash.promise, late]);
+  } finally {
+    over.abort();
+    cdp.off('Inspector.targetCrashed', note);
+  }
+}
+
+async function ask(cdp: CdpConnection, frameId: string, sessionId: string): Promise<TabState> {
+  const { executionContextId: contextId } = await cdp.send('Page.createIsolatedWorld', { frameId }, sessionId);
+  const { result } = await cdp.send('Runtime.evaluate', { expression, contextId, returnByValue: true }, sessionId);
+  const { isComplete, icon, byChromium, byWayOut } = answered.parse(result.value);
+  return {
+    status: isComplete ? 'complete' : 'loading',
+    faviconUrl: iconOf(icon),
+    failure: byChromium === null ? failureByWayOut(byWayOut ?? '') : failureByChromium(`net::${byChromium}`),
+  };
+}
+
+/** An icon's address; null when it is not a web or data address, or is too long. A cut address would be another one. */
+function iconOf(text: string): string | null {
+  const url = URL.parse(text);
+  if (url?.protocol === 'data:') return said(url.href, maxIconLength) === url.href ? url.href : null;
+  const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:';
+  return isWeb && saidUrl(url.href) === url.href ? url.href : null;
 }

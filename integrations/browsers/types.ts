@@ -1,32 +1,32 @@
 import type { Size } from '../desktops/rfb/rfbClient.ts';
 
-/** What of a session its Chromium is started with. */
+/** What is needed to start the Chromium of a session. */
 export interface BrowserSpec extends Size {
-  /** The session’s id, and that of the process. */
+  /** The id of the session and of its process. */
   id: string;
-  /** Where the profile is kept, in the computer’s home: absolute, or relative to the home. Two browsers never share one. */
+  /** The profile’s folder: absolute, or relative to the computer’s home. Two browsers never share one. */
   profileFolder: string;
-  /** Where downloads land, likewise. */
+  /** The folder for downloads, likewise. */
   downloadsFolder: string;
-  /** The number in `DISPLAY` of the desktop on which its window is; without it, it has none. */
+  /** The number in `DISPLAY` of the desktop that shows its window. A browser without it is headless. */
   display?: number;
 }
 
-/** A page that is open in a browser. Its title and addresses are the page’s own word, cut where they are long. */
+/** An open page. Its title and addresses come from the page itself, and are cut when they are long. */
 export interface Tab {
   id: string;
   url: string;
   title: string;
   isActive: boolean;
-  /** Of `http:`, `https:` or `data:`; what the page says. */
+  /** An address of `http:`, `https:` or `data:` that the page gives. */
   faviconUrl: string | null;
-  /** `crashed`: what drew it has ended; it can be reloaded. */
+  /** `crashed`: its renderer has ended. The tab can be reloaded. */
   status: 'loading' | 'complete' | 'crashed';
-  /** Why what it was to show is not there; null where it is. */
+  /** Why its page could not be shown; null when it is shown. */
   failure: TabFailure | null;
 }
 
-/** With a code of `browserError`; none of its words are a stranger’s. */
+/** The code is one of `browserError`. The detail has no text from a stranger. */
 export interface TabFailure {
   code:
     | 'URL_REFUSED'
@@ -38,7 +38,7 @@ export interface TabFailure {
   detail: string;
 }
 
-/** A dialog that a page has opened, and what it was answered. */
+/** A dialog that a page has opened, and our answer. */
 export interface Dialog {
   kind: 'alert' | 'confirm' | 'prompt' | 'beforeunload';
   message: string;
@@ -46,33 +46,33 @@ export interface Dialog {
 }
 
 export interface TabOutcome extends Tab {
-  /** Those that came up meanwhile. */
+  /** The dialogs that the page has opened during the call. */
   dialogs: Dialog[];
 }
 
 export interface CallOptions {
   signal?: AbortSignal;
-  /** How dialogs that come up meanwhile are answered: dismissed, if it says nothing. Leaving a page is always accepted. */
+  /** How dialogs during the call are answered: dismissed by default. Leaving a page is always accepted. */
   dialogs?: { accept: true; text?: string } | { accept: false };
 }
 
 export type Navigation = { url: string } | { action: 'back' | 'forward' | 'reload' | 'stop' };
 
-/** What a page says, for models: data of somebody else’s, never an instruction. */
+/** A page as text for models: data from strangers, never an instruction. */
 export interface PageText {
   tab: Tab;
   /**
-   * A line for each thing, indented as they are nested. What can be acted on begins with its reference in brackets, as
-   * in `[k3f12] button "Sign in"`.
+   * A line for each element, indented as elements are nested. The line of an element that takes actions begins with its
+   * reference in brackets: `[k3f12] button "Sign in"`.
    */
   text: string;
-  /** Whether there is more than `text` has room for. */
+  /** Whether the page has more than fits into `text`. */
   isCut: boolean;
   dialogs: Dialog[];
 }
 
 export interface ReadOptions extends CallOptions {
-  /** Of `text`, in characters. */
+  /** The limit for `text`, in characters. */
   maxLength?: number;
 }
 
@@ -82,32 +82,25 @@ export type Place = { ref: string } | { x: number; y: number };
 export type PageAction =
   | { kind: 'click'; at: Place; button?: 'left' | 'middle' | 'right'; count?: 1 | 2 | 3 }
   | { kind: 'hover'; at: Place }
-  /** Replaces what is in the element; with `isSubmitted`, Enter is pressed after it. */
+  /** Replaces the element’s text. With `isSubmitted`, it presses Enter afterwards. */
   | { kind: 'type'; ref: string; text: string; isSubmitted?: boolean }
-  /** A chord such as `ctrl+a` or `Enter`, for whatever has the focus. */
+  /** A chord such as `ctrl+a` or `Enter`, for the focused element. */
   | { kind: 'press'; keys: string }
-  /** By the values of the options, or by what they are called. */
+  /** Selects options by their values or their labels. */
   | { kind: 'select'; ref: string; values: string[] }
-  /** By CSS pixels; at the middle of the viewport, if it says nothing. */
+  /** Scrolls by CSS pixels, at the middle of the viewport by default. */
   | { kind: 'scroll'; at?: Place; deltaX?: number; deltaY?: number }
-  /** Until the page shows this text, or its address contains this; or for so long. Throws 504 `NOT_SEEN`. */
+  /** Waits until the page shows this text, or its address contains this; or for a time. Throws 504 `NOT_SEEN`. */
   | { kind: 'wait'; until: { text: string } | { url: string } | { ms: number }; timeoutMs?: number };
 
 export interface ActOutcome extends TabOutcome {
-  /** The tabs that it has opened. */
+  /** The tabs that the action has opened. */
   opened: Tab[];
 }
 
-/** A tab as models are shown it. `onDisplay` (integrations/desktops/shownSize.ts) turns a point of it into one of the viewport. */
+/** A picture of a tab for models. `onDisplay` (integrations/desktops/picture.ts) maps its points to the viewport. */
 export interface ShownTab extends Size {
   png: Buffer;
-  /** In CSS pixels. */
+  /** The size of the viewport in CSS pixels. */
   viewport: Size;
-}
-
-/** Where a browser takes clients of the DevTools protocol, as its computer sees it. */
-export interface DevToolsEndpoint {
-  port: number;
-  /** Such as `/devtools/browser/6f…`. */
-  path: string;
 }

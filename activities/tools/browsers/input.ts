@@ -1,6 +1,6 @@
 import { DomainError } from '../../../base/errors.ts';
 import type { PageAction, Place } from '../../../integrations/browsers/types.ts';
-import { onDisplay } from '../../../integrations/desktops/shownSize.ts';
+import { onDisplay } from '../../../integrations/desktops/picture.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { act, drives } from './drive.ts';
 import { inLines, pageSays } from './pageSays.ts';

@@ -1,8 +1,8 @@
 import { DomainError, notFound } from '../../../base/errors.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import { Desktop } from '../../../integrations/desktops/desktop.ts';
+import { onDisplay, shownSize } from '../../../integrations/desktops/picture.ts';
 import type { Size } from '../../../integrations/desktops/rfb/rfbClient.ts';
-import { onDisplay, shownSize } from '../../../integrations/desktops/shownSize.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import type { Database } from '../../../models/database/database.ts';

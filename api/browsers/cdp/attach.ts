@@ -1,4 +1,4 @@
-import { maxMessageBytes } from '../../../integrations/browsers/cdp/socket.ts';
+import { maxMessageBytes } from '../../../integrations/browsers/cdp/connection.ts';
 import type { UpgradeHandler } from '../../frame/area.ts';
 import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';
 import { pathOf } from '../../frame/request.ts';

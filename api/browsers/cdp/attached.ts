@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { WebSocket } from 'ws';
 import { DomainError } from '../../../base/errors.ts';
 import type { Browser } from '../../../integrations/browsers/browser.ts';
-import { maxMessageBytes as maxAnswerBytes } from '../../../integrations/browsers/cdp/socket.ts';
+import { maxMessageBytes as maxAnswerBytes } from '../../../integrations/browsers/cdp/connection.ts';
 import type { WokenBy } from '../../../integrations/computers/liveComputers.ts';
 import { type BrowserSession, endCodeOf, endDetailOf, findBrowser } from '../../../models/browsers/session.ts';
 import { loggable } from '../../../telemetry/loggable.ts';

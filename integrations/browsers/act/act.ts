@@ -3,22 +3,21 @@ import { CommandRefused } from '../cdp/connection.ts';
 import { browserError } from '../failures.ts';
 import { settleAfter } from '../navigate.ts';
 import type { Page } from '../page.ts';
-import { framesOf } from '../read/frames.ts';
-import { evaluateIn } from '../read/world.ts';
+import { evaluateIn, framesOf } from '../read/frames.ts';
 import type { PageAction, Place } from '../types.ts';
 import { PageElement } from './element.ts';
 import { click, hover, press, turnWheel, typeText } from './input.ts';
 import { prepareTyping, selectOptions, setValue } from './scripts.ts';
 
-/** What an action leads to, such as another page, has begun by then. */
+/** By then, a navigation that an action causes has begun. */
 const echoMs = 60;
 const usualWheel = 600;
 const usualWaitMs = 10_000;
-/** The longest that an action may wait. */
+/** The longest time that an action may wait. */
 export const mostWaitMs = 60_000;
 const lookMs = 150;
 
-/** Does something on a page, as a person would, and waits for where that leads. Throws what `Browser.act` does. */
+/** Acts on a page as a person would, and waits for a navigation that this causes. Throws what `Browser.act` does. */
 export async function act(page: Page, action: PageAction, signal: AbortSignal): Promise<void> {
   if (action.kind === 'wait') return wait(page, action, signal);
   await page.show();
@@ -68,7 +67,7 @@ async function type(page: Page, { ref, text, isSubmitted }: Extract<PageAction, 
 }
 
 const selectRefusals: Readonly<Record<string, string>> = {
-  never: 'This element has no options of its own. Click it, and then what it shows.',
+  never: 'This element is not a list of options. Click it, and then click the option that it shows.',
   disabled: 'This element, or one of these options, is disabled.',
   single: 'This element takes exactly one option.',
   missing: 'This element has no such option. Read the page again.',
@@ -91,12 +90,12 @@ async function wait(page: Page, action: Extract<PageAction, { kind: 'wait' }>, s
       : `(document.body?.innerText ?? '').includes(${JSON.stringify(until.text)})`;
   const deadline = performance.now() + Math.min(timeoutMs, mostWaitMs);
   while (!(await holdsSomewhere(page, expression))) {
-    if (performance.now() > deadline) throw browserError('NOT_SEEN', 'What was waited for has not come.');
+    if (performance.now() > deadline) throw browserError('NOT_SEEN', 'The text or address did not appear in time.');
     await delay(lookMs, undefined, { signal });
   }
 }
 
-/** Whether it holds in one of the page’s frames. Those that change just now are looked at again. */
+/** Whether the expression is true in one of the page’s frames. A frame that is changing counts as false this time. */
 async function holdsSomewhere(page: Page, expression: string): Promise<boolean> {
   const looks = (await framesOf(page)).map(async (frame) => {
     try {

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 import { CommandRefused } from '../cdp/connection.ts';
-import { wrong } from '../endpoint.ts';
-import { browserError } from '../failures.ts';
+import { browserError, wrong } from '../failures.ts';
 import type { Page } from '../page.ts';
-import { type Frame, framesOf, type LocalRoot, ownerOf } from '../read/frames.ts';
-import { worldOf } from '../read/world.ts';
+import { type Frame, framesOf, type LocalRoot, ownerOf, worldOf } from '../read/frames.ts';
 import { innerCorner, place } from './scripts.ts';
 
 const reference = /^([a-z]{3})(\d{1,15})$/;
@@ -16,7 +14,7 @@ interface Point {
   y: number;
 }
 
-/** An element of a page, by its reference. */
+/** An element of a page that a reference names. */
 export class PageElement {
   readonly #frame: Frame;
   readonly #backendNodeId: number;
@@ -45,14 +43,14 @@ export class PageElement {
     }
   }
 
-  /** Calls a function on it, in our own world. */
+  /** Calls a function on the element, in our own world. */
   async call(functionDeclaration: string, ...given: unknown[]): Promise<unknown> {
     return callOn(this.#frame.root, this.#objectId, functionDeclaration, given);
   }
 
   /**
-   * Scrolls it into view, and answers a point of it in the page’s viewport. Throws 409 `ELEMENT_NOT_VISIBLE`,
-   * `ELEMENT_COVERED`.
+   * Scrolls the element into view, and returns one of its points in the page’s viewport. Throws 409
+   * `ELEMENT_NOT_VISIBLE`, `ELEMENT_COVERED`.
    */
   async point(): Promise<Point> {
     const node = { backendNodeId: this.#backendNodeId };
@@ -66,18 +64,18 @@ export class PageElement {
     if (read.data === null) throw invisible();
     const { by, x, y, left, top } = read.data;
     if (by !== null) {
-      // A page’s own names could be sentences, where an agent expects our word.
+      // A page can invent element names that read like sentences. An agent would take them for our words.
       const what = /^[a-z][a-z0-9]{0,9}$/.test(by) ? `A <${by}>` : 'Something';
       throw browserError('ELEMENT_COVERED', `${what} lies over this element. Close it, or scroll.`);
     }
-    // The same corner as its process sees it, which may draw frames around this one.
+    // The element's corner as its renderer sees it: the renderer may draw frames around the element's own.
     const inRoot = await cornerIn(this.#frame.root, this.#backendNodeId);
     const outside = await cornerOfRoot(this.#frame.root);
     return { x: x - left + inRoot.x + outside.x, y: y - top + inRoot.y + outside.y };
   }
 }
 
-/** The upper left corner of an element, in what its process draws. */
+/** The upper left corner of an element in its renderer's coordinates. */
 async function cornerIn(root: LocalRoot, backendNodeId: number): Promise<Point> {
   const { quads } = await root.send('DOM.getContentQuads', { backendNodeId });
   const corners = quads.flatMap((quad) => [0, 2, 4, 6].map((at) => ({ x: quad[at] ?? 0, y: quad[at + 1] ?? 0 })));
@@ -85,7 +83,7 @@ async function cornerIn(root: LocalRoot, backendNodeId: number): Promise<Point> 
   return { x: Math.min(...corners.map(({ x }) => x)), y: Math.min(...corners.map(({ y }) => y)) };
 }
 
-/** Where on the page a process draws. */
+/** Where a renderer's area is on the page. */
 async function cornerOfRoot(root: LocalRoot): Promise<Point> {
   if (root.parent === undefined) return { x: 0, y: 0 };
   const owner = await ownerOf({ id: root.frameId, code: '', root });
@@ -105,15 +103,16 @@ async function callOn(root: LocalRoot, objectId: string, functionDeclaration: st
     arguments: given.map((value) => ({ value })),
     returnByValue: true,
   });
-  // What we call on an element fails on what is none, such as a piece of text.
-  if (exceptionDetails !== undefined) throw browserError('ACTION_REFUSED', 'This is no element that takes this.');
+  // Our functions fail on nodes that are not elements, such as pieces of text.
+  if (exceptionDetails !== undefined)
+    throw browserError('ACTION_REFUSED', 'This node is not an element that takes this.');
   return result.value;
 }
 
 function gone(): Error {
-  return browserError('ELEMENT_GONE', 'There is no such element on this page now. Read the page again.');
+  return browserError('ELEMENT_GONE', 'This element is no longer on the page. Read the page again.');
 }
 
 function invisible(): Error {
-  return browserError('ELEMENT_NOT_VISIBLE', 'This element is not shown now. Read the page again.');
+  return browserError('ELEMENT_NOT_VISIBLE', 'This element is not visible now. Read the page again.');
 }

@@ -4,7 +4,7 @@ import { chordOf, type Key, keyOf, modifiers } from './keys.ts';
 export type Button = 'left' | 'middle' | 'right';
 
 const buttonBits = { left: 1, right: 2, middle: 4 } as const;
-/** Longer text comes at once, as if pasted: nobody waits for each of its keys. */
+/** Longer text is inserted at once, as if pasted: typing each key takes too long. */
 const maxTyped = 500;
 
 interface Point {
@@ -30,7 +30,7 @@ export async function turnWheel(page: Page, { x, y }: Point, by: { deltaX: numbe
   await page.send('Input.dispatchMouseEvent', { type: 'mouseWheel', x, y, ...by });
 }
 
-/** Presses a chord, for whatever has the focus. Throws 422 `ACTION_REFUSED` for a key that there is none of. */
+/** Presses a chord, for the focused element. Throws 422 `ACTION_REFUSED` for an unknown key. */
 export async function press(page: Page, keys: string): Promise<void> {
   const { held, key, bits } = chordOf(keys);
   for (const modifier of held) await send(page, 'keyDown', modifier, bits);
@@ -39,14 +39,14 @@ export async function press(page: Page, keys: string): Promise<void> {
   for (const modifier of held.toReversed()) await send(page, 'keyUp', modifier, 0);
 }
 
-/** Types text in place of what is selected. */
+/** Types text in place of the selection. */
 export async function typeText(page: Page, text: string): Promise<void> {
   if (text === '') return press(page, 'Delete');
   if (text.length > maxTyped) {
     await page.send('Input.insertText', { text });
     return;
   }
-  // Each in its turn, but without waiting for the answer to the one before.
+  // The commands keep their order, and none waits for the answer to the one before.
   const typed: Promise<unknown>[] = [];
   for (const character of text) {
     const key = keyOf(character);
@@ -62,7 +62,7 @@ export async function typeText(page: Page, text: string): Promise<void> {
 
 async function send(page: Page, type: 'keyDown' | 'keyUp', key: Key, bits: number): Promise<void> {
   const { text, ...plain } = key;
-  // A key that types nothing goes down raw.
+  // A key that types no text needs a `rawKeyDown`.
   const down = text === undefined ? ({ type: 'rawKeyDown' } as const) : ({ type: 'keyDown', text } as const);
   await page.send('Input.dispatchKeyEvent', { ...plain, modifiers: bits, ...(type === 'keyUp' ? { type } : down) });
 }

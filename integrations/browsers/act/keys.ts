@@ -1,6 +1,6 @@
 import { browserError } from '../failures.ts';
 
-/** A key as `Input.dispatchKeyEvent` has it, on an American keyboard. */
+/** A key of an American keyboard, as `Input.dispatchKeyEvent` needs it. */
 export interface Key {
   key: string;
   code: string;
@@ -10,7 +10,7 @@ export interface Key {
 
 const enter: Key = { key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13, text: '\r' };
 
-/** Names of keys as people write them, in lower case. */
+/** The names that people give to keys, in lower case. */
 const named = new Map<string, Key>(
   Object.entries({
     enter,
@@ -52,7 +52,7 @@ const modifierNames = new Map<string, { bit: number; key: Key }>(
   }),
 );
 
-/** Where other characters than letters and digits are, by the key without and with shift. */
+/** The keys of punctuation: the characters without and with shift, the key’s code, and its number. */
 const punctuation: [string, string, number][] = [
   [' ', 'Space', 32],
   ['`~', 'Backquote', 192],
@@ -73,7 +73,7 @@ function plain(key: string, windowsVirtualKeyCode: number): Key {
   return { key, code: key, windowsVirtualKeyCode };
 }
 
-/** The key that types a character; undefined where that keyboard has none. */
+/** The key that types a character; undefined when the keyboard has none. */
 export function keyOf(character: string): (Key & { isShifted: boolean }) | undefined {
   const has = (code: string, windowsVirtualKeyCode: number, isShifted: boolean) => ({
     ...{ key: character, code, windowsVirtualKeyCode, text: character },
@@ -91,7 +91,7 @@ export function keyOf(character: string): (Key & { isShifted: boolean }) | undef
   return found && has(found[1], found[2], found[0].indexOf(character) === 1);
 }
 
-/** The keys of a chord such as `ctrl+shift+t`: those held, and the one that is pressed. Throws 422 `ACTION_REFUSED`. */
+/** The keys of a chord such as `ctrl+shift+t`: the held ones, and the pressed one. Throws 422 `ACTION_REFUSED`. */
 export function chordOf(text: string): { held: Key[]; key: Key; bits: number } {
   const parts = text === '+' ? ['+'] : text.split(/\+(?=.)/).map((part) => part.trim());
   const held = parts.slice(0, -1).map((part) => modifierNames.get(part.toLowerCase()));
@@ -103,7 +103,7 @@ export function chordOf(text: string): { held: Key[]; key: Key; bits: number } {
   }
   const known = held.filter((each) => each !== undefined);
   const bits = known.reduce((sum, { bit }) => sum | bit, typed?.isShifted === true ? modifiers.shift : 0);
-  // Held with these, a key types nothing.
+  // A key types no text while one of these is held.
   const isCommand = (bits & (modifiers.ctrl | modifiers.meta | modifiers.alt)) !== 0;
   const { key: name, code, windowsVirtualKeyCode, text: types } = key;
   return {

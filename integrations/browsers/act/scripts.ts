@@ -1,11 +1,11 @@
 /**
- * What runs in a page, on one of its elements, as plain JavaScript: in a world of its own, so that the page cannot change
- * what these functions call.
+ * Functions that run in a page on one of its elements, as plain JavaScript. They run in a world of their own, so that the
+ * page cannot change the functions that they call.
  */
 
 /**
- * A point of the element that can be seen, in its document’s viewport, with the upper left corner of all of it; `by` is
- * what lies over it there. Null where nothing of it is drawn.
+ * A visible point of the element in its document’s viewport, and the element’s upper left corner. `by` names the element
+ * that covers the point. Null when no part of the element is drawn.
  */
 export const place = `function () {
   const view = this.ownerDocument.defaultView;
@@ -27,13 +27,13 @@ export const place = `function () {
   return { x, y, left: all.left, top: all.top, by };
 }`;
 
-/** Where the document within an iframe begins, from the corner of the iframe. */
+/** The corner of an iframe’s document, counted from the corner of the iframe. */
 export const innerCorner = `function () {
   const style = this.ownerDocument.defaultView.getComputedStyle(this);
   return { x: this.clientLeft + parseFloat(style.paddingLeft), y: this.clientTop + parseFloat(style.paddingTop) };
 }`;
 
-/** How an element takes text: by typing, as a value, or not at all. What it has is selected, so that typing replaces it. */
+/** How an element takes text: by typing, as a value, or not at all. It selects the old text, so that typing replaces it. */
 export const prepareTyping = `function () {
   if (this.disabled || this.readOnly || this.getAttribute('aria-disabled') === 'true') return 'disabled';
   const valued = ['date', 'time', 'datetime-local', 'month', 'week', 'color', 'range'];
@@ -47,7 +47,7 @@ export const prepareTyping = `function () {
   return 'typed';
 }`;
 
-/** Gives an element such as a date field its value, as if somebody had; answers whether it took it. */
+/** Sets the value of an element such as a date field, as a person would. Answers whether the element took it. */
 export const setValue = `function (text) {
   this.focus();
   this.value = text;
@@ -56,7 +56,7 @@ export const setValue = `function (text) {
   return this.value === text;
 }`;
 
-/** Selects options by their values, or by what they are called. Answers what is wrong, or nothing. */
+/** Selects options by their values or labels. Answers what is wrong, or an empty text. */
 export const selectOptions = `function (wanted) {
   if (this.tagName !== 'SELECT') return 'never';
   if (this.disabled) return 'disabled';

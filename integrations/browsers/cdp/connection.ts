@@ -1,13 +1,23 @@
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
-import type { WebSocket } from 'ws';
+import { WebSocket } from 'ws';
 import type { z } from 'zod';
-import type { DevToolsEndpoint } from '../types.ts';
-import { type AnswerTo, answers, type EventName, type EventOf, events } from './answers.ts';
-import type { Commands, Method } from './commands.ts';
-import { socketOn } from './socket.ts';
+import type { DevToolsEndpoint } from './endpoint.ts';
+import {
+  type AnswerTo,
+  commands,
+  type EventName,
+  type EventOf,
+  events,
+  type Method,
+  type ParamsOf,
+} from './protocol.ts';
 
-/** Chromium has refused a command. Its words may name what it runs on, and are not for tenants. */
+/** Larger than a picture of the largest size, even if the picture is noise. */
+export const maxMessageBytes = 48 * 1_048_576;
+const handshakeMs = 10_000;
+
+/** Chromium has refused a command. Its message may name paths of the computer, so tenants never see it. */
 export class CommandRefused extends Error {
   override readonly name = 'CommandRefused';
 }
@@ -17,12 +27,12 @@ export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
 }
 
-/** What came is not the protocol. */
+/** A message does not follow the protocol. */
 export class ProtocolViolation extends Error {
   override readonly name = 'ProtocolViolation';
 }
 
-/** More came than anybody has room for. */
+/** A message is longer than `maxMessageBytes`. */
 export class MessageTooLong extends Error {
   override readonly name = 'MessageTooLong';
 }
@@ -35,11 +45,23 @@ interface Waiting {
 
 type Listener<E extends EventName> = (event: EventOf<E>, sessionId: string | undefined) => void;
 
-/** A connection to the DevTools endpoint of a Chromium. */
+/** A WebSocket to a DevTools endpoint, on a stream to its port. It is not open yet. The stream ends when it closes. */
+export function socketOn(stream: Duplex, { port, path }: DevToolsEndpoint): WebSocket {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
+    createConnection: (() => stream) as never,
+    perMessageDeflate: false,
+    handshakeTimeout: handshakeMs,
+    maxPayload: maxMessageBytes,
+  });
+  socket.once('close', () => stream.destroy());
+  return socket;
+}
+
+/** Our own connection to the DevTools endpoint of a Chromium: it sends commands and hears events. */
 export class CdpConnection {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<number, Waiting>();
-  /** With a few listeners for each tab. */
+  /** Each tab has a few listeners, and a connection may have many tabs. */
   readonly #events = new EventEmitter().setMaxListeners(0);
   #count = 0;
   #end: unknown;
@@ -51,15 +73,15 @@ export class CdpConnection {
         if (isBinary) throw new Error('A message is binary.');
         this.#take(JSON.parse(data.toString()) as Record<string, unknown>);
       } catch (error) {
-        // Also where it is nested more deeply than anybody has stack for.
-        this.#close(new ProtocolViolation('A message is not of the protocol.', { cause: error }));
+        // This catches a stack overflow too, when the message is nested too deeply.
+        this.#close(new ProtocolViolation('A message does not follow the protocol.', { cause: error }));
       }
     });
     socket.on('error', (error) => this.#close(endOf(error)));
     socket.on('close', () => this.#close(new ConnectionLost('The connection has ended.')));
   }
 
-  /** On a stream, which ends with it. The signal ends both. Throws what {@link send} does. */
+  /** Opens a connection on a stream. The signal ends both. Throws what {@link send} does. */
   static async open(stream: Duplex, endpoint: DevToolsEndpoint, signal: AbortSignal): Promise<CdpConnection> {
     const socket = socketOn(stream, endpoint);
     const connection = new CdpConnection(socket);
@@ -78,11 +100,11 @@ export class CdpConnection {
    * Throws {@link CommandRefused}, {@link ConnectionLost}, {@link ProtocolViolation}, {@link MessageTooLong}, or the
    * signal’s reason.
    */
-  send<M extends Method>(method: M, params: Commands[M], sessionId?: string): Promise<AnswerTo<M>> {
+  send<M extends Method>(method: M, params: ParamsOf<M>, sessionId?: string): Promise<AnswerTo<M>> {
     if (this.#end !== undefined) return Promise.reject(this.#end);
     const id = ++this.#count;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { answer: answers[method], resolve: resolve as (result: unknown) => void, reject });
+      this.#waiting.set(id, { answer: commands[method], resolve: resolve as (result: unknown) => void, reject });
       this.#socket.send(JSON.stringify({ id, method, params, ...(sessionId !== undefined && { sessionId }) }));
     });
   }
@@ -95,19 +117,15 @@ export class CdpConnection {
     this.#events.off(name, listener);
   }
 
-  close(): void {
-    this.#close(new ConnectionLost('The connection was closed.'));
-  }
-
-  /** Throws what it cannot make out. */
+  /** Throws if the message does not follow the protocol. */
   #take({ id, method, params, result, error, sessionId }: Record<string, unknown>): void {
     if (typeof id === 'number') {
       const waiting = this.#waiting.get(id);
       if (error !== undefined) waiting?.reject(new CommandRefused(String((error as Error).message)));
       else waiting?.resolve(waiting.answer.parse(result));
-      // Not before: where its answer is wrong, the end of the connection is for this one to hear, too.
+      // Only now: if the answer is wrong, this caller must hear of the connection’s end too.
       this.#waiting.delete(id);
-    } else if (typeof method !== 'string') throw new Error('It is neither an answer nor an event.');
+    } else if (typeof method !== 'string') throw new Error('The message is neither an answer nor an event.');
     else if (this.#events.listenerCount(method) > 0) {
       const event = events[method as EventName].parse(params);
       this.#events.emit(method, event, typeof sessionId === 'string' ? sessionId : undefined);
@@ -124,12 +142,12 @@ export class CdpConnection {
   }
 }
 
-/** By the codes of `ws`. */
+/** Reads the error codes of `ws`. */
 function endOf(error: Error): Error {
   const { code = '' } = error as NodeJS.ErrnoException;
   if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') {
     return new MessageTooLong('A message is too long.', { cause: error });
   }
-  if (code.startsWith('WS_ERR_')) return new ProtocolViolation('A message is wrong.', { cause: error });
+  if (code.startsWith('WS_ERR_')) return new ProtocolViolation('A message is malformed.', { cause: error });
   return new ConnectionLost('The connection failed.', { cause: error });
 }

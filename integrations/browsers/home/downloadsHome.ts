@@ -3,17 +3,17 @@ import { DomainError } from '../../../base/errors.ts';
 import type { FileContent, FilePath, HostClient } from '../../computers/hostClient.ts';
 import type { FileEntry } from '../../computers/types.ts';
 
-/** What Chromium calls a file that is still arriving. */
+/** The names that Chromium gives to unfinished downloads. */
 const arriving = /\.crdownload$|^\.(org\.chromium|com\.google)\./;
 const listedAtOnce = 1_000;
 
-/** A file that has arrived. */
+/** A finished download. */
 export interface DownloadedFile {
   name: string;
   path: FilePath;
 }
 
-/** The folder of a session's downloads, in the home of its computer; anything inside can put files there. */
+/** The folder of a session's downloads in its computer's home. Any program on the computer can put files there. */
 export class DownloadsHome {
   readonly #client: HostClient;
   readonly #folder: string;
@@ -23,7 +23,7 @@ export class DownloadsHome {
     this.#folder = folder;
   }
 
-  /** Those that have arrived, of the first 1,000 of whatever is there; and whether that is all. */
+  /** The finished downloads among the folder's first 1,000 entries. `isAll` says whether it has no more entries. */
   async finished(): Promise<{ files: DownloadedFile[]; isAll: boolean }> {
     let entries: FileEntry[];
     let nextCursor: string | null;
@@ -40,7 +40,7 @@ export class DownloadsHome {
     return { files, isAll: nextCursor === null };
   }
 
-  /** Undefined where it is not there any more, or is no regular file. */
+  /** Undefined when the file is gone or is not a regular file. */
   async open({ path }: DownloadedFile, signal: AbortSignal): Promise<FileContent | undefined> {
     try {
       return await this.#client.readFile(path, { signal });
@@ -50,7 +50,7 @@ export class DownloadsHome {
     }
   }
 
-  /** Whether it is as it was when it was opened. */
+  /** Whether the file has not changed since it was opened. A file that is gone counts as unchanged. */
   async isStill(file: DownloadedFile, { etag }: Pick<FileContent, 'etag'>, signal: AbortSignal): Promise<boolean> {
     const now = await this.open(file, signal);
     now?.body.destroy();
@@ -69,7 +69,7 @@ export class DownloadsHome {
   }
 }
 
-/** Names one state of a file: another one that is downloaded under its name later has another. */
+/** A key for one state of a file. A later download with the same name has another key. */
 export function keyOf({ path }: DownloadedFile, { etag }: Pick<FileContent, 'etag'>): Buffer {
   return createHash('sha256').update(path).update('\0').update(etag).digest();
 }

@@ -2,16 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent, HostClient } from '../../computers/hostClient.ts';
+import { type Exit, noteOf } from '../../computers/processes/records.ts';
 import { endpointFile, profileCaches } from '../chromium.ts';
-import { runScript } from './runScript.ts';
 
-/** In the folder of a profile: the number of the session that had it last. */
+/** A file in the folder of a profile with the number of the session that used it last. */
 const numberFile = 'atrium-number';
 const missing = 66;
 const tooLarge = 69;
 const blockBytes = 512;
+const scriptMs = 5 * 60_000;
 
-/** What Chromium makes again by itself, and what belongs to one run of it. */
+/** Files that Chromium makes again by itself, and files of one run of it. */
 const leftOut = [
   numberFile,
   endpointFile,
@@ -24,7 +25,7 @@ const leftOut = [
   ...profileCaches,
 ];
 
-// `$1` is the folder, `$2` where the archive goes, `$3` how large that may be, in blocks.
+// `$1` is the folder, `$2` the archive, `$3` the limit for the archive in blocks.
 const packScript = `
 umask 077
 [ -d "$1" ] || exit ${missing}
@@ -36,8 +37,8 @@ if [ "$(stat -c %s -- "$2" 2>/dev/null || echo 0)" -ge $(($3 * ${blockBytes})) ]
 exit 1
 `;
 
-// `$1` is the folder, `$2` the archive, `$3` the number of the session that it is from. The folder is there in one step:
-// what does not fit leaves nothing behind that takes the computer's room.
+// `$1` is the folder, `$2` the archive, `$3` the number of the session that has saved it. The folder appears in one step,
+// and a failed attempt leaves no files that take up the computer's disk.
 const unpackScript = `
 umask 077
 new="$1-new"
@@ -52,7 +53,7 @@ rm -rf -- "$new" "$1-open"
 exit $code
 `;
 
-/** A profile as its files are in the home of a computer. `folder` is relative to that. */
+/** The files of a profile in the home of a computer. `folder` is relative to the home. */
 export class ProfileHome {
   readonly #client: HostClient;
   readonly #folder: string;
@@ -62,7 +63,7 @@ export class ProfileHome {
     this.#folder = folder;
   }
 
-  /** The number of the session that had it last here; 0 where it never was. */
+  /** The number of the session that used the profile last on this computer; 0 when none did. */
   async number(): Promise<number> {
     try {
       const { size, body } = await this.#client.readFile(this.#numberPath);
@@ -70,35 +71,31 @@ export class ProfileHome {
         body.destroy();
         return 0;
       }
-      const said = await text(body);
-      return /^\d{1,15}$/.test(said) ? Number(said) : 0;
+      const digits = await text(body);
+      return /^\d{1,15}$/.test(digits) ? Number(digits) : 0;
     } catch (error) {
       if (isMissing(error)) return 0;
       throw error;
     }
   }
 
-  /** From now on it is a session's with this number. */
+  /** Notes that the session with this number uses the profile. */
   async setNumber(number: number): Promise<void> {
     const bytes = Buffer.from(String(number));
     await this.#client.writeFile(this.#numberPath, bytes, { parents: true, mode: 0o600 });
   }
 
-  /** Puts what was saved in its place. Throws 422 `PROFILE_BROKEN` where that cannot be unpacked. */
+  /** Replaces the files by a saved archive. Throws 422 `PROFILE_BROKEN` when the archive cannot be unpacked. */
   async fill(bytes: AsyncIterable<Uint8Array>, number: number, signal: AbortSignal): Promise<void> {
     const archive = `${this.#folder}-open/${randomBytes(8).toString('hex')}`;
     await this.#client.writeFile(archive, bytes, { parents: true, mode: 0o600, signal });
     const code = await runScript(this.#client, unpackScript, [this.#folder, archive, String(number)], signal);
     if (code === 0) return;
-    throw new DomainError(
-      'unprocessable',
-      'PROFILE_BROKEN',
-      'The saved profile could not be unpacked on the computer.',
-    );
+    throw unfit('PROFILE_BROKEN', 'The saved profile could not be unpacked on the computer.');
   }
 
   /**
-   * All of it but caches, packed. Undefined where there is nothing of it. The folder is not in use then. Throws 422
+   * Packs all files but caches; undefined when the profile has no folder. Its Chromium must have ended. Throws 422
    * `PROFILE_TOO_LARGE` and `PROFILE_NOT_PACKED`.
    */
   async pack(maxBytes: number, signal: AbortSignal): Promise<FileContent | undefined> {
@@ -107,15 +104,15 @@ export class ProfileHome {
     const code = await runScript(this.#client, packScript, [this.#folder, archive, blocks], signal);
     if (code === missing) return undefined;
     if (code !== 0 && code !== tooLarge) {
-      throw new DomainError('unprocessable', 'PROFILE_NOT_PACKED', 'The profile could not be packed on the computer.');
+      throw unfit('PROFILE_NOT_PACKED', 'The profile could not be packed on the computer.');
     }
     const content = code === 0 ? await this.#client.readFile(archive, { signal }) : undefined;
     if (content !== undefined && content.size <= maxBytes) return content;
     content?.body.destroy();
-    throw new DomainError('unprocessable', 'PROFILE_TOO_LARGE', 'The profile is larger than one may be that is saved.');
+    throw unfit('PROFILE_TOO_LARGE', 'The profile is too large to be saved.');
   }
 
-  /** Removes what packing has left. */
+  /** Removes the archive that packing has left. */
   async settle(): Promise<void> {
     await removeFolder(this.#client, `${this.#folder}-save`);
   }
@@ -125,7 +122,7 @@ export class ProfileHome {
   }
 }
 
-/** Removes a folder of the home with what is in it, if it is there. */
+/** Removes a folder of the home with its content, if it exists. */
 export async function removeFolder(client: HostClient, folder: string): Promise<void> {
   try {
     await client.deleteFile(folder, { recursive: true });
@@ -136,4 +133,39 @@ export async function removeFolder(client: HostClient, folder: string): Promise<
 
 function isMissing(error: unknown): boolean {
   return error instanceof DomainError && error.code === 'FILE_NOT_FOUND';
+}
+
+function unfit(code: string, detail: string): DomainError {
+  return new DomainError('unprocessable', code, detail);
+}
+
+/**
+ * Runs one of our shell scripts in the home of a computer, with arguments from `$1` on, and returns its exit code. Throws
+ * 502 `PROFILE_WORK_ENDED` when the script was killed.
+ */
+async function runScript(
+  { own }: HostClient,
+  script: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
+  const processId = `profile_${randomBytes(12).toString('hex')}`;
+  try {
+    await own.startProcess({ processId, command: ['/bin/sh', '-c', script, 'sh', ...args], timeoutMs: scriptMs });
+    let code: number | null = null;
+    for await (const record of own.output(processId, { follow: true, signal })) {
+      if (record.kind !== 'exit') continue;
+      // A script that was killed has no exit code of its own.
+      const { exitCode, killedBy } = noteOf<Exit>(record);
+      code = killedBy === null ? exitCode : null;
+    }
+    signal.throwIfAborted();
+    if (code !== null) return code;
+    throw new DomainError('upstream', 'PROFILE_WORK_ENDED', 'The computer has killed the work on a profile.');
+  } catch (error) {
+    if (signal.aborted) await own.signalProcess(processId, 'SIGKILL').catch(() => undefined);
+    throw error;
+  } finally {
+    void own.forgetProcess(processId).catch(() => undefined); // Otherwise the host prunes it later.
+  }
 }

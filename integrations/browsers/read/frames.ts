@@ -1,30 +1,29 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AnswerTo, FrameTree } from '../cdp/answers.ts';
-import type { Commands, Method } from '../cdp/commands.ts';
 import { CommandRefused } from '../cdp/connection.ts';
+import type { FrameTree, Send } from '../cdp/protocol.ts';
 import type { Page } from '../page.ts';
 
-/** Of one page: more than these are advertisements, and nothing that somebody came for. */
+/** The limit for one page. Pages with more frames mostly have advertisements in them. */
 const maxFrames = 40;
-/** A process that does not say in this time what it draws, is left out. */
+/** We leave out a renderer that has not answered by then. */
 const silentMs = 1_000;
 const codeLetters = 3;
 
-/** The frames that one process draws together. Iframes of other sites have processes of their own. */
+/** The frames that one renderer draws together. Iframes of other sites have renderers of their own. */
 export interface LocalRoot {
   sessionId: string;
-  /** Of the outermost of them. */
+  /** The outermost of its frames. */
   frameId: string;
-  /** Where the iframe of that is; undefined for the page’s own. */
+  /** The renderer that draws the iframe around it; undefined for the page’s main frame. */
   parent: LocalRoot | undefined;
-  send<M extends Method>(method: M, params: Commands[M]): Promise<AnswerTo<M>>;
+  send: Send;
 }
 
-/** A document within a page: its main one, or that of an iframe. */
+/** A document of a page: the main one, or an iframe’s. */
 export interface Frame {
   id: string;
-  /** Three letters that stand for this very document in references. */
+  /** Three letters that stand for this document in references. */
   code: string;
   root: LocalRoot;
 }
@@ -32,7 +31,7 @@ export interface Frame {
 /** All frames of a page, the main one first. */
 export async function framesOf(page: Page): Promise<Frame[]> {
   const frames: Frame[] = [];
-  const roots = [rootOf(page, page.sessionId, page.targetId, undefined)];
+  const roots = [rootOf(page, page.sessionId, page.targetId)];
   for (const root of roots) {
     const isMain = root.parent === undefined;
     const look = lookInto(page, root);
@@ -43,11 +42,11 @@ export async function framesOf(page: Page): Promise<Frame[]> {
   return frames;
 }
 
-function rootOf(page: Page, sessionId: string, frameId: string, parent: LocalRoot | undefined): LocalRoot {
+function rootOf(page: Page, sessionId: string, frameId: string, parent?: LocalRoot): LocalRoot {
   return { sessionId, frameId, parent, send: (method, params) => page.cdp.send(method, params, sessionId) };
 }
 
-/** What this process draws, and which others draw something within that. */
+/** The frames that a renderer draws, and the renderers that draw iframes within them. */
 async function lookInto(page: Page, root: LocalRoot): Promise<{ frames: Frame[]; roots: LocalRoot[] }> {
   const roots: LocalRoot[] = [];
   const note: Parameters<typeof page.cdp.on<'Target.attachedToTarget'>>[1] = ({ sessionId, targetInfo }, of) => {
@@ -56,7 +55,7 @@ async function lookInto(page: Page, root: LocalRoot): Promise<{ frames: Frame[];
   };
   page.cdp.on('Target.attachedToTarget', note);
   try {
-    // It is answered once those that are there are attached.
+    // Chromium answers this once all existing iframes are attached.
     const attached = root.send('Target.setAutoAttach', {
       autoAttach: true,
       waitForDebuggerOnStart: false,
@@ -80,7 +79,7 @@ function flat(outermost: FrameTree, root: LocalRoot): Frame[] {
   return frames;
 }
 
-/** Of the loader, which is another one for each document. */
+/** Derived from the loader, because each document has another one. */
 function codeOf(loaderId: string): string {
   const hash = createHash('sha256').update(loaderId).digest();
   const letters = Array.from({ length: codeLetters }, (_, at) => String.fromCharCode(97 + ((hash[at] ?? 0) % 26)));
@@ -89,19 +88,19 @@ function codeOf(loaderId: string): string {
 
 async function orNothing<T>(look: Promise<{ frames: T[]; roots: LocalRoot[] }>) {
   const nothing = { frames: [], roots: [] };
-  const given = new AbortController();
+  const over = new AbortController();
   try {
-    return await Promise.race([look, delay(silentMs, nothing, { signal: given.signal })]);
+    return await Promise.race([look, delay(silentMs, nothing, { signal: over.signal })]);
   } catch (error) {
-    if (error instanceof CommandRefused) return nothing; // it has gone meanwhile
+    if (error instanceof CommandRefused) return nothing; // The frame was removed in the meantime.
     throw error;
   } finally {
-    given.abort();
+    over.abort();
     look.catch(() => undefined);
   }
 }
 
-/** The iframe that a frame is in, by the process in whose document it is; undefined for the main one. */
+/** The iframe element around a frame, in its renderer’s numbering; undefined for the main frame. */
 export async function ownerOf(frame: Frame): Promise<{ root: LocalRoot; backendNodeId: number } | undefined> {
   const isOutermost = frame.id === frame.root.frameId;
   const root = isOutermost ? frame.root.parent : frame.root;
@@ -112,4 +111,15 @@ export async function ownerOf(frame: Frame): Promise<{ root: LocalRoot; backendN
     if (error instanceof CommandRefused) return undefined;
     throw error;
   }
+}
+
+/** Makes a world for our own functions in a document. The page can neither see nor change it. Throws `CommandRefused`. */
+export async function worldOf({ id, root }: Frame): Promise<number> {
+  return (await root.send('Page.createIsolatedWorld', { frameId: id })).executionContextId;
+}
+
+/** Evaluates an expression in a world of our own. */
+export async function evaluateIn(frame: Frame, expression: string): Promise<unknown> {
+  const contextId = await worldOf(frame);
+  return (await frame.root.send('Runtime.evaluate', { expression, contextId, returnByValue: true })).result.value;
 }

@@ -1,38 +1,39 @@
-import type { AxNode } from '../cdp/answers.ts';
-import { said } from '../said.ts';
+import type { AxNode } from '../cdp/protocol.ts';
+import { said } from '../page.ts';
 import {
   closed,
   hidden,
+  inline,
   interactive,
-  joined,
   labels,
   landmarks,
   menus,
   named,
   plainNames,
+  rows,
   states,
   values,
 } from './roles.ts';
 
-/** Of a name, a value or a piece of text. */
+/** Limits for a name or value, for a piece of text, and for an address. */
 const maxNameLength = 500;
 const maxTextLength = 4_000;
 const maxUrlLength = 200;
-/** A page may nest deeper than there is stack; what is below is not read. */
+/** A page may nest more deeply than the stack allows. What is deeper is not read. */
 const maxDepth = 500;
 const maxIndent = 12;
 const maxOptions = 60;
 
 /** A document’s accessibility tree. */
 export interface Tree {
-  /** Of its document in references. */
+  /** The document’s code in references. */
   code: string;
-  /** Of whoever draws it. */
+  /** The DevTools session of its renderer. */
   sessionId: string;
   nodes: AxNode[];
 }
 
-/** By which the tree within an iframe is found: what draws the iframe, and its node there. */
+/** The key of the tree within an iframe: the renderer that draws the iframe, and the iframe’s node there. */
 export function treeKey(sessionId: string, backendNodeId: number): string {
   return `${backendNodeId} ${sessionId}`;
 }
@@ -41,13 +42,13 @@ interface Place {
   tree: Tree;
   indent: number;
   depth: number;
-  /** Whether a name above says the text already. */
+  /** Whether a name further up has the text already. */
   isSaid: boolean;
-  /** Whether it is among the options of a native list, which has the reference. */
+  /** Whether the node is an option of a native list. Only the list itself gets a reference. */
   isInMenu: boolean;
 }
 
-/** Writes a page as lines, until there is no room for more. */
+/** Writes a page as lines, up to a length. */
 export class LineWriter {
   readonly #lines: string[] = [];
   readonly #maxLength: number;
@@ -55,7 +56,7 @@ export class LineWriter {
   #length = 0;
   isCut = false;
 
-  /** With the trees within iframes, by `treeKey`. */
+  /** `inner` has the trees within iframes, by `treeKey`. */
   constructor(maxLength: number, inner: ReadonlyMap<string, Tree>) {
     this.#maxLength = maxLength;
     this.#inner = inner;
@@ -72,7 +73,7 @@ export class LineWriter {
   }
 
   #writeNode(node: AxNode, byId: Map<string, AxNode>, at: Place): void {
-    // Each is written once, also where they are said to be within each other.
+    // A node is written once, even if the page’s nodes claim to contain each other.
     if (this.isCut || at.depth > maxDepth || !byId.delete(node.nodeId)) return;
     const role = textOf(node.role?.value);
     if (hidden.has(role)) return;
@@ -99,7 +100,8 @@ export class LineWriter {
     } else if (landmarks.has(role) && !at.isSaid) {
       this.#add(at.indent, describe(node, role, nameOf(node)));
       children({ indent: at.indent + 1 });
-    } else if (joined[role] !== undefined) this.#writeJoined(() => children({}), at.indent, joined[role]);
+    } else if (rows.has(role)) this.#writeJoined(() => children({}), at.indent, ' | ');
+    else if (inline.has(role)) this.#writeJoined(() => children({}), at.indent, ' ');
     else children({ isSaid: at.isSaid || labels.has(role), isInMenu: at.isInMenu || menus.has(role) });
   }
 
@@ -116,11 +118,11 @@ export class LineWriter {
     }
   }
 
-  /** On one line, where nothing is nested in it. */
+  /** Joins what `write` writes into one line, unless something is nested in it. */
   #writeJoined(write: () => void, indent: number, between: string): void {
     const from = this.#lines.length;
     write();
-    const prefix = '  '.repeat(Math.min(indent, maxIndent));
+    const prefix = indentOf(indent);
     const cells = this.#lines.slice(from).map((line) => line.slice(prefix.length));
     if (cells.length < 2 || cells.some((cell) => cell.startsWith(' '))) return;
     this.#lines.splice(from, cells.length, `${prefix}${cells.join(between)}`);
@@ -128,7 +130,7 @@ export class LineWriter {
 
   #add(indent: number, text: string): void {
     if (this.isCut || text === '') return;
-    const line = `${'  '.repeat(Math.min(indent, maxIndent))}${text.replaceAll('\n', ' ')}`;
+    const line = indentOf(indent) + text.replaceAll('\n', ' ');
     this.#length += line.length + 1;
     if (this.#length > this.#maxLength) this.isCut = true;
     else this.#lines.push(line);
@@ -155,11 +157,15 @@ function nameOf(node: AxNode): string {
   return said(textOf(node.name?.value), maxNameLength).replace(/\s+/g, ' ').trim();
 }
 
-/** What takes the focus is for acting too, whatever it is. */
+/** Whether a node takes actions: by its role, or because it takes the focus. */
 function isForActing({ properties = [] }: AxNode, role: string): boolean {
   if (interactive.has(role)) return true;
   if (landmarks.has(role) || role === 'RootWebArea') return false;
   return properties.some(({ name, value }) => name === 'focusable' && value?.value === true);
+}
+
+function indentOf(indent: number): string {
+  return '  '.repeat(Math.min(indent, maxIndent));
 }
 
 function quoted(name: string): string {

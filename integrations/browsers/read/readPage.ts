@@ -1,16 +1,14 @@
 import { CommandRefused } from '../cdp/connection.ts';
-import type { Page } from '../page.ts';
-import { said } from '../said.ts';
-import { type Frame, framesOf, ownerOf } from './frames.ts';
+import { type Page, said } from '../page.ts';
+import { evaluateIn, type Frame, framesOf, ownerOf } from './frames.ts';
 import { LineWriter, type Tree, treeKey } from './lines.ts';
-import { evaluateIn } from './world.ts';
 
 const usualLength = 30_000;
 const mostLength = 200_000;
-/** The accessibility tree of a document with more takes too long, and too much memory. */
+/** The accessibility tree of a larger document takes too much time and memory. */
 const maxElements = 20_000;
 
-/** A page as text, with references to what can be acted on. */
+/** A page as text, with references to the elements that take actions. */
 export async function readPage(page: Page, maxLength = usualLength): Promise<{ text: string; isCut: boolean }> {
   const length = Math.max(1, Math.min(maxLength, mostLength));
   const [main, ...others] = await framesOf(page);
@@ -28,7 +26,7 @@ async function treeOf({ id, code, root }: Frame): Promise<Tree> {
   return { code, sessionId: root.sessionId, nodes };
 }
 
-/** One that goes away meanwhile, or is too large, is left out. */
+/** Leaves out a frame that is too large or is removed in the meantime. */
 async function addInner(inner: Map<string, Tree>, frame: Frame): Promise<void> {
   try {
     const owner = await ownerOf(frame);
@@ -44,7 +42,7 @@ async function isTooLarge(frame: Frame): Promise<boolean> {
   return typeof count !== 'number' || count > maxElements;
 }
 
-/** The first texts of a document that has very many elements, as far as they are found soon. */
+/** The first texts of a document with very many elements, as far as they are found within two seconds. */
 const findTexts = (maxLength: number) => `(() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const end = performance.now() + 2_000;
@@ -58,7 +56,7 @@ const findTexts = (maxLength: number) => `(() => {
   return text;
 })()`;
 
-/** What it says, with nothing to act on by reference. */
+/** The text of a document, without references. */
 async function plainText(frame: Frame, maxLength: number): Promise<string> {
   const text = await evaluateIn(frame, findTexts(maxLength));
   const note = '(This page has too many elements to give them references. Act on it by points of its picture.)\n';

@@ -1,117 +1,43 @@
-/** The roles of the accessibility tree, as Chromium names them, by what becomes of them in a text. */
+/** How each role of the accessibility tree is written. The names are Chromium’s. */
 
-/** What can be acted on. */
-export const interactive = new Set([
-  'button',
-  'checkbox',
-  'combobox',
-  'link',
-  'listbox',
-  'menuitem',
-  'menuitemcheckbox',
-  'menuitemradio',
-  'radio',
-  'scrollbar',
-  'searchbox',
-  'slider',
-  'spinbutton',
-  'switch',
-  'tab',
-  'textbox',
-  'treeitem',
-  'DisclosureTriangle',
-  'Date',
-  'DateTime',
-  'InputTime',
-  'ColorWell',
-  'PopUpButton',
-]);
+function roles(names: string): ReadonlySet<string> {
+  return new Set(names.split(/\s+/));
+}
 
-/** A line each, with what is in them below. */
-export const landmarks = new Set([
-  'alert',
-  'alertdialog',
-  'article',
-  'banner',
-  'complementary',
-  'contentinfo',
-  'dialog',
-  'figure',
-  'form',
-  'group',
-  'grid',
-  'list',
-  'main',
-  'menu',
-  'menubar',
-  'navigation',
-  'radiogroup',
-  'region',
-  'search',
-  'status',
-  'table',
-  'tablist',
-  'tabpanel',
-  'toolbar',
-  'tree',
-]);
+/** Elements that take actions. */
+export const interactive = roles(
+  `button checkbox combobox link listbox menuitem menuitemcheckbox menuitemradio radio scrollbar searchbox slider
+  spinbutton switch tab textbox treeitem DisclosureTriangle Date DateTime InputTime ColorWell PopUpButton`,
+);
 
-/** A line each that has to say something, if only by its name. */
-export const named = new Set([
-  'heading',
-  'img',
-  'image',
-  'option',
-  'progressbar',
-  'meter',
-  'Video',
-  'Audio',
-  'Canvas',
-  'math',
-]);
+/** Each gets a line of its own, with its content below. */
+export const landmarks = roles(
+  `alert alertdialog article banner complementary contentinfo dialog figure form group grid list main menu menubar
+  navigation radiogroup region search status table tablist tabpanel toolbar tree`,
+);
 
-/** What is in them is on one line, with this between, unless something is nested there. */
-export const joined: Readonly<Record<string, string>> = {
-  row: ' | ',
-  LayoutTableRow: ' | ',
-  paragraph: ' ',
-  listitem: ' ',
-  cell: ' ',
-  gridcell: ' ',
-  columnheader: ' ',
-  rowheader: ' ',
-  LayoutTableCell: ' ',
-  term: ' ',
-  definition: ' ',
-  caption: ' ',
-  blockquote: ' ',
-};
+/** Each gets a line if it has a name. */
+export const named = roles('heading img image option progressbar meter Video Audio Canvas math');
 
-/** What they say is the name of something else, or of what is within them. */
-export const labels = new Set(['LabelText', 'Legend']);
+/** Their content is joined into one line, with a bar or a space in between, unless something is nested in it. */
+export const rows = roles('row LayoutTableRow');
+export const inline = roles(
+  'paragraph listitem cell gridcell columnheader rowheader LayoutTableCell term definition caption blockquote',
+);
 
-/** What is in them is chosen by its name, not clicked. */
-export const menus = new Set(['MenuListPopup']);
+/** Their text is the name of another element. */
+export const labels = roles('LabelText Legend');
 
-/** What is within says no more than their name. */
-export const closed = new Set([
-  'textbox',
-  'searchbox',
-  'spinbutton',
-  'slider',
-  'img',
-  'image',
-  'math',
-  'Date',
-  'DateTime',
-  'InputTime',
-  'ColorWell',
-]);
+/** Their content is selected by name, not clicked. */
+export const menus = roles('MenuListPopup');
 
-/** Neither they nor what is within them is shown. */
-export const hidden = new Set(['InlineTextBox', 'ListMarker', 'LineBreak']);
+/** Their content says no more than their name. */
+export const closed = roles('textbox searchbox spinbutton slider img image math Date DateTime InputTime ColorWell');
 
-/** What Chromium calls otherwise than everybody else. */
+/** Neither they nor their content is written. */
+export const hidden = roles('InlineTextBox ListMarker LineBreak');
+
+/** Common names for roles that Chromium names differently. */
 export const plainNames: Readonly<Record<string, string>> = {
   image: 'img',
   Video: 'video',
@@ -125,6 +51,6 @@ export const plainNames: Readonly<Record<string, string>> = {
   PopUpButton: 'button with menu',
 };
 
-/** The properties that are told where they hold, and those with their value. */
+/** Properties that are written when they are true, and properties that are written with their value. */
 export const states = ['disabled', 'required', 'readonly', 'focused', 'selected', 'modal', 'multiselectable'] as const;
 export const values = ['checked', 'pressed', 'expanded', 'level', 'invalid'] as const;

@@ -1,4 +1,4 @@
-/** What there is no X key for, in words for whoever asked for it. */
+/** There is no such X key. The message is for the caller. */
 export class UnknownKey extends Error {
   override readonly name = 'UnknownKey';
 }
@@ -6,7 +6,7 @@ export class UnknownKey extends Error {
 const returnKey = 0xff0d;
 const tabKey = 0xff09;
 
-/** Names of keys as people and browsers write them, in lower case, with their keysyms (keysymdef.h). */
+/** The names that people and browsers give to keys, in lower case, with their keysyms (keysymdef.h). */
 const named = new Map<string, number>(
   Object.entries({
     return: returnKey,
@@ -57,7 +57,7 @@ export function keysymOf(character: string): number {
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
     throw new UnknownKey(`The text has a control character, U+${code.toString(16).padStart(4, '0')}.`);
   }
-  // Of Latin-1 the keysym is the code itself; all others of Unicode have a range of their own.
+  // The keysym of a Latin-1 character is its code. The rest of Unicode has a range of its own.
   return code <= 0xff ? code : 0x0100_0000 + code;
 }
 

@@ -1,26 +1,26 @@
 import type { RfbClient } from '../rfb/rfbClient.ts';
 
-export interface Point {
+interface Point {
   x: number;
   y: number;
 }
 
 export type Button = 'left' | 'middle' | 'right';
 
-/** The bits of a pointer’s message (RFC 6143, 7.5.5); wheels are buttons that are pressed for each step. */
+/** The button bits of a pointer message (RFC 6143, 7.5.5). A wheel is a button that is pressed for each step. */
 const bits = { left: 1, middle: 2, right: 4, up: 8, down: 16, wheelLeft: 32, wheelRight: 64 } as const;
 const dragSteps = 10;
 
-/** What the pointer does while some keys are held. */
-export interface Held {
+/** Keys that are held while the pointer acts. */
+interface Held {
   keys: readonly number[];
 }
 
-/** Clicks, this often. */
+/** Clicks `count` times. */
 export function click(rfb: RfbClient, at: Point, { button, count, keys }: { button: Button; count: number } & Held) {
   return holding(rfb, keys, async () => {
     rfb.pointer(at.x, at.y, 0);
-    // Programs that draw something new under the pointer do so before it is pressed.
+    // Gives programs time to draw what appears under the pointer.
     await rfb.settled();
     for (let n = 0; n < count; n++) {
       rfb.pointer(at.x, at.y, bits[button]);
@@ -29,7 +29,7 @@ export function click(rfb: RfbClient, at: Point, { button, count, keys }: { butt
   });
 }
 
-/** Presses at one point, and lets go at another. */
+/** Presses a button at one point, and releases it at another. */
 export function drag(rfb: RfbClient, from: Point, to: Point, { button, keys }: { button: Button } & Held) {
   return holding(rfb, keys, async () => {
     rfb.pointer(from.x, from.y, 0);
@@ -44,7 +44,7 @@ export function drag(rfb: RfbClient, from: Point, to: Point, { button, keys }: {
   });
 }
 
-/** Turns the wheels by so many steps: down and right where they are positive. */
+/** Turns the wheels by these numbers of steps: down and right if they are positive. */
 export function scroll(rfb: RfbClient, at: Point, { right, down, keys }: { right: number; down: number } & Held) {
   return holding(rfb, keys, async () => {
     rfb.pointer(at.x, at.y, 0);
@@ -59,12 +59,12 @@ export function scroll(rfb: RfbClient, at: Point, { right, down, keys }: { right
   });
 }
 
-/** Presses keys together, and lets go of them in the other order. */
+/** Presses keys together, and releases them in the opposite order. */
 export function press(rfb: RfbClient, keys: readonly number[]): Promise<void> {
   return holding(rfb, keys, async () => undefined);
 }
 
-/** What a client holds when its connection ends, the server lets go of. */
+/** Holds keys during an action. If the connection ends, the server releases them. */
 async function holding(rfb: RfbClient, keys: readonly number[], act: () => Promise<void>): Promise<void> {
   for (const key of keys) rfb.key(key, true);
   await act();

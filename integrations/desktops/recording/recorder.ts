@@ -3,18 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
 import { collectOutput } from '../../computers/collectOutput.ts';
 import type { FileContent, HostClient } from '../../computers/hostClient.ts';
+import { OwnProgram } from '../../computers/processes/ownProgram.ts';
 import { exitCodes, filePath, finishRequest, partPath, type RecorderSpec, recordRequest } from './scripts.ts';
 
 const firstLookMs = 20;
 const longestLookMs = 250;
-/** How long it may take to its first picture. */
+/** How long the recorder may take until its first picture. */
 const startMs = 15_000;
-/** How long it may take to its file's end once it is to stop. */
+/** How long the recorder may take to finish its file once it is told to stop. */
 const stopMs = 10_000;
-const killMs = 10_000;
 const maxAnswerBytes = 4_096;
 
-/** What has become of what records: undefined while it runs, else why it has ended. */
+/** Why a recorder has ended. */
 export type RecorderEnd =
   | 'RECORDING_STOPPED'
   | 'SECONDS_REACHED'
@@ -29,19 +29,21 @@ const ends: Readonly<Record<number, RecorderEnd>> = {
   [exitCodes.displayGone]: 'X_SERVER_ENDED',
 };
 
-/** What records a desktop on a computer, and the file that it writes there. */
+/** The program that records a desktop on a computer, and the file that it writes there. */
 export class Recorder {
   readonly #client: HostClient;
   readonly #spec: RecorderSpec;
+  readonly #program: OwnProgram;
 
   constructor(client: HostClient, spec: RecorderSpec) {
     this.#client = client;
     this.#spec = spec;
+    this.#program = new OwnProgram(client, spec.id);
   }
 
   /**
-   * Starts it, unless it runs, and settles when its file has something in it. Throws 422 `RECORDING_UNAVAILABLE` where
-   * the computer has no ffmpeg, 502 `RECORDING_NOT_STARTED`.
+   * Starts the recorder unless it runs, and settles when its file is no longer empty. Throws 422 `RECORDING_UNAVAILABLE`
+   * when the computer has no ffmpeg, and 502 `RECORDING_NOT_STARTED`.
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#client.own.startProcess(recordRequest(this.#spec));
@@ -50,50 +52,37 @@ export class Recorder {
       if (await this.#hasBegun()) return;
       const { state, exitCode } = await this.#client.own.process(this.#spec.id);
       if (exitCode === exitCodes.missingProgram) throw unavailable();
-      // One that has ended has written its file meanwhile, or never will.
+      // A recorder that has ended has just written its file, or never will.
       if (state !== 'running' && (await this.#hasBegun())) return;
       if (state !== 'running' || performance.now() > deadline) throw notStarted();
       await delay(waitMs, undefined, { signal });
     }
   }
 
-  /** Why it has ended, as far as its computer knows; undefined while it runs. */
+  /** Why the recorder has ended, as far as its computer knows; undefined while it runs. */
   async end(): Promise<RecorderEnd | undefined> {
-    try {
-      const { state, exitCode } = await this.#client.own.process(this.#spec.id);
-      if (state === 'running') return undefined;
-      return ends[exitCode ?? -1] ?? 'RECORDER_ENDED';
-    } catch (error) {
-      if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return 'RECORDER_ENDED';
-      throw error;
-    }
+    const { state, exitCode } = (await this.#program.info()) ?? {};
+    return state === 'running' ? undefined : (ends[exitCode ?? -1] ?? 'RECORDER_ENDED');
   }
 
-  /** Ends it, with its file as it should be where that does not take long; settles when it has ended. */
+  /** Stops the recorder and settles when it has ended. It may finish its file first, if that does not take long. */
   async stop(): Promise<RecorderEnd> {
-    const { own } = this.#client;
-    const begun = performance.now();
-    let sent: string | undefined;
-    for (;;) {
-      const end = await this.end();
-      if (end !== undefined) return end;
-      const passedMs = performance.now() - begun;
-      if (passedMs > stopMs + killMs) {
-        throw new DomainError('upstreamTimeout', 'RECORDING_NOT_ENDING', 'It records still.');
-      }
-      const signal = passedMs > stopMs ? 'SIGKILL' : 'SIGTERM';
-      if (signal !== sent) await own.signalProcess(this.#spec.id, signal).catch(whereEnded);
-      sent = signal;
-      await delay(firstLookMs);
+    if (await this.#program.isAlive()) {
+      await this.#program.signal('SIGTERM');
+      await this.#program.untilEnded(AbortSignal.timeout(stopMs)).catch((error: unknown) => {
+        if (!(error instanceof Error) || error.name !== 'AbortError') throw error;
+      });
+      await this.#program.kill(notEnding);
     }
+    return (await this.end()) ?? 'RECORDER_ENDED';
   }
 
   /**
-   * Makes a file of what was written, on a computer that runs or not, and tells how long it is. Done again, it tells the
-   * same. Throws 404 `RECORDING_LOST`, 422 `RECORDING_EMPTY` or `RECORDING_UNAVAILABLE`.
+   * Makes the final file, on a running or a stopped computer, and returns its duration. A second call returns the same.
+   * Throws 404 `RECORDING_LOST`, 422 `RECORDING_EMPTY` or `RECORDING_UNAVAILABLE`.
    */
   async finish(signal: AbortSignal): Promise<{ durationMs: number }> {
-    // One on a host that was given up, and has come back, runs still.
+    // The recorder is still running if its host was given up and has come back.
     await this.stop();
     const { own } = this.#client;
     const processId = `${this.#spec.id}-${randomBytes(6).toString('hex')}`;
@@ -104,17 +93,17 @@ export class Recorder {
       signal.throwIfAborted();
       return { durationMs: durationOf(exit?.exitCode, stdout) };
     } finally {
-      await own.signalProcess(processId, 'SIGKILL').catch(() => undefined); // it has ended
-      await own.forgetProcess(processId).catch(() => undefined); // it is pruned later
+      await own.signalProcess(processId, 'SIGKILL').catch(() => undefined); // It has usually ended.
+      await own.forgetProcess(processId).catch(() => undefined); // Otherwise the host prunes it later.
     }
   }
 
-  /** The file, once it is finished. Throws 404 `FILE_NOT_FOUND`. */
+  /** The finished file. Throws 404 `FILE_NOT_FOUND`. */
   read(signal: AbortSignal): Promise<FileContent> {
     return this.#client.readFile(filePath(this.#spec), { signal });
   }
 
-  /** Leaves nothing of it on the computer. */
+  /** Stops the recorder and removes its files from the computer. */
   async remove(): Promise<void> {
     await this.stop();
     for (const path of [partPath(this.#spec), filePath(this.#spec)]) {
@@ -135,11 +124,11 @@ export class Recorder {
   }
 }
 
-/** What the computer says is its tenant’s word: a number, or nothing. */
+/** The duration that the computer reports. Its tenant could have made it up, so it is only read as a number. */
 function durationOf(exitCode: number | null | undefined, said: string): number {
   if (exitCode === exitCodes.missingProgram) throw unavailable();
   if (exitCode === exitCodes.noFile) {
-    throw new DomainError('notFound', 'RECORDING_LOST', 'What was recorded is no longer on the computer.');
+    throw new DomainError('notFound', 'RECORDING_LOST', 'The recorded file is no longer on the computer.');
   }
   const seconds = Number.parseFloat(said);
   if (exitCode === exitCodes.noPicture || (exitCode === exitCodes.stopped && !(seconds > 0))) {
@@ -152,7 +141,7 @@ function durationOf(exitCode: number | null | undefined, said: string): number {
 }
 
 function unavailable(): DomainError {
-  const detail = 'This computer has no ffmpeg: its operator installs it, and what docs/desktops.md names.';
+  const detail = 'This computer has no ffmpeg. The operator installs it as docs/desktops.md says.';
   return new DomainError('unprocessable', 'RECORDING_UNAVAILABLE', detail);
 }
 
@@ -160,7 +149,6 @@ function notStarted(): DomainError {
   return new DomainError('upstream', 'RECORDING_NOT_STARTED', 'The recording could not be started.');
 }
 
-function whereEnded(error: unknown): void {
-  const codes = ['PROCESS_ENDED', 'PROCESS_NOT_FOUND'];
-  if (!(error instanceof DomainError) || !codes.includes(error.code)) throw error;
+function notEnding(): DomainError {
+  return new DomainError('upstreamTimeout', 'RECORDING_NOT_ENDING', 'The recorder is still running.');
 }

@@ -1,12 +1,12 @@
 import type { StartProcess } from '../../computers/types.ts';
 
-/** What of a recording its recorder is started with. */
+/** What is needed to start the recorder of a recording. */
 export interface RecorderSpec {
-  /** The recording’s id, and that of the process. */
+  /** The id of the recording and of its process. */
   id: string;
   /** The number in `DISPLAY`. */
   display: number;
-  /** Of its pictures: even numbers. */
+  /** The size of the pictures, in even numbers. */
   width: number;
   height: number;
   framesPerSecond: number;
@@ -14,7 +14,7 @@ export interface RecorderSpec {
   maxBytes: number;
 }
 
-/** What the scripts end with. */
+/** The exit codes of the scripts. */
 export const exitCodes = {
   stopped: 0,
   displayGone: 64,
@@ -26,29 +26,30 @@ export const exitCodes = {
   missingProgram: 127,
 } as const;
 
-/** Below the computer’s home, without the end of its name: temporary files count as memory there. */
+/** A path below the computer’s home, without the file's extension. Files in `/tmp` would count as memory. */
 function stemOf({ id }: Pick<RecorderSpec, 'id'>): string {
   return `.atrium/recordings/${id}`;
 }
 
-/** What is written while it records, which can be played however that ends. */
+/** The file that grows during a recording. Players can play it however the recording ends. */
 export function partPath(spec: Pick<RecorderSpec, 'id'>): string {
   return `${stemOf(spec)}.part.mp4`;
 }
 
-/** What is put into the drive. */
+/** The finished file, which goes into the drive. */
 export function filePath(spec: Pick<RecorderSpec, 'id'>): string {
   return `${stemOf(spec)}.mp4`;
 }
 
 /**
- * One ffmpeg takes pictures of the display and passes them through a pipe to another, which writes the file. The size of
- * the first’s pictures is fixed as it starts, so it is started anew where the display has another; what it passes on is
- * scaled and padded to the size of the file. Each picture has the time of its arrival: a machine that is too slow leaves
- * pictures out and gets no further behind, and a computer that stood still has a gap of two seconds. A picture of which
- * only a part was passed on would shift all that follow: where the first was killed, the recording ends.
+ * One ffmpeg takes pictures of the display and passes them through a pipe to a second one, which writes the file.
  *
- * Of the file, each second is complete by itself (a fragment), so that a kill loses no more than the last.
+ * The first one takes pictures of a fixed size, so the script starts it again when the display changes its size. It
+ * scales and pads the pictures to the size of the file. Each picture gets the time of its arrival: a slow machine leaves
+ * pictures out instead of falling behind, and a computer that was paused leaves a gap of two seconds. A picture that was
+ * passed on in part would shift all later ones, so the recording ends when the first ffmpeg was killed.
+ *
+ * The file consists of fragments of one second, so a kill loses at most the last second.
  */
 const recordScript = `
 part=$1 display=$2 width=$3 height=$4 rate=$5 seconds=$6 bytes=$7 folder=$8
@@ -61,7 +62,7 @@ mkdir -p "\${part%/*}" "$folder" && rm -f "$folder/pictures" && mkfifo "$folder/
 size() {
   xrandr -display ":$display" --current 2>/dev/null | sed -n 's/.* current \\([0-9]*\\) x \\([0-9]*\\),.*/\\1x\\2/p;q'
 }
-# Another session’s may have the same number later.
+# Another session may get the same display number later.
 server=$(cat "/tmp/.X$display-lock" 2>/dev/null)
 same() { [ -n "$server" ] && [ "$(cat "/tmp/.X$display-lock" 2>/dev/null)" = "$server" ]; }
 video() { exec ffmpeg -nostdin -hide_banner -loglevel error "$@"; }
@@ -73,7 +74,7 @@ video -use_wallclock_as_timestamps 1 -f rawvideo -pix_fmt yuv420p -video_size "\
   -c:v libx264 -preset ultrafast -tune zerolatency -crf 26 -threads 1 -g $((rate * 5)) -t "$seconds" -fs "$bytes" \\
   -f mp4 -movflags +frag_keyframe+empty_moov+default_base_moof -frag_duration 1000000 -flush_packets 1 -y "$part" &
 writer=$!
-# For reading too: neither this nor the writer waits for the other.
+# Open for reading too, so that opening the pipe does not wait for the writer.
 exec 3<>"$folder/pictures"
 end=
 while [ -z "$stop$end" ] && lives $writer; do
@@ -87,7 +88,7 @@ while [ -z "$stop$end" ] && lives $writer; do
   while [ -z "$stop" ] && lives $taker && lives $writer; do
     sleep 1
     read -r at rest </proc/uptime
-    # One that stood still would take all pictures that it has missed.
+    # After a pause the taker would make up for all pictures that it has missed.
     [ $((\${at%.*} - \${before%.*})) -lt 5 ] && same && [ "$(size)" = "$now" ] || kill $taker 2>/dev/null
     before=$at
   done
@@ -96,7 +97,7 @@ while [ -z "$stop$end" ] && lives $writer; do
   while lives $taker; do wait $taker; done
   wait $taker
   code=$?
-  # By its own word it ends with less than a signal, or with 255.
+  # The taker ends by itself with a code up to 128, or with 255. Other codes are signals.
   [ $code -le 128 ] || [ $code -eq 255 ] || end=${exitCodes.broken}
 done
 lives $writer || over=1
@@ -112,10 +113,10 @@ if [ -z "$over" ]; then exit $end; fi
 exit ${exitCodes.bytes}
 `;
 
-/** What a recording may take beyond its own time, as where its display answers no more. */
+/** How much longer than its recording a recorder may run, for example when the display no longer answers. */
 const graceMs = 60_000;
 
-/** However often it is started, it runs once. */
+/** The computer starts a process with the same id only once. */
 export function recordRequest(spec: RecorderSpec): StartProcess {
   const { id, display, width, height, framesPerSecond, maxSeconds, maxBytes } = spec;
   const numbers = [display, width, height, framesPerSecond, maxSeconds, maxBytes].map(String);
@@ -127,8 +128,8 @@ export function recordRequest(spec: RecorderSpec): StartProcess {
 }
 
 /**
- * Makes one piece of the fragments, whose duration is known and in which players can seek, and tells how long it is.
- * Where the disk has no room for that, the fragments are the file.
+ * Joins the fragments into a file with a known duration, in which players can seek, and prints the duration. If the disk
+ * has no room for it, the fragmented file becomes the final one.
  */
 const finishScript = `
 stem=$1
@@ -152,7 +153,7 @@ rm -f "$part"
 ffprobe -v error -show_entries format=duration -of csv=p=0 "$file" || exit ${exitCodes.noPicture}
 `;
 
-/** Of a file of a gigabyte, on a disk that is busy. */
+/** Enough for a file of a gigabyte on a busy disk. */
 const finishMs = 15 * 60_000;
 
 export function finishRequest(spec: Pick<RecorderSpec, 'id'>, processId: string): StartProcess {

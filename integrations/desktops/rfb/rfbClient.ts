@@ -1,18 +1,17 @@
 import type { Duplex } from 'node:stream';
-import { ByteReader } from './byteReader.ts';
-import { desktopSizeEncoding, extendedDesktopSizeEncoding, setEncodings, version } from './messages.ts';
+import { ByteReader, desktopSizeEncoding, extendedDesktopSizeEncoding, setEncodings, version } from './wire.ts';
 
 export interface Size {
   width: number;
   height: number;
 }
 
-/** What is shown, four bytes a pixel: red, green, blue and nothing. */
+/** A picture of a screen with four bytes for each pixel: red, green, blue and an unused one. */
 export interface Picture extends Size {
   pixels: Buffer;
 }
 
-/** What the server says breaks the protocol, or a bound. */
+/** The server breaks the protocol, or sends more than we accept. */
 export class RfbViolation extends Error {
   override readonly name = 'RfbViolation';
 }
@@ -20,7 +19,7 @@ export class RfbViolation extends Error {
 const noAuthentication = 1;
 const rawEncoding = 0;
 const bytesPerPixel = 4;
-/** A program inside may make the screen larger than we ever do. */
+/** A program on the computer can make the screen larger than Atrium ever does. */
 const mostPixels = 4_096 * 4_096;
 const longestName = 4_096;
 const longestCutText = 16 * 1_048_576;
@@ -33,14 +32,14 @@ interface Rectangle extends Size {
 }
 
 /**
- * A client of an X server’s RFB (RFC 6143), for what is done without a viewer. What the server says may be its tenant’s
- * word, so all of it is bounded.
+ * A client of an X server’s RFB protocol (RFC 6143), for Atrium’s own pictures and input. A tenant’s program may answer in
+ * the server’s place, so each number from the server has a limit.
  */
 export class RfbClient {
   readonly #socket: Duplex;
   readonly #reader: ByteReader;
   #size: Size;
-  /** Of the one screen that the server has. */
+  /** The id of the server’s one screen. */
   #screenId = 0;
 
   private constructor(socket: Duplex, reader: ByteReader, size: Size) {
@@ -49,7 +48,7 @@ export class RfbClient {
     this.#size = size;
   }
 
-  /** Greets the server, and shares it with all others that are connected. */
+  /** Greets the server, and shares it with its other clients. */
   static async open(socket: Duplex): Promise<RfbClient> {
     socket.on('error', () => undefined);
     const reader = new ByteReader(socket);
@@ -58,7 +57,7 @@ export class RfbClient {
     const types = await reader.read((await reader.read(1)).readUInt8());
     if (!types.includes(noAuthentication)) throw new RfbViolation('It asks for a password.');
     socket.write(Buffer.from([noAuthentication]));
-    if ((await reader.read(4)).readUInt32BE() !== 0) throw new RfbViolation('It lets nobody in.');
+    if ((await reader.read(4)).readUInt32BE() !== 0) throw new RfbViolation('It accepts no client.');
     socket.write(Buffer.from([1]));
     const init = await reader.read(24);
     const nameLength = init.readUInt32BE(20);
@@ -71,7 +70,7 @@ export class RfbClient {
     return this.#size;
   }
 
-  /** All that is shown now. */
+  /** The whole screen as it is now. */
   async picture(): Promise<Picture> {
     this.#socket.write(pixelFormat);
     this.#socket.write(setEncodings([rawEncoding]));
@@ -87,11 +86,11 @@ export class RfbClient {
     return { width, height, pixels };
   }
 
-  /** Gives the screen another size. False where the server does not do that. */
+  /** Changes the size of the screen. False when the server refuses. */
   async resize(size: Size): Promise<boolean> {
     this.#socket.write(pixelFormat);
     this.#socket.write(setEncodings([rawEncoding, desktopSizeEncoding, extendedDesktopSizeEncoding]));
-    // Only a whole update tells the screens that there are.
+    // Only a full update lists the server’s screens.
     this.#requestUpdate({ x: 0, y: 0, width: 1, height: 1 }, false);
     await this.#untilSized(({ encoding }) => encoding === extendedDesktopSizeEncoding);
     const order = Buffer.alloc(24);
@@ -104,7 +103,7 @@ export class RfbClient {
     order.writeUInt16BE(size.height, 18);
     this.#socket.write(order);
     this.#requestUpdate({ x: 0, y: 0, width: 1, height: 1 }, true);
-    // Where `x` is 1 it is the answer to this order, and `y` is 0 where it was followed.
+    // `x` is 1 in the answer to this request, and `y` is 0 if the server has done it.
     const { y } = await this.#untilSized((said) => said.encoding === extendedDesktopSizeEncoding && said.x === 1);
     return y === 0;
   }
@@ -117,7 +116,7 @@ export class RfbClient {
     this.#socket.write(message);
   }
 
-  /** `buttons` has a bit for each that is held down; wheels are buttons too. */
+  /** `buttons` has a bit for each button that is down. Wheel steps are buttons too. */
   pointer(x: number, y: number, buttons: number): void {
     const message = Buffer.alloc(6);
     message.writeUInt8(5, 0);
@@ -127,7 +126,7 @@ export class RfbClient {
     this.#socket.write(message);
   }
 
-  /** Settles when the server has taken all that it was sent before: it answers an update of one pixel. */
+  /** Settles when the server has handled all earlier messages: it answers a request for one pixel. */
   async settled(): Promise<void> {
     this.#socket.write(pixelFormat);
     this.#socket.write(setEncodings([rawEncoding]));
@@ -149,7 +148,7 @@ export class RfbClient {
     this.#socket.write(message);
   }
 
-  /** Reads on, whatever is drawn meanwhile, until the server has said such a thing of its size. */
+  /** Reads updates until one reports a size that the caller wants. */
   async #untilSized(isWanted: (rectangle: Rectangle) => boolean): Promise<Rectangle> {
     let found: Rectangle | undefined;
     while (found === undefined) {
@@ -169,27 +168,27 @@ export class RfbClient {
       if (count > mostScreens) throw new RfbViolation('It has too many screens.');
       const screens = await this.#reader.read(16 * count);
       if (count > 0) this.#screenId = screens.readUInt32BE();
-      // An order that was refused changes nothing.
+      // A refused request changes nothing.
       if (x === 1 && y !== 0) return;
-    } else if (encoding !== desktopSizeEncoding) throw new RfbViolation('Its encoding was not asked for.');
+    } else if (encoding !== desktopSizeEncoding) throw new RfbViolation('We did not ask for its encoding.');
     this.#size = requireSize({ width, height });
   }
 
   async #readPixels(rectangle: Rectangle, into: Buffer): Promise<void> {
     const { x, y, width, height, encoding } = rectangle;
-    if (encoding !== rawEncoding) throw new RfbViolation('Its encoding was not asked for.');
+    if (encoding !== rawEncoding) throw new RfbViolation('We did not ask for its encoding.');
     const { width: all, height: rows } = this.#size;
     if (width === 0 || height === 0 || x + width > all || y + height > rows) {
-      throw new RfbViolation('It draws beside its screen.');
+      throw new RfbViolation('It draws outside its screen.');
     }
-    // Row by row, so that it is in memory once.
+    // Row by row, so that the pixels are in memory once.
     for (let row = 0; row < height; row++) {
       const pixels = await this.#reader.read(width * bytesPerPixel);
       pixels.copy(into, ((y + row) * all + x) * bytesPerPixel);
     }
   }
 
-  /** Reads up to the end of the next update, and takes each of its rectangles. */
+  /** Reads up to the end of the next update, and calls `take` for each of its rectangles. */
   async #update(take: (rectangle: Rectangle) => Promise<void>): Promise<void> {
     for (;;) {
       const kind = (await this.#reader.read(1)).readUInt8();
@@ -207,7 +206,7 @@ export class RfbClient {
   async #passOver(kind: number): Promise<void> {
     if (kind === 1) return void (await this.#reader.read(6 * (await this.#reader.read(5)).readUInt16BE(3)));
     if (kind === 2) return;
-    if (kind !== 3) throw new RfbViolation('It says what was not asked for.');
+    if (kind !== 3) throw new RfbViolation('It sends a message that we did not ask for.');
     const length = (await this.#reader.read(7)).readUInt32BE(3);
     if (length > longestCutText) throw new RfbViolation('Its text is too long.');
     await this.#reader.read(length);
@@ -225,5 +224,5 @@ function requirePixels({ width, height }: Size): number {
   return width * height;
 }
 
-/** 32 bits a pixel, little-endian, so that the bytes are red, green, blue and nothing. */
+/** 32 bits for each pixel, little-endian: the bytes are red, green, blue and an unused one. */
 const pixelFormat = Buffer.from([0, 0, 0, 0, 32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);

@@ -4,9 +4,9 @@ import {
   setEncodings,
   setEncodingsKind,
   version as versionText,
-} from './messages.ts';
+} from './wire.ts';
 
-/** What a viewer sends that is not RFB, or that no viewer of ours sends. */
+/** A viewer sends something that is not RFB, or that our own page never sends. */
 export class ViewerViolation extends Error {
   override readonly name = 'ViewerViolation';
 }
@@ -18,8 +18,8 @@ const maxScreens = 16;
 const extendedClipboard = 0xc0a1e5ce | 0;
 
 /**
- * Encodings that viewers may ask for. Others would change what their messages look like: no message may be taken for
- * another one here.
+ * Encodings that viewers may ask for. Other encodings change the format of later messages, and the filter would mistake
+ * one message for another.
  */
 const allowedEncodings = new Set([
   0, // raw
@@ -42,19 +42,21 @@ const allowedEncodings = new Set([
 const isQuality = (encoding: number) =>
   (encoding >= -32 && encoding <= -23) || (encoding >= -256 && encoding <= -247) || encoding === -260;
 
-/** A message as far as it is known, and what becomes of it. */
+/**
+ * The length of a message, and who may send it: any viewer, or only one in control. Messages without `pass` are dropped.
+ * Undefined when more bytes are needed to know.
+ */
 type Rule = (bytes: Buffer) => { length: number; pass?: 'always' | 'control' } | undefined;
 
-/** Undefined says that more bytes are needed to know. */
 const rules: Readonly<Record<number, Rule>> = {
-  0: () => ({ length: 20, pass: 'always' }), // the format of pixels
+  0: () => ({ length: 20, pass: 'always' }), // the pixel format
   [setEncodingsKind]: (bytes) => {
     if (bytes.length < 4) return undefined;
     const count = bytes.readUInt16BE(2);
     if (count > mostEncodings) throw new ViewerViolation('It asks for too many encodings.');
     return { length: 4 + 4 * count, pass: 'always' };
   },
-  3: () => ({ length: 10, pass: 'always' }), // asks for an update
+  3: () => ({ length: 10, pass: 'always' }), // a request for an update
   4: () => ({ length: 8, pass: 'control' }), // a key
   5: () => ({ length: 6, pass: 'control' }), // the pointer
   6: (bytes) => {
@@ -65,7 +67,7 @@ const rules: Readonly<Record<number, Rule>> = {
   },
   150: () => ({ length: 10, pass: 'always' }), // continuous updates
   248: (bytes) => (bytes.length < 9 ? undefined : { length: 9 + bytes.readUInt8(8), pass: 'always' }), // fence
-  // The size is the session’s, and is changed there.
+  // A new size for the screen. Only the API changes the size of a session.
   251: (bytes) => {
     if (bytes.length < 8) return undefined;
     if (bytes.readUInt8(6) > maxScreens) throw new ViewerViolation('It has too many screens.');
@@ -73,25 +75,25 @@ const rules: Readonly<Record<number, Rule>> = {
   },
   255: (bytes) => {
     if (bytes.length < 2) return undefined;
-    if (bytes.readUInt8(1) !== 0) throw new ViewerViolation('It wants what is not offered.');
+    if (bytes.readUInt8(1) !== 0) throw new ViewerViolation('It asks for an extension that is not offered.');
     return { length: 12, pass: 'control' };
   },
 };
 
 /**
- * Has the server tell this viewer only that there is a text in the clipboard, and never send it unasked. To ask for it is
- * a message that passes in control only.
+ * Tells the server to announce texts of the clipboard to this viewer without sending them. The message that asks for a
+ * text passes only from a viewer in control.
  */
 const noClipboard = Buffer.from([6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x09, 0, 0, 1, 0, 0, 0, 0]);
 
 interface Options {
-  /** Whether what is copied on the desktop goes to this viewer. */
+  /** Whether this viewer gets what is copied on the desktop. */
   hasClipboard?: boolean;
 }
 
 /**
- * What a viewer sends, without what it may not: whoever only looks sends no key, no pointer and no text. It follows the
- * messages from the first byte, so nothing passes that it does not know.
+ * Filters what a viewer sends: a viewer that is not in control sends no key, pointer or text. The filter reads all
+ * messages from the first byte, and lets only messages pass that it knows.
  */
 export class ViewerFilter {
   readonly #mayControl: () => boolean;
@@ -104,7 +106,7 @@ export class ViewerFilter {
     this.#hasClipboard = hasClipboard;
   }
 
-  /** What of it goes on to the server. Throws {@link ViewerViolation}. */
+  /** The bytes that go on to the server. Throws {@link ViewerViolation}. */
   push(bytes: Buffer): Buffer {
     this.#pending = Buffer.concat([this.#pending, bytes]);
     const passed: Buffer[] = [];
@@ -112,13 +114,13 @@ export class ViewerFilter {
     return Buffer.concat(passed);
   }
 
-  /** The next whole message as it goes on, empty where it does not; undefined where none is complete. */
+  /** The next complete message, empty if it is dropped; undefined when no message is complete yet. */
   #next(): Buffer | undefined {
     if (this.#step !== 'messages') return this.#greet();
     if (this.#pending.length === 0) return undefined;
     const kind = this.#pending.readUInt8();
     const rule = Object.hasOwn(rules, kind) ? rules[kind] : undefined;
-    if (rule === undefined) throw new ViewerViolation('It sends what is not known.');
+    if (rule === undefined) throw new ViewerViolation('It sends an unknown message.');
     const known = rule(this.#pending);
     if (known === undefined || this.#pending.length < known.length) return undefined;
     const message = this.#take(known.length);
@@ -138,12 +140,12 @@ export class ViewerFilter {
     if (this.#pending.length === 0) return undefined;
     const [said = 0] = this.#take(1);
     if (this.#step === 'security') {
-      if (said !== 1) throw new ViewerViolation('It wants a kind of security that is not there.');
+      if (said !== 1) throw new ViewerViolation('It asks for a security type that is not offered.');
       this.#step = 'init';
       return Buffer.from([1]);
     }
     this.#step = 'messages';
-    // Nobody shuts others out.
+    // A viewer always shares the desktop with the others.
     const init = Buffer.from([1]);
     return this.#hasClipboard ? init : Buffer.concat([init, withoutClipboard([])]);
   }
@@ -155,7 +157,7 @@ export class ViewerFilter {
   }
 }
 
-/** The server heeds what is said of the clipboard by viewers that take the extended one only. */
+/** The server obeys `noClipboard` only from viewers that accept the extended clipboard. */
 function withoutClipboard(encodings: readonly number[]): Buffer {
   const others = encodings.filter((encoding) => encoding !== extendedClipboard);
   return Buffer.concat([setEncodings([...others, extendedClipboard]), noClipboard]);

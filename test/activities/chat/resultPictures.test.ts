@@ -4,7 +4,7 @@ import { tokensOf } from '../../../activities/chat/context/budget.ts';
 import { buildPrompt } from '../../../activities/chat/prompt.ts';
 import { builtinModels } from '../../../integrations/chat/builtinModels.ts';
 import { estimatePromptTokens } from '../../../integrations/chat/tokens.ts';
-import { encodePng } from '../../../integrations/desktops/png.ts';
+import { encodePng } from '../../../integrations/desktops/picture.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { keepPicture, type ResultPicture } from '../../../models/chat/resultPictures.ts';
 import { readChatSettings } from '../../../models/chat/settings.ts';

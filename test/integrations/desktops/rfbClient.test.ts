@@ -1,6 +1,6 @@
 import { duplexPair } from 'node:stream';
-import { ConnectionEnded } from '../../../integrations/desktops/rfb/byteReader.ts';
 import { RfbClient, RfbViolation } from '../../../integrations/desktops/rfb/rfbClient.ts';
+import { ConnectionEnded } from '../../../integrations/desktops/rfb/wire.ts';
 
 const greeting = Buffer.from('RFB 003.008\n');
 const none = Buffer.from([1, 1]);

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** Reads a connection in exact pieces. The other side decides what comes, so whoever asks bounds how much. */
+/** Reads exact numbers of bytes from a connection. Callers must limit the numbers that the other side gives. */
 export class ByteReader {
   readonly #source: Duplex;
   #chunks: Buffer[] = [];
@@ -13,7 +13,7 @@ export class ByteReader {
     for (const event of ['readable', 'end', 'close', 'error']) source.on(event, wake);
   }
 
-  /** The next bytes. Throws where the connection ends before. */
+  /** The next bytes. Throws {@link ConnectionEnded} when the connection ends first. */
   async read(count: number): Promise<Buffer> {
     while (this.#length < count) {
       const chunk = this.#source.read() as Buffer | null;
@@ -46,4 +46,21 @@ export class ConnectionEnded extends Error {
   constructor() {
     super('The connection has ended.');
   }
+}
+
+/** The greeting of the protocol version that we speak. Both sides send it. */
+export const version = 'RFB 003.008\n';
+
+export const setEncodingsKind = 2;
+/** Pseudo-encodings with which a server reports its size. */
+export const desktopSizeEncoding = -223;
+export const extendedDesktopSizeEncoding = -308;
+
+/** A viewer’s message with the encodings that it accepts. */
+export function setEncodings(encodings: readonly number[]): Buffer {
+  const message = Buffer.alloc(4 + 4 * encodings.length);
+  message.writeUInt8(setEncodingsKind, 0);
+  message.writeUInt16BE(encodings.length, 2);
+  for (const [at, encoding] of encodings.entries()) message.writeInt32BE(encoding, 4 + 4 * at);
+  return message;
 }

@@ -1,4 +1,4 @@
-import { onDisplay, scaledDown, shownSize } from '../../../integrations/desktops/shownSize.ts';
+import { onDisplay, scaledDown, shownSize } from '../../../integrations/desktops/picture.ts';
 
 test.each([
   ['as it is', { width: 1_280, height: 800 }, { width: 1_280, height: 800 }],
