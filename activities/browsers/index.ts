@@ -4,10 +4,9 @@ import { DownloadsHome } from '../../integrations/browsers/home/downloadsHome.ts
 import { isDisplayAlive } from '../../integrations/desktops/desktop.ts';
 import type { Destination } from '../../integrations/egress/hostPattern.ts';
 import { noteDownloadFault } from '../../models/browsers/downloads.ts';
-import { downloadsFolder } from '../../models/browsers/folders.ts';
+import { browserSpec, downloadsFolder } from '../../models/browsers/folders.ts';
 import { endBrowser } from '../../models/browsers/saves.ts';
 import { type BrowserSession, findBrowser, isOffComputer } from '../../models/browsers/session.ts';
-import { browserSpec } from '../../models/browsers/spec.ts';
 import {
   type BrowserStep,
   failBrowser,

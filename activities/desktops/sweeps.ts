@@ -1,5 +1,11 @@
-import { forgetOldDesktops, type OpenDesktop, openDesktops } from '../../models/desktops/open.ts';
-import { forgetOldRecordings, type OpenRecording, openRecordings } from '../../models/desktops/openRecordings.ts';
+import {
+  forgetOldDesktops,
+  forgetOldRecordings,
+  type OpenDesktop,
+  type OpenRecording,
+  openDesktops,
+  openRecordings,
+} from '../../models/desktops/open.ts';
 import type { RecordingStatus } from '../../models/desktops/recording.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';

@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what with browsers: viewers look, editors use them. */
+/** Viewers look at browsers, and editors use them. */
 export const access = {
   listBrowserProfiles: 'viewer',
   createBrowserProfile: 'editor',

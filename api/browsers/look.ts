@@ -1,8 +1,10 @@
-import { DomainError } from '../../base/errors.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import type { WokenBy } from '../../integrations/computers/liveComputers.ts';
 import { isDisplayAlive } from '../../integrations/desktops/desktop.ts';
 import type { Destination } from '../../integrations/egress/hostPattern.ts';
+import { browserSpec } from '../../models/browsers/folders.ts';
+import { type BrowserLink, findBrowserLink } from '../../models/browsers/links.ts';
 import {
   type BrowserRef,
   type BrowserSession,
@@ -10,41 +12,38 @@ import {
   endDetailOf,
   getBrowser,
 } from '../../models/browsers/session.ts';
-import { browserSpec } from '../../models/browsers/spec.ts';
 import { failBrowser, noteDeath } from '../../models/browsers/steps.ts';
 import { lastDecision } from '../../models/egress/lastDecision.ts';
+import { mayUseLink } from '../../models/identity/authority.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
-export type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;
+type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;
+type LinkDeps = Pick<RouteDeps, 'database' | 'identity'>;
 
-/** A session as it is now: one whose Chromium has ended by itself says so. Throws 404. */
+/** A session as it is now: one whose Chromium has ended says so. Throws 404. */
 export async function lookAtBrowser(deps: LookDeps, ref: BrowserRef): Promise<BrowserSession> {
   return asItIs(deps, await getBrowser(deps.database, ref));
 }
 
-/** What its computer cannot be asked now is as its row says. */
+/** Looks whether a session's Chromium runs. If its computer cannot be asked now, the session is as its row says. */
 export async function asItIs(deps: LookDeps, session: BrowserSession): Promise<BrowserSession> {
+  const { database, launcher, liveComputers } = deps;
   const code = endCodeOf(session);
-  if (code !== undefined) return session.endedAt === null ? noteEnd(deps, session, code) : session;
-  if (session.status !== 'running') return session;
-  try {
-    const client = await deps.liveComputers.asIs(session);
-    if (await new Browser(client, browserSpec(session)).isAlive()) return session;
-    await noteDeath(deps.database, session.id, { hasDisplay: await isDisplayAlive(client, session) });
-  } catch (error) {
-    if (error instanceof DomainError) return session;
-    throw error;
+  if (code !== undefined) {
+    if (session.endedAt !== null) return session;
+    await failBrowser(database, session.id, code);
+  } else {
+    if (session.status !== 'running') return session;
+    try {
+      const client = await liveComputers.asIs(session);
+      if (await new Browser(client, browserSpec(session)).isAlive()) return session;
+      await noteDeath(database, session.id, { hasDisplay: await isDisplayAlive(client, session) });
+    } catch (error) {
+      if (error instanceof DomainError) return session;
+      throw error;
+    }
   }
-  return told(deps, session);
-}
-
-/** What has ended has a time for that as soon as somebody looks, and its workflow does the rest. */
-async function noteEnd(deps: LookDeps, session: BrowserSession, code: string): Promise<BrowserSession> {
-  await failBrowser(deps.database, session.id, code);
-  return told(deps, session);
-}
-
-function told({ database, launcher }: LookDeps, session: BrowserSession): Promise<BrowserSession> {
+  // Its row has the time of its end now. Its workflow does the rest.
   void launcher.startBrowser(session);
   return getBrowser(database, { spaceId: session.spaceId, sessionId: session.id });
 }
@@ -58,8 +57,8 @@ export async function openBrowser({ database }: Pick<LookDeps, 'database'>, ref:
 }
 
 /**
- * Does something with the Chromium of a session; where that has ended meanwhile, the session has. Whoever only looks
- * wakes nothing; what somebody does counts as use of the computer, and has one that is paused go on. Throws 404, 409
+ * Calls `act` with the Chromium of a session. If Chromium has ended, this notes that the session has ended. A caller who
+ * only looks wakes no computer. Anything else counts as use of the computer, and continues a paused one. Throws 404, 409
  * `BROWSER_STARTING` or `COMPUTER_PAUSED`, 410 `BROWSER_SESSION_ENDED`.
  */
 export async function withBrowser<T>(
@@ -87,4 +86,22 @@ export async function withBrowser<T>(
 
 export function browserEnded(code: string): DomainError {
   return new DomainError('gone', 'BROWSER_SESSION_ENDED', `The browser session has ended. ${endDetailOf(code)}`);
+}
+
+/** A link by its token, and whether it holds now: its maker must still be allowed to use browsers. */
+export async function standingOfLink(
+  { database, identity }: LinkDeps,
+  token: string,
+): Promise<{ link: BrowserLink | undefined; isAllowed: boolean }> {
+  const link = await findBrowserLink(database, token);
+  if (link === undefined) return { link, isAllowed: false };
+  const { spaceId, createdBy: userId, apiKeyId, loginSessionId: sessionId } = link;
+  return { link, isAllowed: await mayUseLink(identity, { spaceId, userId, apiKeyId, sessionId }, 'editor') };
+}
+
+/** A link that holds now. Throws 404 without saying why the link does not hold. */
+export async function admitByLink(deps: LinkDeps, token: string): Promise<BrowserLink> {
+  const { link, isAllowed } = await standingOfLink(deps, token);
+  if (link === undefined || !isAllowed) throw notFound('link');
+  return link;
 }

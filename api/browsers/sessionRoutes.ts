@@ -10,8 +10,7 @@ import {
   listBrowsers,
   liveSessions,
 } from '../../models/browsers/session.ts';
-import { createBrowser, deleteBrowser } from '../../models/browsers/sessions.ts';
-import { requireWebAddress } from '../../models/browsers/url.ts';
+import { createBrowser, deleteBrowser, requireWebAddress } from '../../models/browsers/sessions.ts';
 import { defaultComputer } from '../../models/computers/defaultComputer.ts';
 import { resolutionOf } from '../../models/desktops/sessions.ts';
 import { answer } from '../frame/answer.ts';
@@ -26,7 +25,7 @@ import { presentBrowser } from './present.ts';
 
 const usualResolution = '1280x800';
 
-/** Browser sessions of a space, with a profile or without. */
+/** Browser sessions of a space, with or without a profile. */
 export function browserSessionRoutes(deps: RouteDeps) {
   const { database, launcher, liveComputers } = deps;
   const router = createRouter();
@@ -68,7 +67,7 @@ export function browserSessionRoutes(deps: RouteDeps) {
     const session = await deleteBrowser(database, ref, actorOf(req));
     if (session.status !== 'ended') {
       void launcher.startBrowser(session);
-      // One on a computer that stands still is ended when that goes on.
+      // A session on a paused computer ends when the computer continues.
       await waitForRow(req, async () => {
         const { status, computerStatus } = await getBrowser(database, ref);
         return status === 'ended' || computerStatus === 'paused' ? true : undefined;
@@ -77,7 +76,7 @@ export function browserSessionRoutes(deps: RouteDeps) {
     res.status(204).end();
   });
 
-  /** The two ways to start one take and give the same. */
+  /** Both ways to start a session have the same body and the same answer. */
   async function start(
     req: Request,
     res: Response,
@@ -99,7 +98,7 @@ export function browserSessionRoutes(deps: RouteDeps) {
         void launcher.startBrowser({ id, spaceId: where.spaceId });
         const session = await untilStarted(req, { spaceId: where.spaceId, sessionId: id });
         const code = endCodeOf(session);
-        // One of an earlier request may have run, and ended since.
+        // The session of an earlier request may have run, and have ended since.
         if (code !== undefined && isNew) throw notStarted(code);
         return { id };
       },
@@ -107,7 +106,7 @@ export function browserSessionRoutes(deps: RouteDeps) {
     );
   }
 
-  /** A session that is over gives its profile back in a moment. */
+  /** Waits for a session that is ending and has not saved the profile yet. */
   async function untilSaved(req: Request, profileId: string): Promise<void> {
     const ending = async () => (await liveSessions(database, [profileId])).find(hasEnded);
     const before = await ending();

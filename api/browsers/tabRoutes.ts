@@ -1,5 +1,5 @@
 import type { Tab } from '../../integrations/browsers/types.ts';
-import { requireWebAddress } from '../../models/browsers/url.ts';
+import { requireWebAddress } from '../../models/browsers/sessions.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -8,10 +8,10 @@ import { createRouter } from '../frame/router.ts';
 import { Screenshots } from '../frame/screenshots.ts';
 import { withBrowser } from './look.ts';
 
-/** How much longer a page may be than its window, where all of it is wanted. */
+/** A picture of a full page counts as this many times its window. */
 const fullPage = 4;
 
-/** The tabs of a browser session, live. */
+/** The tabs of a browser session as they are now. */
 export function browserTabRoutes(deps: RouteDeps) {
   const pictures = new Screenshots();
   const router = createRouter();

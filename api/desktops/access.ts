@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what with desktops: viewers look, editors use them. */
+/** Viewers look at desktops, and editors use them. */
 export const access = {
   listDesktopSessions: 'viewer',
   createDesktopSession: 'editor',

@@ -3,11 +3,10 @@ import { access } from './access.ts';
 import { desktopLinkRoutes } from './linkRoutes.ts';
 import { desktopRecordingRoutes } from './recordingRoutes.ts';
 import { desktopRoutes } from './routes.ts';
-import { desktopScreenRoutes } from './screenRoutes.ts';
 import { desktopHosts } from './view/hosts.ts';
 
 export const desktops = {
   access,
-  routes: [desktopRoutes, desktopScreenRoutes, desktopLinkRoutes, desktopRecordingRoutes],
+  routes: [desktopRoutes, desktopLinkRoutes, desktopRecordingRoutes],
   hosts: [desktopHosts],
 } as const satisfies Area;

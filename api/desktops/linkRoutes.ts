@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import { DomainError } from '../../base/errors.ts';
 import {
   type Controller,
@@ -22,11 +23,10 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
-import { controlChanges } from './controlChanges.ts';
-import { openDesktop } from './look.ts';
-import { viewAddress } from './viewUrl.ts';
+import { desktopChanges, openDesktop } from './look.ts';
+import { viewAddress } from './presentDesktop.ts';
 
-/** Links by which people look at a desktop, and who may type in it. What they lead to is served by view/. */
+/** Links with which people look at a desktop, and the control over who may type. `view/` serves their address. */
 export function desktopLinkRoutes(deps: RouteDeps) {
   const { database } = deps;
   const router = createRouter();
@@ -50,7 +50,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
         return { id };
       },
       {
-        // The token in it is not kept.
+        // No token is stored, so a repeated request gets a new one.
         show: async ({ id }) => present(await getDesktopLink(database, { ...ref, linkId: id }), req),
       },
     );
@@ -59,8 +59,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
   router.delete(`${base}/link/:linkId`, async (req, res) => {
     const link = await getDesktopLink(database, pathOf<'deleteDesktopLink'>(req));
     await revokeLink(database, desktopLinks, { ...link, openedId: link.sessionId }, actorOf(req));
-    // Its pages look again at once.
-    controlChanges.emit(link.sessionId);
+    desktopChanges.emit(link.sessionId);
     res.status(204).end();
   });
 
@@ -73,15 +72,12 @@ export function desktopLinkRoutes(deps: RouteDeps) {
       action === 'take'
         ? await takeControl(database, ref.sessionId, me, { isTakeover: true })
         : await releaseControl(database, ref.sessionId, me);
-    if (isChanged) controlChanges.emit(ref.sessionId);
+    if (isChanged) desktopChanges.emit(ref.sessionId);
     const now = await controllerOf(database, ref.sessionId);
     answer<'controlDesktop'>(res, 200, { controller: nameOf(now, me) });
   });
 
-  async function present(
-    link: DesktopLink,
-    req: Parameters<typeof callerOf>[0],
-  ): Promise<AnswerOf<'createDesktopLink'>> {
+  async function present(link: DesktopLink, req: Request): Promise<AnswerOf<'createDesktopLink'>> {
     if (!linkHolds(link)) throw linkEnded(desktopLinks);
     const { id, sessionId, control, createdBy, createdAt } = link;
     const { url, expiresAt } = await viewAddress(deps, link, callerOf(req));

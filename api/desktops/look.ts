@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { DomainError } from '../../base/errors.ts';
 import { Desktop } from '../../integrations/desktops/desktop.ts';
 import {
@@ -12,43 +13,41 @@ import { endDesktop } from '../../models/desktops/sessions.ts';
 import { failDesktop } from '../../models/desktops/steps.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
-export type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;
+type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;
 
-/** A session as it is now: one whose X server has ended by itself says so. Throws 404. */
+/** Tells the open pages of this process, by the session's id, that they should look at their session again. */
+export const desktopChanges = new EventEmitter().setMaxListeners(0);
+
+/** A session as it is now: one whose X server has ended says so. Throws 404. */
 export async function lookAtDesktop(deps: LookDeps, ref: DesktopRef): Promise<DesktopSession> {
   return asItIs(deps, await getDesktop(deps.database, ref));
 }
 
-/** What its computer cannot be asked now is as its row says. */
+/** Looks whether a session's X server runs. If its computer cannot be asked now, the session is as its row says. */
 export async function asItIs(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
+  const { database, launcher, liveComputers } = deps;
   const code = endCodeOf(session);
-  if (code !== undefined) return session.endedAt === null ? withEnd(deps, session, code) : session;
+  if (code !== undefined) {
+    if (session.endedAt !== null) return session;
+    // It has ended with its computer, and gets the time of its end now.
+    await endDesktop(database, session.id, code);
+    return (await findDesktop(database, session.id)) ?? session;
+  }
   if (session.status !== 'running') return session;
   try {
-    const client = await deps.liveComputers.asIs(session);
+    const client = await liveComputers.asIs(session);
     if (await new Desktop(client, session).isAlive()) return session;
   } catch (error) {
     if (error instanceof DomainError) return session;
     throw error;
   }
-  return noteDeath(deps, session);
-}
-
-/** One that has ended with its computer has a time for that as soon as somebody looks. */
-async function withEnd({ database }: LookDeps, session: DesktopSession, code: string): Promise<DesktopSession> {
-  await endDesktop(database, session.id, code);
-  return (await findDesktop(database, session.id)) ?? session;
-}
-
-/** Notes that its X server has ended, unless more is known. */
-async function noteDeath(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
   const ref = { spaceId: session.spaceId, computerId: session.computerId, sessionId: session.id };
-  // It may have ended with its computer.
-  const latest = await getDesktop(deps.database, ref);
+  const latest = await getDesktop(database, ref);
+  // The X server may have ended with its computer in the meantime.
   if (endCodeOf(latest) !== undefined) return latest;
-  await failDesktop(deps.database, session.id, 'X_SERVER_ENDED');
-  void deps.launcher.startDesktop(session);
-  return getDesktop(deps.database, ref);
+  await failDesktop(database, session.id, 'X_SERVER_ENDED');
+  void launcher.startDesktop(session);
+  return getDesktop(database, ref);
 }
 
 /** A session that has not ended. Throws 404, 410 `DESKTOP_ENDED`. */
@@ -59,7 +58,7 @@ export async function openDesktop({ database }: Pick<LookDeps, 'database'>, ref:
   return session;
 }
 
-/** The X server of a session that runs. Throws 404, 409 `DESKTOP_STARTING` or `COMPUTER_PAUSED`, 410 `DESKTOP_ENDED`. */
+/** The X server of a running session. Throws 404, 409 `DESKTOP_STARTING` or `COMPUTER_PAUSED`, 410 `DESKTOP_ENDED`. */
 export async function xServerOf(
   deps: LookDeps,
   ref: DesktopRef,
@@ -71,7 +70,7 @@ export async function xServerOf(
   return { session, server: new Desktop(await deps.liveComputers.unpaused(session), session) };
 }
 
-/** Does something with the X server of a session; where that has ended meanwhile, the session has. */
+/** Calls `act` with the X server of a session. If the X server has ended, this notes that the session has ended. */
 export async function withXServer<T>(
   deps: LookDeps,
   ref: DesktopRef,

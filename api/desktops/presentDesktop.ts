@@ -1,15 +1,13 @@
-import type { DesktopLink } from '../../models/desktops/links.ts';
-import { ownLinksOf } from '../../models/desktops/links.ts';
+import { type DesktopLink, ownLinksOf } from '../../models/desktops/links.ts';
 import { type DesktopSession, endCodeOf, endDetailOf } from '../../models/desktops/session.ts';
 import type { AnswerOf } from '../frame/answer.ts';
-import type { Caller } from '../frame/auth/caller.ts';
+import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { time } from '../frame/times.ts';
-import { viewAddress } from './viewUrl.ts';
 
 type Deps = Pick<RouteDeps, 'config' | 'database' | 'identity'>;
 
-/** A session for this caller, whom its address of the page is for. */
+/** A session for this caller. The address of its page is for this caller alone. */
 export async function presentDesktop(deps: Deps, session: DesktopSession, caller: Caller) {
   return (await presentDesktops(deps, [session], caller))[0] as AnswerOf<'getDesktopSession'>;
 }
@@ -51,4 +49,21 @@ function present(session: DesktopSession) {
 function statusOf(session: DesktopSession): 'starting' | 'running' | 'ended' {
   if (endCodeOf(session) !== undefined) return 'ended';
   return session.status === 'starting' ? 'starting' : 'running';
+}
+
+/**
+ * The address of a desktop's page for this caller. It works no longer than the caller's own access. Browsers do not send
+ * the part after the `#`; only the page itself sends it.
+ */
+export async function viewAddress(
+  { config, identity }: Pick<RouteDeps, 'config' | 'identity'>,
+  link: Pick<DesktopLink, 'id' | 'ttlSeconds' | 'expiresAt'>,
+  caller: Caller,
+): Promise<{ url: string; expiresAt: Date }> {
+  const { apiKeyId } = authorityOf(caller);
+  const sessionId = caller.via === 'session' ? caller.sessionId : null;
+  const expiresAt = link.expiresAt ?? new Date(Date.now() + link.ttlSeconds * 1_000);
+  const viewer = { linkId: link.id, userId: caller.userId, apiKeyId, sessionId };
+  const token = await identity.desktopTokens.sign(viewer, expiresAt);
+  return { url: `${config.ports.desktopOrigin}/#${token}`, expiresAt };
 }

@@ -4,7 +4,7 @@ import { type DesktopSession, endCodeOf, endDetailOf } from '../../models/deskto
 import type { AnswerOf } from '../frame/answer.ts';
 import { time } from '../frame/times.ts';
 
-/** A recording, which is over with its session, whatever its own row says yet. */
+/** A recording ends with its session, even if its own row does not say so yet. */
 export function presentRecording(
   recording: DesktopRecording,
   session: DesktopSession,

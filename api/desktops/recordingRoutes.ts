@@ -17,14 +17,13 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { controlChanges } from './controlChanges.ts';
-import { lookAtDesktop, xServerOf } from './look.ts';
+import { desktopChanges, lookAtDesktop, xServerOf } from './look.ts';
 import { presentRecording } from './presentRecording.ts';
 import { driveAuthority, fileNameOf, recordingFolder } from './recordingTarget.ts';
 
 const usualFolder = { path: '/Recordings' };
 
-/** Recordings of desktop sessions, which end as files of the drive. */
+/** Recordings of desktop sessions. They become files of the drive. */
 export function desktopRecordingRoutes(deps: RouteDeps) {
   const { config, database, launcher } = deps;
   const router = createRouter();
@@ -58,7 +57,7 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
         const isNew = await createRecording(database, recordingRef, { ...fields, folder }, actorOf(req));
         changed({ id, ...ref });
         const { errorCode } = await untilStarted(req, recordingRef);
-        // One of an earlier request may have failed to be saved since.
+        // The recording of an earlier request may have run, and have failed since.
         if (isNew && errorCode !== null) throw notStarted(errorCode);
         return { id };
       },
@@ -74,7 +73,7 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
     const ref = pathOf<'stopDesktopRecording'>(req);
     const recording = await stopRecording(database, ref, actorOf(req));
     if (recording.settledAt === null) changed(recording);
-    await untilSaved(req, ref);
+    await untilOver(req, ref, ['stopping', 'saving']);
     answer<'stopDesktopRecording'>(res, 200, await shown(ref));
   });
 
@@ -85,7 +84,7 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
     const folder = await recordingFolder(database, ref.spaceId, bodyOf<'saveDesktopRecording'>(req));
     const recording = await saveAgain(database, ref, folder, { ...actorOf(req), apiKeyId });
     if (recording.settledAt === null) changed(recording);
-    await untilSaved(req, ref);
+    await untilOver(req, ref, ['stopping', 'saving']);
     answer<'saveDesktopRecording'>(res, 200, await shown(ref));
   });
 
@@ -94,23 +93,15 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
     const recording = await discardRecording(database, ref, actorOf(req));
     if (recording.settledAt === null) {
       changed(recording);
-      // One on a computer that stands still is ended when that goes on.
-      await waitForRow(req, async () => {
-        const [{ status }, { computerStatus }] = await Promise.all([
-          getRecording(database, ref),
-          getDesktop(database, ref),
-        ]);
-        return status === 'discarded' || computerStatus === 'paused' ? true : undefined;
-      });
-      controlChanges.emit(ref.sessionId);
+      await untilOver(req, ref, ['discarding']);
     }
     res.status(204).end();
   });
 
-  /** Its workflow looks, and so do the pages that say whether they are recorded. */
+  /** Tells the recording's workflow, and the pages that show whether their desktop is recorded. */
   function changed({ id, spaceId, sessionId }: Pick<DesktopRecording, 'id' | 'spaceId' | 'sessionId'>): void {
     void launcher.startRecording({ id, spaceId });
-    controlChanges.emit(sessionId);
+    desktopChanges.emit(sessionId);
   }
 
   async function shown(ref: RecordingRef) {
@@ -125,16 +116,13 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
     return (await waitForRow(req, look)) ?? getRecording(database, ref);
   }
 
-  async function untilSaved(req: Request, ref: RecordingRef): Promise<void> {
+  /** Waits while the recording has one of these statuses. A paused computer cannot finish it, so that is not waited for. */
+  async function untilOver(req: Request, ref: RecordingRef, underWay: DesktopRecording['status'][]): Promise<void> {
     await waitForRow(req, async () => {
-      const [{ status }, { computerStatus }] = await Promise.all([
-        getRecording(database, ref),
-        getDesktop(database, ref),
-      ]);
-      const isUnderWay = status === 'stopping' || status === 'saving';
-      return isUnderWay && computerStatus !== 'paused' ? undefined : true;
+      const [recording, session] = await Promise.all([getRecording(database, ref), getDesktop(database, ref)]);
+      return underWay.includes(recording.status) && session.computerStatus !== 'paused' ? undefined : true;
     });
-    controlChanges.emit(ref.sessionId);
+    desktopChanges.emit(ref.sessionId);
   }
 
   return router;

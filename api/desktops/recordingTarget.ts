@@ -9,14 +9,14 @@ import { findByPath } from '../../models/drive/place.ts';
 import type { Authority } from '../../models/identity/authority.ts';
 import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';
 
-/** Whose authority a recording is saved with. Throws 403 `INSUFFICIENT_SCOPE` for a key that may not change the drive. */
+/** The authority with which a recording is saved. Throws 403 `INSUFFICIENT_SCOPE` for a key that may not change the drive. */
 export function driveAuthority(req: Request): Authority {
   const caller = callerOf(req);
   requireScope(caller, 'drive:write', ', by which a recording is put into the drive');
   return authorityOf(caller);
 }
 
-/** What a recording's file is called: by the time, where nobody says. Throws 422 `INVALID_NAME`. */
+/** The name of a recording's file: by default it has the time in it. Throws 422 `INVALID_NAME`. */
 export function fileNameOf(name: string | undefined, now: Date): string {
   const stamp = now.toISOString().replace('T', ' ').replaceAll(':', '.').slice(0, 19);
   const wanted = name ?? `Desktop ${stamp}.mp4`;
@@ -26,7 +26,7 @@ export function fileNameOf(name: string | undefined, now: Date): string {
 }
 
 /**
- * The folder of the space's drive that a request names; undefined where it names none. Throws 404, 409 `NOT_A_FOLDER`,
+ * The folder of the space's drive that a request names; undefined when it names none. Throws 404, 409 `NOT_A_FOLDER`,
  * 422 `PATH_OR_PARENT`.
  */
 export async function recordingFolder(
@@ -35,11 +35,15 @@ export async function recordingFolder(
   { parentId, path }: { parentId?: string | undefined; path?: string | undefined },
 ): Promise<RecordingFolder | undefined> {
   if (parentId !== undefined && path !== undefined) {
-    throw new DomainError('unprocessable', 'PATH_OR_PARENT', 'Say where: by a path, or by a parentId.');
+    throw new DomainError(
+      'unprocessable',
+      'PATH_OR_PARENT',
+      'Name the folder by a path or by a parentId, not by both.',
+    );
   }
   if (parentId !== undefined) {
     const { item, place } = await openLiving(database, spaceId, parentId);
-    // The files of a thread are its owner’s.
+    // A folder of a thread belongs to the thread's owner.
     if (place.containerId !== driveContainerId) throw notFound('folder');
     requireFolder(item.kind);
     return { id: parentId };

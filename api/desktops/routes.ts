@@ -8,7 +8,13 @@ import {
   getDesktop,
   listDesktops,
 } from '../../models/desktops/session.ts';
-import { createDesktop, defaultResolution, deleteDesktop, resolutionOf } from '../../models/desktops/sessions.ts';
+import {
+  createDesktop,
+  defaultResolution,
+  deleteDesktop,
+  noteSize,
+  resolutionOf,
+} from '../../models/desktops/sessions.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
@@ -17,12 +23,14 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { asItIs, desktopEnded, lookAtDesktop } from './look.ts';
+import { Screenshots } from '../frame/screenshots.ts';
+import { asItIs, desktopEnded, lookAtDesktop, withXServer } from './look.ts';
 import { presentDesktop, presentDesktops } from './presentDesktop.ts';
 
-/** Desktop sessions as their computer has them. */
+/** Desktop sessions of a computer, their screens and their sizes. */
 export function desktopRoutes(deps: RouteDeps) {
   const { database, launcher, liveComputers } = deps;
+  const screenshots = new Screenshots();
   const router = createRouter();
   const base = '/api/spaces/:spaceId/computers/:computerId/desktop/sessions';
 
@@ -49,7 +57,7 @@ export function desktopRoutes(deps: RouteDeps) {
         void launcher.startDesktop({ id, spaceId: ref.spaceId });
         const session = await untilStarted(req, { ...ref, sessionId: id });
         const code = endCodeOf(session);
-        // One of an earlier request may have run, and ended since.
+        // The session of an earlier request may have run, and have ended since.
         if (code !== undefined && isNew) throw notStarted(code);
         return { id };
       },
@@ -67,13 +75,28 @@ export function desktopRoutes(deps: RouteDeps) {
     if (session.recordingId !== null) void launcher.startRecording({ ...session, id: session.recordingId });
     if (session.status === 'ending') {
       void launcher.startDesktop(session);
-      // One on a computer that stands still is ended when that goes on.
+      // A session on a paused computer ends when the computer continues.
       await waitForRow(req, async () => {
         const { status, computerStatus } = await getDesktop(database, ref);
         return status === 'ended' || computerStatus === 'paused' ? true : undefined;
       });
     }
     res.status(204).end();
+  });
+
+  router.post(`${base}/:sessionId/resize`, async (req, res) => {
+    const ref = pathOf<'resizeDesktopSession'>(req);
+    const resolution = resolutionOf(bodyOf<'resizeDesktopSession'>(req).resolution);
+    await withXServer(deps, ref, async (server) => noteSize(database, ref.sessionId, await server.resize(resolution)));
+    const session = await getDesktop(database, ref);
+    answer<'resizeDesktopSession'>(res, 200, await presentDesktop(deps, session, callerOf(req)));
+  });
+
+  router.get(`${base}/:sessionId/screenshot`, async (req, res) => {
+    const png = await withXServer(deps, pathOf<'getDesktopScreenshot'>(req), (server, session) =>
+      screenshots.of(session, server),
+    );
+    res.set('cache-control', 'no-store').type('image/png').send(png);
   });
 
   async function shown(req: Request, ref: DesktopRef) {
@@ -92,6 +115,6 @@ export function desktopRoutes(deps: RouteDeps) {
 }
 
 function notStarted(code: string): DomainError {
-  if (code === 'DESKTOPS_UNAVAILABLE') return new DomainError('unprocessable', code, desktopEnded(code).message);
-  return new DomainError('upstream', code, desktopEnded(code).message);
+  const kind = code === 'DESKTOPS_UNAVAILABLE' ? 'unprocessable' : 'upstream';
+  return new DomainError(kind, code, desktopEnded(code).message);
 }

@@ -9,10 +9,10 @@ import type { BrowserSession } from './session.ts';
 
 const folderName = 'Downloads';
 
-/** The folder of the drive into which downloads are put. */
+/** The folder of the drive for downloads. */
 export const downloadsPath = `/${folderName}`;
 
-/** Where a file that a session has downloaded goes, beside whatever has its name there. */
+/** Where a downloaded file goes. An existing file of the same name stays beside it. */
 export function downloadTarget({ spaceId, createdBy }: BrowserSession, name: string): FileTarget {
   return {
     spaceId,
@@ -25,7 +25,7 @@ export function downloadTarget({ spaceId, createdBy }: BrowserSession, name: str
   };
 }
 
-/** The name, or what of it the drive takes: a page has chosen it. */
+/** The name without what the drive does not accept: a page has chosen it. */
 function driveName(name: string): string {
   const characters = [...name.toWellFormed()].filter((one) => one >= ' ' && !'/\u007F\uFFFD'.includes(one));
   while (Buffer.byteLength(characters.join('')) > maxNameBytes) characters.splice(characters.length >> 1, 1);
@@ -38,14 +38,14 @@ function driveName(name: string): string {
   }
 }
 
-/** Whether this state of a file is in the drive already. */
+/** Whether the drive has this state of a file already. */
 export async function isDownloaded({ pool }: Pick<Database, 'pool'>, sessionId: string, key: Buffer): Promise<boolean> {
   const sql = 'SELECT 1 FROM browser_downloads WHERE session_id = ? AND file_key = ?';
   const [rows] = await pool.query<RowDataPacket[]>(sql, [sessionId, key]);
   return rows.length > 0;
 }
 
-/** In the transaction that puts it there. Throws Sequelize’s UniqueConstraintError where another has put it there. */
+/** For the transaction that puts a download into the drive. Throws Sequelize’s UniqueConstraintError if another one has. */
 export async function noteDownload(
   tx: Transaction,
   { id, spaceId }: BrowserSession,
@@ -57,7 +57,7 @@ export async function noteDownload(
   await execute(tx, sql, [sizeBytes, id]);
 }
 
-/** Why some of its downloads are left on the computer; null where none are. */
+/** Notes why some downloads are left on the computer; null when none are. */
 export async function noteDownloadFault(
   { pool }: Pick<Database, 'pool'>,
   { id }: BrowserSession,

@@ -3,27 +3,35 @@ import { newId } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import type { BrowserSession } from './session.ts';
 
-/** Below the home of a computer. */
+/** A path below the home of a computer. */
 const root = '.local/share/atrium/browsers';
 
-/** Where the profile of a session is: of a profile that is kept, by that, else by the session itself. */
+/** The folder of a session's profile, named by the profile, or by the session when it has no profile. */
 export function profileFolder({ id, profileId }: { id: string; profileId: string | null }): string {
   return `${root}/${profileId ?? id}`;
 }
 
-/** Where the downloads of a session land before they are put into the drive. */
+/** The folder in which a session's downloads are until they are in the drive. */
 export function downloadsFolder({ id }: { id: string }): string {
   return `${root}/${id}-downloads`;
 }
 
-/** What there may be below the home for this owner. */
+/** What a session's Chromium is started with. */
+export function browserSpec(session: BrowserSession) {
+  const { id, width, height, display } = session;
+  const folders = { profileFolder: profileFolder(session), downloadsFolder: downloadsFolder(session) };
+  return { id, width, height, ...folders, ...(display !== null && { display }) };
+}
+
+/** All folders that an owner, which is a profile or a session, may have below a home. */
 export function foldersOf(ownerId: string): string[] {
   const own = `${root}/${ownerId}`;
   return [own, `${own}-new`, `${own}-save`, `${own}-open`, `${own}-downloads`];
 }
 
-/** Notes that there will be files of a profile, or of a session without one, in the home of a computer. */
+/** Notes that the home of a computer will have files of an owner. */
 export async function noteFolder(
   tx: Transaction,
   { spaceId, ownerId, computerId }: { spaceId: string; ownerId: string; computerId: string },
@@ -33,14 +41,14 @@ export async function noteFolder(
   ]);
 }
 
-/** All files of this owner are to be removed. */
+/** Orders the removal of an owner's files from all computers. */
 export async function removeFoldersOf(tx: Transaction, ownerId: string): Promise<void> {
   await execute(tx, 'UPDATE browser_folders SET remove_at = ? WHERE owner_id = ?', [new Date(), ownerId]);
 }
 
 export type UnwantedFolder = Waiting & { spaceId: string; ownerId: string; computerId: string };
 
-/** Folders that are to be removed, since before a time. */
+/** Folders whose removal was ordered before a time. */
 export function unwantedFolders(
   database: Pick<Database, 'pool'>,
   page: OldestFirst<UnwantedFolder>,
@@ -50,12 +58,12 @@ export function unwantedFolders(
   return oldestFirst(database, { ...list, index: 'browser_folders_remove' }, page);
 }
 
-/** It is gone. */
+/** A folder is gone. */
 export async function forgetFolder({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query('DELETE FROM browser_folders WHERE id = ?', [id]);
 }
 
-/** It could not be removed now: it is looked at again later. */
+/** A folder could not be removed now. The sweep tries again at this time. */
 export async function postponeFolder({ pool }: Pick<Database, 'pool'>, id: string, until: Date): Promise<void> {
   await pool.query('UPDATE browser_folders SET remove_at = ? WHERE id = ?', [until, id]);
 }

@@ -7,15 +7,14 @@ import { select } from '../database/sql.ts';
 import { findLinkByToken, insertLink, type LinkKind, linkEnded, renewLinkToken, revokeLink } from '../links/links.ts';
 import { type BrowserRef, getBrowser } from './session.ts';
 
-/** A way for scripts to attach to a browser. Its row goes when it is revoked. */
+/** A link with which scripts attach to a browser. Revoking it deletes its row. */
 export interface BrowserLink {
   id: string;
   spaceId: string;
   sessionId: string;
-  /** It holds no longer than they may do this, and the key or the sign-in that it was made with. */
+  /** The link ends when its maker may no longer use browsers, or when the maker's API key or sign-in ends. */
   createdBy: string;
   apiKeyId: string | null;
-  /** The sign-in in which it was made: it ends with that. */
   loginSessionId: string | null;
   createdAt: Date;
   expiresAt: Date;
@@ -40,7 +39,7 @@ type NewLink = Pick<BrowserLink, 'id' | 'spaceId' | 'sessionId' | 'createdBy' | 
   ttlSeconds: number;
 };
 
-/** Makes a link, still without a token; the same id again is the same link. Throws 422 `TOO_MANY_BROWSER_LINKS`. */
+/** Makes a link without a token. The same id again is the same link. Throws 422 `TOO_MANY_BROWSER_LINKS`. */
 export async function createBrowserLink(database: Database, fields: NewLink, actor: Actor): Promise<void> {
   const { id, spaceId, sessionId, createdBy, apiKeyId, loginSessionId, ttlSeconds } = fields;
   const columns = {
@@ -51,12 +50,13 @@ export async function createBrowserLink(database: Database, fields: NewLink, act
   };
   await transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
+    // The lock on the session’s row keeps two requests from passing the limit together.
     await select(tx, 'SELECT id FROM browser_sessions WHERE id = ? FOR UPDATE', [sessionId]);
     await insertLink(tx, browserLinks, { id, openedId: sessionId, spaceId, ttlSeconds, columns }, actor);
   });
 }
 
-/** Gives a link another token; its earlier one stops working. Throws 410 `BROWSER_LINK_ENDED`. */
+/** Gives a link a new token, and stores only its hash. An earlier token ends. Throws 410 `BROWSER_LINK_ENDED`. */
 export async function renewBrowserToken(
   database: Pick<Database, 'pool'>,
   id: string,
@@ -67,7 +67,7 @@ export async function renewBrowserToken(
   return { link, token };
 }
 
-/** A session’s links that hold, newest first. */
+/** A session’s valid links, newest first. */
 export async function listBrowserLinks({ pool }: Pick<Database, 'pool'>, sessionId: string): Promise<BrowserLink[]> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT ${columns} FROM browser_links WHERE session_id = ? AND expires_at > ? ORDER BY id DESC LIMIT ?`,
@@ -76,7 +76,7 @@ export async function listBrowserLinks({ pool }: Pick<Database, 'pool'>, session
   return rows as unknown as BrowserLink[];
 }
 
-/** The link with this token, unless it has expired or was revoked. Whether its maker may still do this is not looked at. */
+/** The link with this token, unless it has expired or was revoked. It does not check what its maker may do. */
 export async function findBrowserLink(
   database: Pick<Database, 'pool'>,
   token: string,
@@ -84,7 +84,7 @@ export async function findBrowserLink(
   return (await findLinkByToken(database, browserLinks, columns, token)) as BrowserLink | undefined;
 }
 
-/** Throws 404 for a link of another session, and for one that was revoked already. */
+/** Throws 404 for a link of another session, and for a revoked one. */
 export async function revokeBrowserLink(
   database: Database,
   { spaceId, sessionId, linkId }: BrowserRef & { linkId: string },

@@ -5,18 +5,18 @@ import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
 
-/** What pages keep from one session to the next. */
+/** A Chromium profile: what pages keep from one session to the next. */
 export interface BrowserProfile {
   id: string;
   spaceId: string;
   name: string;
-  /** Where its sessions run that name no other. */
+  /** The computer for sessions that name none. */
   computerId: string;
-  /** How many sessions have had it. */
+  /** How many sessions have used it. */
   opened: number;
-  /** The number of the one after which it was last saved; 0 before that. */
+  /** The number of the session after which it was last saved; 0 before the first save. */
   saved: number;
-  /** The object that it is in. */
+  /** The object with the saved profile. */
   objectKey: string | null;
   sizeBytes: number | null;
   savedAt: Date | null;
@@ -52,7 +52,7 @@ export async function getProfile(
   return profile;
 }
 
-/** Locked. Throws 404. */
+/** A profile with its row locked. Throws 404. */
 export async function lockProfile(tx: Transaction, { spaceId, profileId }: ProfileRef): Promise<BrowserProfile> {
   const sql = `SELECT ${columns} FROM browser_profiles WHERE id = ? FOR UPDATE`;
   const [row] = await select<object>(tx, sql, [profileId]);

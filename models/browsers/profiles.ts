@@ -1,3 +1,4 @@
+import type { RowDataPacket } from 'mysql2/promise';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
@@ -7,17 +8,17 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { removeFoldersOf } from './folders.ts';
-import { type BrowserProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
+import { type BrowserProfile, findProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
 import { liveSessionOf, profileInUse } from './session.ts';
 
 export interface NewProfile extends ProfileRef {
   name: string;
   computerId: string | undefined;
-  /** Whether one that has this name already is taken in its place. */
+  /** Whether an existing profile of this name is used instead. */
   isOnlyOfName?: boolean;
 }
 
-/** Makes a profile; the same id again is the same one. Throws 404, 422 `TOO_MANY_PROFILES`. */
+/** Makes a profile. The same id again returns the same profile. Throws 404, 422 `TOO_MANY_PROFILES`. */
 export async function createProfile(
   { database, config }: { database: Database; config: Pick<Config, 'browsers'> },
   { spaceId, profileId, name, computerId, isOnlyOfName = false }: NewProfile,
@@ -28,7 +29,7 @@ export async function createProfile(
       ? await defaultComputer(database, spaceId)
       : await getComputer(database, spaceId, computerId);
   const made = await transaction(database, async (tx) => {
-    // The space’s row keeps two requests from counting past the limit together.
+    // The lock on the space’s row keeps two requests from passing the limit together.
     const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
     if (spaces.length === 0) throw notFound('space');
     const sql = 'SELECT id, name FROM browser_profiles WHERE space_id = ? ORDER BY id';
@@ -72,7 +73,7 @@ export async function renameProfile(
 }
 
 /**
- * Deletes a profile. Its files on computers are removed by a sweep, as is what the store has of it. Throws 404, 409
+ * Deletes a profile. A sweep removes its files from computers and from the object store. Throws 404, 409
  * `PROFILE_IN_USE`.
  */
 export async function deleteProfile(database: Database, ref: ProfileRef, actor: Actor): Promise<void> {
@@ -87,9 +88,34 @@ export async function deleteProfile(database: Database, ref: ProfileRef, actor: 
   });
 }
 
-/** Where a session of it runs that names no computer: its own, or the space’s default one where that has gone. */
+/** The computer for a session that names none: the profile’s own, or the space’s default one if that is deleted. */
 export async function computerOf(database: Database, { spaceId, computerId }: BrowserProfile): Promise<string> {
   const own = await findComputer(database, computerId);
   if (own !== undefined && own.spaceId === spaceId && own.deletedAt === null) return own.id;
   return (await defaultComputer(database, spaceId)).id;
+}
+
+/** The name of the profile that agents use by default. */
+export const defaultProfileName = 'Default';
+
+/** The oldest profile of this name. */
+export async function findProfileNamed(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+  name: string,
+): Promise<BrowserProfile | undefined> {
+  const sql = 'SELECT id FROM browser_profiles WHERE space_id = ? AND name = ? ORDER BY id LIMIT 1';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, name]);
+  return rows[0] && findProfile({ pool }, String(rows[0].id));
+}
+
+/** The default profile, which is made if there is none. Throws what {@link createProfile} throws. */
+export async function defaultProfile(
+  deps: Parameters<typeof createProfile>[0],
+  ref: ProfileRef,
+  actor: Actor & { userId: string },
+): Promise<BrowserProfile> {
+  const name = defaultProfileName;
+  const found = await findProfileNamed(deps.database, ref.spaceId, name);
+  return found ?? createProfile(deps, { ...ref, name, computerId: undefined, isOnlyOfName: true }, actor);
 }

@@ -8,8 +8,8 @@ import { lockProfile } from './profile.ts';
 import type { BrowserSession } from './session.ts';
 
 /**
- * A session's profile is complete in the store, and takes the place of the one that was saved before. Only the session
- * that has it now gets this far: of a later one that is newer, what an older one brings is given up. It has ended then.
+ * A session's profile is complete in the object store. It replaces the earlier save, and the session ends. A session that
+ * a later one has overtaken may not save. Throws 409 `PROFILE_OVERTAKEN`.
  */
 export async function keepSave(
   database: Database,
@@ -17,7 +17,7 @@ export async function keepSave(
   { objectKey, sizeBytes, sha256 }: { objectKey: string; sizeBytes: number; sha256: Buffer },
 ): Promise<void> {
   const { spaceId, profileId, number } = session;
-  if (profileId === null) throw new Error('Nothing is saved of a session without a profile.');
+  if (profileId === null) throw new Error('A session without a profile saves nothing.');
   await transaction(database, async (tx) => {
     const profile = await lockProfile(tx, { spaceId, profileId });
     if (profile.opened !== number || profile.saved >= number) throw overtaken();
@@ -35,8 +35,8 @@ function overtaken(): DomainError {
 }
 
 /**
- * A session has ended; `saveCode` says why its profile was not saved, where that was to be. What it has left on its
- * computer, but for downloads that have no place in the drive, is removed.
+ * A session has ended. `saveCode` says why its profile was not saved, if it should have been. Its files on the computer
+ * are removed, unless there are downloads that the drive does not take.
  */
 export async function endBrowser(database: Database, session: BrowserSession, saveCode: string | null): Promise<void> {
   await transaction(database, (tx) => end(tx, session, { save_code: saveCode }));

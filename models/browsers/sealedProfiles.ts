@@ -3,7 +3,7 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { openStream, sealStream } from '../../crypto/sealedStream.ts';
 
-/** Which save of which profile. */
+/** One save of a profile. */
 export interface SavedProfile {
   spaceId: string;
   profileId: string;
@@ -12,7 +12,7 @@ export interface SavedProfile {
 
 export type SealedProfiles = ReturnType<typeof createSealedProfiles>;
 
-/** Profiles as the object store has them: they hold logins, so they are sealed by the space's data key. */
+/** Saved profiles have logins in them, so the space's data key seals them for the object store. */
 export function createSealedProfiles(envelope: Envelope) {
   const placeOf = ({ spaceId, profileId, number }: SavedProfile) => ({
     scope: spaceId,
@@ -20,7 +20,7 @@ export function createSealedProfiles(envelope: Envelope) {
   });
   return {
     seal: (saved: SavedProfile, bytes: AsyncIterable<Buffer>) => sealStream(envelope, placeOf(saved), bytes),
-    /** Throws 422 `PROFILE_BROKEN` where it is not as it was sealed. */
+    /** Throws 422 `PROFILE_BROKEN` when the bytes were changed. */
     async *open(saved: SavedProfile, sealed: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       try {
         yield* openStream(envelope, placeOf(saved), sealed);

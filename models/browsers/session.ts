@@ -6,33 +6,33 @@ import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
 
-/** `ending` and `saving` are over for whoever asks: its Chromium is being closed, and then its profile saved. */
+/** For clients, a session that is `ending` or `saving` is over: its Chromium is closed, then its profile is saved. */
 export type BrowserStatus = 'starting' | 'running' | 'ending' | 'saving' | 'ended';
 
-/** A Chromium on a computer. */
+/** A session: one run of a Chromium on a computer. */
 export interface BrowserSession {
   id: string;
   spaceId: string;
-  /** Null for one that keeps nothing. */
+  /** Null for a session that keeps nothing. */
   profileId: string | null;
-  /** Counts the sessions of its profile: what belongs to an older one is never saved over what is newer. */
+  /** Counts the sessions of its profile. An older session never saves over a newer one. */
   number: number;
   computerId: string;
-  /** Of its computer: with this start of it the session ends. */
+  /** Which start of its computer it belongs to. It ends with that. */
   generation: number;
-  /** Where it is shown; null for one that is not. */
+  /** The desktop that shows it; null for a headless one. */
   desktopSessionId: string | null;
   display: number | null;
   width: number;
   height: number;
-  /** What it opens first. */
+  /** The first page to open. */
   url: string | null;
-  /** Why that has not come, in plain words. */
+  /** Why the first page did not open, in plain words. */
   urlCode: string | null;
   urlDetail: string | null;
   status: BrowserStatus;
   statusAt: Date;
-  /** Whether its Chromium has run: then its profile is worth being saved. */
+  /** Whether its Chromium has run. If not, there is nothing to save. */
   wasStarted: boolean;
   /** Why it has ended. */
   endCode: string | null;
@@ -46,13 +46,13 @@ export interface BrowserSession {
   createdBy: string;
   createdAt: Date;
   endedAt: Date | null;
-  /** Of its computer as it is now; null where that is no longer there. */
+  /** Its computer as it is now; null when that is deleted. */
   computerGeneration: number | null;
   computerStatus: Computer['status'] | null;
   computerError: string | null;
 }
 
-/** With its computer as it is: a session never outlives that, whatever its own row says yet. */
+/** The columns of the computer are there because a session never outlives it, even if its own row does not say so yet. */
 const columns = `b.id, b.space_id AS spaceId, b.profile_id AS profileId, b.number, b.computer_id AS computerId,
   b.generation, b.desktop_session_id AS desktopSessionId, b.display, b.width, b.height, b.url,
   b.url_code AS urlCode, b.url_detail AS urlDetail, b.status,
@@ -85,7 +85,7 @@ export async function findBrowser({ pool }: Pick<Database, 'pool'>, id: string):
   return rows[0] && read(rows[0]);
 }
 
-/** The sessions that have these profiles now. */
+/** The sessions that use these profiles now. */
 export async function liveSessions(
   { pool }: Pick<Database, 'pool'>,
   profileIds: readonly string[],
@@ -96,7 +96,7 @@ export async function liveSessions(
   return rows.map(read);
 }
 
-/** The session that has a profile, which is locked. */
+/** The session that uses a profile. The caller holds the lock on the profile. */
 export async function liveSessionOf(tx: Transaction, profileId: string): Promise<BrowserSession | undefined> {
   const [row] = await select<object>(tx, `SELECT ${columns} FROM ${tables} WHERE b.live_profile = ?`, [profileId]);
   return row && read(row);
@@ -112,12 +112,12 @@ export async function listBrowsers(
   return readPage(database, page, { sql, values: [spaceId], by: 'b.id', order: 'desc', read });
 }
 
-/** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */
+/** Whether a session is over: it has ended, is ending, or its start of the computer is over. */
 export function hasEnded(session: BrowserSession): boolean {
   return !['starting', 'running'].includes(session.status) || isOffComputer(session);
 }
 
-/** Whether the start of its computer that it belongs to is over: nothing of it runs any more. */
+/** Whether the session's start of its computer is over, so that no process of it runs. */
 export function isOffComputer({ generation, computerGeneration, computerStatus }: BrowserSession): boolean {
   const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
   return !isUp || computerGeneration !== generation;
@@ -125,7 +125,7 @@ export function isOffComputer({ generation, computerGeneration, computerStatus }
 
 const hostGone = ['HOST_LOST', 'HOST_REMOVED'];
 
-/** Why it has ended; undefined while it has not. */
+/** Why a session has ended; undefined while it has not. */
 export function endCodeOf(session: BrowserSession): string | undefined {
   if (!hasEnded(session)) return undefined;
   if (session.endCode !== null) return session.endCode;
@@ -146,7 +146,7 @@ const details: Readonly<Record<string, string>> = {
   NOT_STARTED: 'Its Chromium could not be started.',
 };
 
-/** The code that is kept for why a session has ended: one that is known here. */
+/** The code to store for a session's end: always one that has a text here. */
 export function knownEnd(code: string): string {
   if (code === 'COMPUTER_NOT_RUNNING') return 'COMPUTER_STOPPED';
   return Object.hasOwn(details, code) ? code : 'NOT_STARTED';
@@ -156,12 +156,12 @@ export function endDetailOf(code: string): string {
   return details[code] ?? '';
 }
 
-/** Why the page has not come that a session was to open first; null where there is none, and where it has. */
+/** Why a session's first page did not open; null when it did, or when there was none. */
 export function urlErrorOf({ urlCode, urlDetail }: BrowserSession): { code: string; detail: string } | null {
   return urlCode === null ? null : { code: urlCode, detail: urlDetail ?? '' };
 }
 
-/** Whoever wants the profile is told who has it: the same members may list the sessions of their space. */
+/** It names the session that uses the profile: members of the space may list the sessions anyway. */
 export function profileInUse(session: BrowserSession): DomainError {
   const { id, spaceId, createdBy } = session;
   const state = hasEnded(session) ? 'is ending, and has not saved it yet' : 'has it';

@@ -20,7 +20,7 @@ import {
   profileInUse,
 } from './session.ts';
 
-/** What a Chromium with a few pages takes of its computer. */
+/** What a Chromium with a few pages uses of its computer. */
 const memoryMiBOfOne = 512;
 const tasksOfOne = 160;
 
@@ -34,9 +34,8 @@ export interface NewBrowser extends BrowserRef, Resolution {
 type Deps = { database: Database; config: Pick<Config, 'computers'> };
 
 /**
- * Orders a session on a computer that was just woken; the same id again is the same session, also where that has ended.
- * False where it was there. Throws 404, 409 `COMPUTER_NOT_RUNNING`, `DESKTOP_NOT_RUNNING` or `PROFILE_IN_USE`, 422
- * `TOO_MANY_BROWSERS`.
+ * Orders a session on a computer that was just woken. False when a session with this id exists already, even an ended one.
+ * Throws 404, 409 `COMPUTER_NOT_RUNNING`, `DESKTOP_NOT_RUNNING` or `PROFILE_IN_USE`, 422 `TOO_MANY_BROWSERS`.
  */
 export async function createBrowser(
   { database, config }: Deps,
@@ -47,7 +46,7 @@ export async function createBrowser(
   if ((await findBrowser(database, sessionId)) !== undefined) return false;
   const desktop = await desktopFor(database, fields);
   return transaction(database, async (tx) => {
-    // The computer’s row keeps two requests from counting past the limit together.
+    // The lock on the computer’s row keeps two requests from passing the limit together.
     const computer = await lockComputer(tx, spaceId, computerId);
     const open = await openOn(tx, computerId);
     if (open.some(({ id }) => id === sessionId)) return false;
@@ -112,7 +111,7 @@ function requireRoom(there: number, computer: Computer, config: Deps['config']):
   throw new DomainError('unprocessable', 'TOO_MANY_BROWSERS', detail);
 }
 
-/** Gives a profile to the next session, and says which number that has. */
+/** Gives a profile to a new session, and returns the session's number. */
 async function takeProfile(tx: Transaction, ref: { spaceId: string; profileId: string }): Promise<number> {
   const { id, opened } = await lockProfile(tx, ref);
   const live = await liveSessionOf(tx, id);
@@ -121,10 +120,10 @@ async function takeProfile(tx: Transaction, ref: { spaceId: string; profileId: s
   return opened + 1;
 }
 
-/** Orders its end. Throws 404; one that has ended stays as it is. */
+/** Orders the end of a session. An ended session stays as it is. Throws 404. */
 export async function deleteBrowser(database: Database, ref: BrowserRef, actor: Actor): Promise<BrowserSession> {
   const session = await getBrowser(database, ref);
-  // What has ended with its computer was not ended by anybody.
+  // A session that has ended with its computer keeps that reason, and was ended by no caller.
   const code = endCodeOf(session);
   await transaction(database, async (tx) => {
     const isFirst = await beginEnd(tx, session.id, code ?? 'BROWSER_DELETED');
@@ -133,10 +132,22 @@ export async function deleteBrowser(database: Database, ref: BrowserRef, actor: 
   return getBrowser(database, ref);
 }
 
-/** It is over from now on; its workflow ends what there is of it. False where it was over already. */
+/** A session ends now, and its workflow ends what runs of it. False when it was ending already. */
 export async function beginEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
   const sql = `UPDATE browser_sessions SET status = 'ending', status_at = ?, end_code = ?, ended_at = ?, url = NULL
     WHERE id = ? AND status IN ('starting', 'running')`;
   const now = new Date();
   return (await execute(tx, sql, [now, code, now, id])).affectedRows > 0;
+}
+
+const protocols = new Set(['http:', 'https:']);
+
+/**
+ * Callers may send a tab to pages of the web and to an empty page. Chromium's policies refuse the other addresses when a
+ * page leads there. Throws 422 `URL_REFUSED`.
+ */
+export function requireWebAddress(url: string): void {
+  if (url === 'about:blank' || (URL.canParse(url) && protocols.has(new URL(url).protocol))) return;
+  const detail = 'A browser goes to addresses that begin with http:// or https://, and to about:blank.';
+  throw new DomainError('unprocessable', 'URL_REFUSED', detail, { errors: [{ pointer: '/url', detail }] });
 }

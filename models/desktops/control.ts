@@ -2,17 +2,17 @@ import type { ResultSetHeader } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
 import { type DesktopSession, findDesktop } from './session.ts';
 
-/** Whoever may type: one at a time, a page that somebody has open, a caller of the API, or an agent in its turn. */
+/** The one who may type: an open page, a caller of the API, or an agent in its turn. */
 export type Controller =
   | { kind: 'page'; viewer: string }
   | { kind: 'user'; userId: string }
   | { kind: 'turn'; turnId: string };
 
-/** A page says that it is there more often than that; one that has gone without a word is not waited for longer. */
+/** How long control lasts without being renewed. An open page renews its control more often than that. */
 const leaseMs = {
   page: 30_000,
   user: 600_000,
-  /** From one call to the next: while it thinks, somebody who wants to type takes it. */
+  /** From one tool call to the next. While the agent thinks, a person can take control. */
   turn: 15_000,
 } as const;
 
@@ -21,7 +21,7 @@ function textOf(controller: Controller): string {
   return controller.kind === 'user' ? `user:${controller.userId}` : `turn:${controller.turnId}`;
 }
 
-/** Takes the control, from whoever has it where `isTakeover`. False where another has it, or the session has ended. */
+/** Takes control; with `isTakeover` from another one too. False when another one has it, or the session has ended. */
 export async function takeControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
@@ -39,7 +39,7 @@ export async function takeControl(
   return affectedRows > 0;
 }
 
-/** Keeps it. False where it was taken. */
+/** Renews control. False when another one has taken it. */
 export async function keepControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
@@ -53,7 +53,7 @@ export async function keepControl(
   return affectedRows > 0;
 }
 
-/** Gives it back. False where it was not this one’s. */
+/** Gives control back. False when this one did not have it. */
 export async function releaseControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
@@ -66,12 +66,12 @@ export async function releaseControl(
   return affectedRows > 0;
 }
 
-/** Who has it now; undefined where nobody does. */
+/** Who is in control now; undefined when no one is. */
 export async function controllerOf(database: Pick<Database, 'pool'>, id: string): Promise<Controller | undefined> {
   return controllerIn(await findDesktop(database, id));
 }
 
-/** Who has it by this row. */
+/** Who is in control by this row. */
 export function controllerIn(session: DesktopSession | undefined): Controller | undefined {
   const { controller = null, controllerUntil = null } = session ?? {};
   if (controller === null || controllerUntil === null || controllerUntil.getTime() < Date.now()) return undefined;

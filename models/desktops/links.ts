@@ -8,18 +8,18 @@ import { insert, select } from '../database/sql.ts';
 import { insertLink, type LinkKind } from '../links/links.ts';
 import type { DesktopRef } from './session.ts';
 
-/** A way to look at a desktop, or to use it. */
+/** A link to look at a desktop, or to use it. */
 export interface DesktopLink {
   id: string;
   spaceId: string;
   sessionId: string;
-  /** Whether whoever has it may type. */
+  /** Whether its users may type. */
   control: boolean;
   ttlSeconds: number;
   createdBy: string;
   apiKeyId: string | null;
   createdAt: Date;
-  /** Null for the session’s own, which lasts as long as that. */
+  /** Null for the session’s own link, which lasts as long as the session. */
   expiresAt: Date | null;
   revokedAt: Date | null;
 }
@@ -48,7 +48,7 @@ type LinkFields = Pick<
   'id' | 'spaceId' | 'sessionId' | 'control' | 'ttlSeconds' | 'createdBy' | 'apiKeyId'
 >;
 
-/** The link that comes with a session, by which everybody may look who may read that. */
+/** Makes the session's own link, with which everyone who may read the session may look. */
 export async function insertOwnLink(
   tx: Transaction,
   { sessionId, spaceId, createdBy }: Pick<DesktopLink, 'sessionId' | 'spaceId' | 'createdBy'>,
@@ -71,10 +71,11 @@ function columnsOf(fields: Omit<LinkFields, 'id' | 'sessionId'>): Record<string,
   };
 }
 
-/** Makes a link; the same id again is the same link. Throws 422 `TOO_MANY_DESKTOP_LINKS`. */
+/** Makes a link. The same id again is the same link. Throws 422 `TOO_MANY_DESKTOP_LINKS`. */
 export async function createDesktopLink(database: Database, fields: LinkFields, actor: Actor): Promise<void> {
   const { id, spaceId, sessionId, ttlSeconds } = fields;
   await transaction(database, async (tx) => {
+    // The lock on the session’s row keeps two requests from passing the limit together.
     await select(tx, 'SELECT id FROM desktop_sessions WHERE id = ? FOR UPDATE', [sessionId]);
     const link = { id, openedId: sessionId, spaceId, ttlSeconds, columns: columnsOf(fields) };
     await insertLink(tx, desktopLinks, link, actor);
@@ -86,7 +87,7 @@ export async function findDesktopLink({ pool }: Pick<Database, 'pool'>, id: stri
   return rows[0] && linkOf(rows[0]);
 }
 
-/** The own links of these sessions, where they were not revoked. */
+/** The own links of these sessions that were not revoked. */
 export async function ownLinksOf({ pool }: Pick<Database, 'pool'>, sessionIds: string[]): Promise<DesktopLink[]> {
   if (sessionIds.length === 0) return [];
   const [rows] = await pool.query<RowDataPacket[]>(
@@ -106,7 +107,7 @@ export async function getDesktopLink(
   return link;
 }
 
-/** It is watched, and holds on. Returns until when. */
+/** Extends a link whose page is open, and returns its new end. */
 export async function renewDesktopLink({ pool }: Pick<Database, 'pool'>, link: DesktopLink): Promise<Date> {
   const until = new Date(Date.now() + link.ttlSeconds * 1_000);
   const sql = 'UPDATE desktop_links SET expires_at = ? WHERE id = ? AND expires_at IS NOT NULL AND expires_at < ?';

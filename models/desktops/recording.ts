@@ -5,8 +5,8 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import type { DesktopRef } from './session.ts';
 
 /**
- * `stopping` and `discarding` until what records has ended, `saving` until the file is on the drive. What is `saved` or
- * `discarded` is removed from its computer next.
+ * `stopping` and `discarding` last until the recorder has ended, `saving` until the file is in the drive. After `saved` and
+ * `discarded`, the files are removed from the computer.
  */
 export type RecordingStatus =
   | 'starting'
@@ -18,7 +18,7 @@ export type RecordingStatus =
   | 'discarding'
   | 'discarded';
 
-/** What a desktop shows, on its way to the drive as a file. */
+/** A recording of a desktop. It becomes a file of the drive. */
 export interface DesktopRecording {
   id: string;
   spaceId: string;
@@ -26,35 +26,35 @@ export interface DesktopRecording {
   sessionId: string;
   status: RecordingStatus;
   statusAt: Date;
-  /** Of the file. */
+  /** The name of the file. */
   name: string;
-  /** Where on the drive it goes: a folder by its id, else one by its path, which is made where it is missing. */
+  /** The folder of the drive: by its id, or by its path. A path is made if it is missing. */
   folderId: string | null;
   folderPath: string | null;
   /** The number in `DISPLAY`. */
   display: number;
-  /** Of its pictures, whatever size the display gets. */
+  /** The size of its pictures. It stays the same when the display changes its size. */
   width: number;
   height: number;
   framesPerSecond: number;
   maxSeconds: number;
   maxBytes: number;
-  /** Whether its computer may have what was written of it. */
+  /** Whether its computer may have a file of it. */
   hasFile: boolean;
   /** Why it has ended; null while it has not. */
   endCode: string | null;
-  /** Why it is not on the drive. */
+  /** Why it is not in the drive. */
   errorCode: string | null;
   itemId: string | null;
   size: number | null;
   durationMs: number | null;
   createdBy: string;
-  /** On whose behalf it goes to the drive, with the API key that they used. */
+  /** The user with whose authority it goes into the drive, and the API key of their request. */
   askedBy: string;
   apiKeyId: string | null;
   createdAt: Date;
   endedAt: Date | null;
-  /** Since when nothing is to be done for it any more. */
+  /** Since when its workflow has nothing left to do. */
   settledAt: Date | null;
 }
 
@@ -109,7 +109,7 @@ const ends: Readonly<Record<string, string>> = {
   RECORDER_ENDED: 'What recorded it has ended by itself, as where the disk or the memory of the computer is full.',
 };
 
-/** For an end of its own; the rest are those of its session. */
+/** The text for a recording's own end. Other codes are ends of its session. */
 export function recordingEndDetail(code: string): string | undefined {
   return ends[code];
 }
@@ -129,7 +129,7 @@ const failures: Readonly<Record<string, string>> = {
   RECORDING_NOT_SAVED: 'It could not be put into the drive.',
 };
 
-/** The code that is kept for why a recording is not on the drive: one that is known here. */
+/** The code to store for a recording that is not in the drive: always one that has a text here. */
 export function knownFailure(code: string): string {
   return Object.hasOwn(failures, code) ? code : 'RECORDING_NOT_SAVED';
 }
@@ -138,5 +138,5 @@ export function failureDetailOf(code: string): string {
   return failures[code] ?? '';
 }
 
-/** After which nothing of it is on the computer. */
+/** After these failures the computer has no file of the recording. */
 export const withoutFile = ['RECORDING_UNAVAILABLE', 'RECORDING_NOT_STARTED', 'RECORDING_LOST', 'RECORDING_EMPTY'];

@@ -5,19 +5,19 @@ import { type DesktopRecording, findRecording, knownFailure, withoutFile } from 
 import { beginRecordingEnd } from './recordings.ts';
 import { endCodeOf, findDesktop, isOffComputer } from './session.ts';
 
-/** What a recording’s workflow does next. */
+/** The next step of a recording’s workflow. */
 export type RecordingStep =
   | { do: 'rest' }
-  /** It records, or cannot be ended yet; the workflow is told when something is to be done. */
+  /** It records, or cannot be ended yet. The workflow waits for a signal. */
   | { do: 'watch'; waitMs: number }
   | { do: 'start' | 'stop' | 'save' | 'clear' };
 
-/** How often somebody looks whether it has ended by itself. */
+/** How often the workflow looks whether the recorder has ended by itself. */
 const watchMs = 5_000;
-/** How long a computer is waited for that cannot be asked: longer than one may be paused. */
+/** How long we wait for a computer that does not answer: longer than a computer may be paused. */
 const patienceMs = 7 * 86_400_000;
 
-/** Says what is to be done next, and notes what has become of it. Asked again, it says the same. */
+/** Decides the next step, and notes what has happened. Asked again, it decides the same. */
 export async function nextRecordingStep(database: Database, id: string): Promise<RecordingStep> {
   const recording = await findRecording(database, id);
   if (recording === undefined || recording.settledAt !== null) return { do: 'rest' };
@@ -43,12 +43,12 @@ async function nextOfRunning(database: Database, { id, sessionId, status }: Desk
     }
     await transaction(database, (tx) => beginRecordingEnd(tx, id, code));
   }
-  // With that start of its computer, all that ran has ended.
+  // Its recorder has ended with that start of the computer.
   if (session === undefined || isOffComputer(session)) {
     await noteRecorderEnd(database, id, code ?? 'COMPUTER_STOPPED');
     return nextRecordingStep(database, id);
   }
-  // A computer that stands still ends nothing.
+  // A paused computer cannot end a recorder.
   return isPaused ? { do: 'watch', waitMs: watchMs } : { do: 'stop' };
 }
 
@@ -63,7 +63,7 @@ async function giveUp(database: Database, { id, status }: DesktopRecording): Pro
   return nextRecordingStep(database, id);
 }
 
-/** What records it writes to its file. False where nobody wants it any more. */
+/** The recorder has begun to write its file. False when the recording was ended in the meantime. */
 export async function noteRecording({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   await pool.query(
     "UPDATE desktop_recordings SET status = 'recording', status_at = ? WHERE id = ? AND status = 'starting'",
@@ -72,12 +72,12 @@ export async function noteRecording({ pool }: Pick<Database, 'pool'>, id: string
   return (await findRecording({ pool }, id))?.status === 'recording';
 }
 
-/** Its computer is about to write a file of it. */
+/** The computer is about to write a file. */
 export async function noteFile({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query('UPDATE desktop_recordings SET has_file = 1 WHERE id = ?', [id]);
 }
 
-/** Nothing records any more: it is saved next, or thrown away. */
+/** The recorder has ended. The recording is saved next, or thrown away. */
 export async function noteRecorderEnd({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   await pool.query(
@@ -89,8 +89,8 @@ export async function noteRecorderEnd({ pool }: Pick<Database, 'pool'>, id: stri
 }
 
 /**
- * In the transaction that puts its file into the drive: of all that try, one does. False where nobody wants it there
- * any more.
+ * For the transaction that puts the file into the drive: only one attempt succeeds. False when the recording was saved or
+ * thrown away in the meantime.
  */
 export async function keepRecording(
   tx: Transaction,
@@ -102,7 +102,7 @@ export async function keepRecording(
   return (await execute(tx, sql, [new Date(), file.itemId, file.size, file.durationMs, id])).affectedRows > 0;
 }
 
-/** It is not on the drive, for this reason. What was written stays on its computer, where it is there. */
+/** A recording is not in the drive for this reason. A file on the computer stays there. */
 export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   const known = knownFailure(code);
@@ -114,7 +114,7 @@ export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string
   );
 }
 
-/** Nothing of it is on its computer any more. */
+/** The computer has no file of the recording any more. */
 export async function noteCleared({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query(
     `UPDATE desktop_recordings SET settled_at = ?, has_file = 0 WHERE id = ? AND status IN ('saved', 'discarded')

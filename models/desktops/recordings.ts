@@ -6,7 +6,7 @@ import { execute, insert, select } from '../database/sql.ts';
 import { type DesktopRecording, getRecording, type RecordingRef } from './recording.ts';
 import type { DesktopSession } from './session.ts';
 
-/** Where on the drive a recording goes. */
+/** The folder of the drive for a recording. */
 export type RecordingFolder = { id: string } | { path: string };
 
 export interface NewRecording {
@@ -19,8 +19,8 @@ export interface NewRecording {
 }
 
 /**
- * Orders a recording of a session; the same id again is the same recording. False where it was there. Throws 409
- * `RECORDING_RUNNING`, 410 `DESKTOP_ENDED`.
+ * Orders a recording of a session. False when a recording with this id exists already. Throws 409 `RECORDING_RUNNING`, 410
+ * `DESKTOP_ENDED`.
  */
 export async function createRecording(
   database: Database,
@@ -29,7 +29,7 @@ export async function createRecording(
   actor: Actor & { userId: string },
 ): Promise<boolean> {
   return transaction(database, async (tx) => {
-    // The session’s row keeps two requests, or its end, from coming in between.
+    // The lock on the session’s row keeps out other requests, and the session’s end.
     const [session] = await select<Pick<DesktopSession, 'status' | 'display' | 'width' | 'height'>>(
       tx,
       'SELECT status, display, width, height FROM desktop_sessions WHERE id = ? FOR UPDATE',
@@ -60,7 +60,7 @@ export async function createRecording(
       name: fields.name,
       ...placed(fields.folder),
       display: session.display,
-      // What is encoded has an even width and height.
+      // The encoder needs an even width and height.
       width: even(session.width),
       height: even(session.height),
       frames_per_second: fields.framesPerSecond,
@@ -85,7 +85,7 @@ function placed(folder: RecordingFolder) {
   return 'id' in folder ? { folder_id: folder.id, folder_path: null } : { folder_id: null, folder_path: folder.path };
 }
 
-/** Orders its end, after which it is saved. One that has ended stays as it is. Throws 404. */
+/** Orders the end of a recording, which is then saved. An ended one stays as it is. Throws 404. */
 export async function stopRecording(database: Database, ref: RecordingRef, actor: Actor): Promise<DesktopRecording> {
   await getRecording(database, ref);
   await transaction(database, async (tx) => {
@@ -95,7 +95,7 @@ export async function stopRecording(database: Database, ref: RecordingRef, actor
   return getRecording(database, ref);
 }
 
-/** It is to end for this reason. False where it was to end already. */
+/** A recording ends now for this reason. False when it was ending already. */
 export async function beginRecordingEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
   const now = new Date();
   const sql = `UPDATE desktop_recordings SET status = 'stopping', status_at = ?, end_code = ?, ended_at = ?
@@ -104,8 +104,8 @@ export async function beginRecordingEnd(tx: Transaction, id: string, code: strin
 }
 
 /**
- * Orders that it is thrown away, whether it records still, is saved or could not be. Throws 404, 409 `RECORDING_SAVED`
- * for one that is on the drive.
+ * Orders that a recording is thrown away, while it runs, is being saved, or after it failed. Throws 404, 409
+ * `RECORDING_SAVED` when it is in the drive.
  */
 export async function discardRecording(database: Database, ref: RecordingRef, actor: Actor): Promise<DesktopRecording> {
   await getRecording(database, ref);
@@ -119,12 +119,12 @@ export async function discardRecording(database: Database, ref: RecordingRef, ac
   });
   const recording = await getRecording(database, ref);
   if (recording.status !== 'saved') return recording;
-  throw new DomainError('conflict', 'RECORDING_SAVED', 'It is a file of the drive now: delete that.');
+  throw new DomainError('conflict', 'RECORDING_SAVED', 'It is a file of the drive now. Delete that file.');
 }
 
 /**
- * Has a recording saved that could not be, to another folder where one is named. One that is saved, or about to be,
- * stays as it is. Throws 404, 409 `RECORDING_NOT_ENDED` or `RECORDING_DISCARDED`, 410 `RECORDING_GONE`.
+ * Saves a failed recording again, to another folder if one is named. A recording that is saved, or is being saved, stays
+ * as it is. Throws 404, 409 `RECORDING_NOT_ENDED` or `RECORDING_DISCARDED`, 410 `RECORDING_GONE`.
  */
 export async function saveAgain(
   database: Database,
@@ -139,7 +139,7 @@ export async function saveAgain(
     throw new DomainError('conflict', 'RECORDING_DISCARDED', 'The recording was thrown away.');
   }
   if (status !== 'failed') {
-    throw new DomainError('conflict', 'RECORDING_NOT_ENDED', 'It is saved when it has ended. Stop it first.');
+    throw new DomainError('conflict', 'RECORDING_NOT_ENDED', 'A recording is saved when it has ended. Stop it first.');
   }
   if (!hasFile) throw new DomainError('gone', 'RECORDING_GONE', 'Nothing is left of this recording.');
   await transaction(database, async (tx) => {
@@ -148,7 +148,7 @@ export async function saveAgain(
       status_at: new Date(),
       settled_at: null,
       error_code: null,
-      // From here on it is whoever asks for it now who puts it into the drive.
+      // The recording now goes into the drive with the authority of this caller.
       asked_by: actor.userId,
       api_key_id: actor.apiKeyId,
       ...(folder && placed(folder)),

@@ -4,7 +4,7 @@ import type { Computer } from '../computers/computer.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 
-/** `ending` is over for whoever asks; its X server is being ended. */
+/** For clients, a session that is `ending` is over: its X server is being killed. */
 export type DesktopStatus = 'starting' | 'running' | 'ending' | 'ended';
 
 /** A virtual display on a computer. */
@@ -12,7 +12,7 @@ export interface DesktopSession {
   id: string;
   spaceId: string;
   computerId: string;
-  /** Of its computer: with this start of it the session ends. */
+  /** Which start of its computer it belongs to. It ends with that. */
   generation: number;
   /** The number in `DISPLAY`. */
   display: number;
@@ -22,21 +22,21 @@ export interface DesktopSession {
   statusAt: Date;
   /** Why it has ended. */
   endCode: string | null;
-  /** Who may type in it, until then. */
+  /** Who may type in it, and until when. */
   controller: string | null;
   controllerUntil: Date | null;
-  /** Of what records it now. */
+  /** The recording that runs now. */
   recordingId: string | null;
   createdBy: string;
   createdAt: Date;
   endedAt: Date | null;
-  /** Of its computer as it is now; null where that is no longer there. */
+  /** Its computer as it is now; null when that is deleted. */
   computerGeneration: number | null;
   computerStatus: Computer['status'] | null;
   computerError: string | null;
 }
 
-/** With its computer as it is: a session never outlives that, whatever its own row says yet. */
+/** The columns of the computer are there because a session never outlives it, even if its own row does not say so yet. */
 const columns = `d.id, d.space_id AS spaceId, d.computer_id AS computerId, d.generation, d.display, d.width, d.height, d.status,
   d.status_at AS statusAt, d.end_code AS endCode, d.controller, d.controller_until AS controllerUntil,
   d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, c.generation AS computerGeneration,
@@ -65,7 +65,7 @@ export async function findDesktop({ pool }: Pick<Database, 'pool'>, id: string):
   return rows[0] as DesktopSession | undefined;
 }
 
-/** The newest session of a computer that has not ended, if there is one. */
+/** The newest session of a computer that has not ended. */
 export async function newestOpenDesktop(
   { pool }: Pick<Database, 'pool'>,
   computerId: string,
@@ -87,12 +87,12 @@ export async function listDesktops(
   return readPage(database, page, { sql, values: [computerId], by: 'd.id', order: 'desc' });
 }
 
-/** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */
+/** Whether a session is over: it has ended, is ending, or its start of the computer is over. */
 function hasEnded(session: DesktopSession): boolean {
   return session.status === 'ending' || session.status === 'ended' || isOffComputer(session);
 }
 
-/** Whether the start of its computer that it belongs to is over: nothing of it runs any more. */
+/** Whether the session's start of its computer is over, so that no process of it runs. */
 export function isOffComputer({ generation, computerGeneration, computerStatus }: DesktopSession): boolean {
   const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
   return !isUp || computerGeneration !== generation;
@@ -100,7 +100,7 @@ export function isOffComputer({ generation, computerGeneration, computerStatus }
 
 const hostGone = ['HOST_LOST', 'HOST_REMOVED'];
 
-/** Why it has ended; undefined while it has not. */
+/** Why a session has ended; undefined while it has not. */
 export function endCodeOf(session: DesktopSession): string | undefined {
   if (!hasEnded(session)) return undefined;
   if (session.endCode !== null) return session.endCode;
@@ -117,7 +117,7 @@ const details: Readonly<Record<string, string>> = {
   DESKTOP_NOT_STARTED: 'Its X server could not be started.',
 };
 
-/** The code that is kept for why a session has ended: one that is known here. */
+/** The code to store for a session's end: always one that has a text here. */
 export function knownEnd(code: string): string {
   return Object.hasOwn(details, code) ? code : 'DESKTOP_NOT_STARTED';
 }

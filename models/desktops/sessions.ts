@@ -8,9 +8,9 @@ import { execute, insert, select } from '../database/sql.ts';
 import { insertOwnLink } from './links.ts';
 import { type DesktopRef, type DesktopSession, endCodeOf, findDesktop, getDesktop, knownEnd } from './session.ts';
 
-/** How many a computer has at once: each takes some 100 MB of its memory. */
+/** The limit for one computer: each desktop uses about 100 MB of its memory. */
 const mostAtOnce = 4;
-/** What people start by themselves begins at 0 or 1. */
+/** X servers that people start by themselves begin at 0 or 1. */
 const firstDisplay = 10;
 
 const smallest = { width: 640, height: 480 };
@@ -38,8 +38,8 @@ export function resolutionOf(text: string): Resolution {
 }
 
 /**
- * Orders a session on a computer that was just woken; the same id again is the same session, also where that has ended.
- * False where it was there. Throws 404, 409 `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
+ * Orders a session on a computer that was just woken. False when a session with this id exists already, even an ended one.
+ * Throws 404, 409 `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
  */
 export async function createDesktop(
   database: Database,
@@ -48,7 +48,7 @@ export async function createDesktop(
 ): Promise<boolean> {
   if ((await findDesktop(database, sessionId)) !== undefined) return false;
   return transaction(database, async (tx) => {
-    // The computer’s row keeps two requests from taking the same display.
+    // The lock on the computer’s row keeps two requests from taking the same display.
     const computer = await lockComputer(tx, spaceId, computerId);
     const open = await openOn(tx, computerId);
     if (open.some(({ id }) => id === sessionId)) return false;
@@ -91,10 +91,10 @@ function openOn(tx: Transaction, computerId: string) {
   );
 }
 
-/** Orders its end. Throws 404; one that has ended stays as it is. */
+/** Orders the end of a session. An ended session stays as it is. Throws 404. */
 export async function deleteDesktop(database: Database, ref: DesktopRef, actor: Actor): Promise<DesktopSession> {
   const session = await getDesktop(database, ref);
-  // What has ended with its computer was not ended by anybody.
+  // A session that has ended with its computer keeps that reason, and was ended by no caller.
   const code = endCodeOf(session);
   if (code !== undefined && session.status !== 'ending') await endDesktop(database, session.id, code);
   else
@@ -106,7 +106,7 @@ export async function deleteDesktop(database: Database, ref: DesktopRef, actor: 
   return getDesktop(database, ref);
 }
 
-/** It is over from now on; its workflow ends what there is of it. False where it was over already. */
+/** A session ends now, and its workflow kills its X server. False when it was ending already. */
 export async function beginEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
   const sql = `UPDATE desktop_sessions SET status = 'ending', status_at = ?, end_code = ?, ended_at = ?, controller = NULL
     WHERE id = ? AND status IN ('starting', 'running')`;
@@ -114,7 +114,7 @@ export async function beginEnd(tx: Transaction, id: string, code: string): Promi
   return (await execute(tx, sql, [now, code, now, id])).affectedRows > 0;
 }
 
-/** Nothing of it runs any more. */
+/** A session has ended: no process of it runs. */
 export async function endDesktop({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   await pool.query(
@@ -124,7 +124,7 @@ export async function endDesktop({ pool }: Pick<Database, 'pool'>, id: string, c
   );
 }
 
-/** Notes the size that its display has. */
+/** Notes the new size of a session's display. */
 export async function noteSize(
   { pool }: Pick<Database, 'pool'>,
   id: string,

@@ -1,4 +1,4 @@
-import { requireWebAddress } from '../../../models/browsers/url.ts';
+import { requireWebAddress } from '../../../models/browsers/sessions.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { act, asController } from './drive.ts';
 import { inLines, pageSays } from './pageSays.ts';

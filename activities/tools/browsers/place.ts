@@ -2,7 +2,8 @@ import { DomainError, notFound } from '../../../base/errors.ts';
 import { Browser } from '../../../integrations/browsers/browser.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import type { Destination } from '../../../integrations/egress/hostPattern.ts';
-import { defaultProfileName, findProfileNamed } from '../../../models/browsers/defaultProfile.ts';
+import { browserSpec } from '../../../models/browsers/folders.ts';
+import { defaultProfileName, findProfileNamed } from '../../../models/browsers/profiles.ts';
 import {
   type BrowserSession,
   endCodeOf,
@@ -11,7 +12,6 @@ import {
   hasEnded,
   liveSessions,
 } from '../../../models/browsers/session.ts';
-import { browserSpec } from '../../../models/browsers/spec.ts';
 import { failBrowser } from '../../../models/browsers/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import type { Database } from '../../../models/database/database.ts';

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError, notFound } from '../../../base/errors.ts';
 import { idPrefixes } from '../../../base/ids.ts';
-import { defaultProfile } from '../../../models/browsers/defaultProfile.ts';
-import { computerOf } from '../../../models/browsers/profiles.ts';
+import { computerOf, defaultProfile } from '../../../models/browsers/profiles.ts';
 import { type BrowserSession, getBrowser, hasEnded, liveSessions } from '../../../models/browsers/session.ts';
 import { createBrowser } from '../../../models/browsers/sessions.ts';
 import { findDesktop } from '../../../models/desktops/session.ts';

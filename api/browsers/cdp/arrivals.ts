@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream';
 import type { MessageMemory, MessageRoom } from './messageMemory.ts';
 
-/** A message that is no longer needs no room: there are few connections, and each has one at a time. */
+/** Messages up to this size need no room: there are few connections, and each has one message at a time. */
 const smallBytes = 262_144;
 
-/** What can be kept from reading on. */
+/** A source that can stop reading. */
 export interface Source {
   pause(): void;
   resume(): void;
 }
 
-/** Has a source wait while anybody has a reason for it. */
+/** Pauses a source while there is at least one reason for it. */
 export class Gate {
   readonly #source: Source;
   readonly #reasons = new Set<string>();
@@ -32,7 +32,7 @@ export class Gate {
 interface Options {
   memory: MessageMemory;
   owner: string;
-  /** As long as one of its messages may be. */
+  /** The limit for one of its messages. */
   maxMessageBytes: number;
   gate: Gate;
   signal: AbortSignal;
@@ -40,13 +40,13 @@ interface Options {
 }
 
 /**
- * The messages that arrive on a stream for a WebSocket, which puts them together in memory: of a large one, no more is
- * read than its beginning before there is room for it.
+ * The messages that arrive on the stream of a WebSocket. The WebSocket holds a whole message in memory, so this reads only
+ * the beginning of a large message until the message has room.
  */
 export class Arrivals {
   readonly #options: Options;
   #bytes = 0;
-  /** Of the message that is arriving. */
+  /** The room of the message that is arriving. */
   #room: Promise<MessageRoom | undefined> | undefined;
 
   constructor(stream: Readable, options: Options) {
@@ -59,7 +59,7 @@ export class Arrivals {
     });
   }
 
-  /** One has arrived: what it takes is its room, until that is disposed of. */
+  /** A message has arrived. It keeps its room until the caller disposes of it. */
   async arrived(bytes: number): Promise<Disposable | undefined> {
     const room = this.#room;
     this.#bytes = 0;
@@ -78,7 +78,7 @@ export class Arrivals {
     void this.#room.then(() => gate.open('memory'));
   }
 
-  /** Of what has arrived in part, nothing comes. */
+  /** The rest of a message that has arrived in part will not come. */
   async #leave(): Promise<void> {
     (await this.arrived(0))?.[Symbol.dispose]();
   }

@@ -2,16 +2,15 @@ import { maxMessageBytes } from '../../../integrations/browsers/cdp/connection.t
 import type { UpgradeHandler } from '../../frame/area.ts';
 import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';
 import { pathOf } from '../../frame/request.ts';
-import { withBrowser } from '../look.ts';
-import { admit } from './admit.ts';
+import { admitByLink, withBrowser } from '../look.ts';
 import { Attached } from './attached.ts';
 import { MessageMemory } from './messageMemory.ts';
 
-/** Each is one script. */
+/** Each script has one connection. */
 const scriptsPerSession = 8;
 /**
- * Files that are given to a page go in one message, a full page’s picture comes in one. Scripts send a message for each
- * key that they press.
+ * A script sends a file for a page in one message, and gets the picture of a full page in one. It sends a message for
+ * each key that it presses.
  */
 const limits = {
   ...connectionLimits,
@@ -22,8 +21,8 @@ const limits = {
 };
 
 /**
- * Of all scripts of this process together, for messages that are large. A computer of one space, or one that only says it
- * is Chromium, leaves the others their half.
+ * The memory for large messages of all scripts in this process. One space, or a program that only pretends to be
+ * Chromium, gets at most half of it.
  */
 const memory = { mostBytes: 4 * maxMessageBytes, perOwnerBytes: 2 * maxMessageBytes, slowMs: 20_000 };
 
@@ -33,22 +32,22 @@ export const attachToBrowser: UpgradeHandler = (deps) => {
   const shared = new MessageMemory(memory);
   return async (req) => {
     const { token } = pathOf<'attachToBrowser'>(req);
-    const link = await admit(deps, token);
+    const link = await admitByLink(deps, token);
     const { spaceId, sessionId, createdBy: userId, apiKeyId: credentialId } = link;
     const by = { userId, credentialId, address: req.ip ?? null };
-    // A plain request for it must not count as use.
+    // A plain HTTP request must not count as use of the computer.
     const stream = req.handshake?.socket;
     if (stream === undefined) return { link: { userId, limits }, open: () => undefined };
-    const { browser, session } = await withBrowser(deps, { spaceId, sessionId }, by, async (browser, session) => {
-      return { browser, session };
-    });
+    const open = await withBrowser(deps, { spaceId, sessionId }, by, async (browser, session) => ({
+      browser,
+      session,
+    }));
     req.res?.once('close', scripts.enter(sessionId));
     return {
       link: { userId, limits },
       open: (connection) => {
-        const { log } = req;
-        const scripts = { connection, stream, maxMessageBytes: limits.maxMessageBytes };
-        new Attached({ deps, ...scripts, memory: shared, token, browser, session, by, log }).run();
+        const script = { connection, stream, maxMessageBytes: limits.maxMessageBytes, token, by };
+        new Attached({ deps, ...script, ...open, memory: shared, log: req.log }).run();
       },
     };
   };

@@ -11,12 +11,11 @@ import { type BrowserSession, endCodeOf, endDetailOf, findBrowser } from '../../
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
-import { asItIs } from '../look.ts';
-import { standingOfLink } from './admit.ts';
+import { asItIs, standingOfLink } from '../look.ts';
 import { Arrivals, Gate } from './arrivals.ts';
 import type { MessageMemory } from './messageMemory.ts';
 
-/** Why a script is cut, beside what the frame closes for. docs/browsers.md lists them. */
+/** Why a script is cut off, besides the frame's own reasons. docs/browsers.md lists the codes. */
 const closeCodes = {
   ended: 4001,
   over: { code: 4002, reason: 'This link has expired or was revoked. Ask for a new one.' },
@@ -28,21 +27,21 @@ const closeCodes = {
 } as const;
 
 const lookAgainMs = 3_000;
-/** How often it is noted that a script uses the computer. */
+/** How often we note that a script uses the computer. */
 const noteUseMs = 60_000;
-/** How long the end of Chromium may take to be known after its connections were cut. */
+/** How long it may take after the connection's end until we know that Chromium has ended. */
 const deathMs = 3_000;
 /** Above this, a script waits until Chromium has read. */
 const highWaterBytes = 1_048_576;
 const longestReason = 120;
 
-/** Where `ws` has heard of a message that is longer than it takes. */
+/** Whether `ws` has refused a message that is too long. */
 const isTooLarge = (error: Error) => 'code' in error && error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
 
 interface Options {
   deps: Pick<RouteDeps, 'database' | 'identity' | 'launcher' | 'liveComputers'>;
   connection: Connection;
-  /** What the script’s messages come on, and how long one may be. */
+  /** The stream of the script’s messages, and the limit for one message. */
   stream: Readable;
   maxMessageBytes: number;
   memory: MessageMemory;
@@ -53,7 +52,7 @@ interface Options {
   log: Pick<Logger, 'warn'>;
 }
 
-/** One script that is attached to a Chromium: messages pass both ways as they are, while its link holds. */
+/** A script that is attached to a Chromium. Messages pass unchanged in both directions while its link holds. */
 export class Attached {
   readonly #options: Options;
   #isUsed = false;
@@ -80,7 +79,7 @@ export class Attached {
     const { connection, stream, browser, maxMessageBytes } = this.#options;
     const script = new Gate(connection);
     const orders = this.#arrivals(stream, script, maxMessageBytes);
-    // Nothing is read of it before there is somebody to give it to.
+    // We read nothing from the script before Chromium is there to get it.
     script.close('attaching');
     let chromium: WebSocket | undefined;
     connection.onMessage((data, isBinary) => {
@@ -91,7 +90,7 @@ export class Attached {
     const attached = await browser.attach(connection.closed);
     chromium = attached.socket;
     chromium.on('error', (error) => {
-      // Of all others, the close that follows is what counts.
+      // After any other error, the `close` event that follows decides.
       if (isTooLarge(error)) this.#close(closeCodes.tooLarge);
     });
     const cut = () => chromium?.terminate();
@@ -118,7 +117,7 @@ export class Attached {
     });
   }
 
-  /** Of what a script sends, no more is kept than one message beyond what Chromium has room for. */
+  /** Passes an order on. While Chromium is behind, at most one more message of the script is kept. */
   async #order(chromium: WebSocket, data: Buffer, orders: Arrivals, script: Gate): Promise<void> {
     const arrived = orders.arrived(data.length);
     if (chromium.readyState === chromium.OPEN) {
@@ -144,7 +143,7 @@ export class Attached {
   async #look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    // A database that is down for a moment cuts nobody: the next look decides.
+    // A short failure of the database cuts nobody off: the next look decides.
     await this.#lookNow().catch(() => undefined);
     this.#isLooking = false;
   }
@@ -165,7 +164,7 @@ export class Attached {
     await deps.liveComputers.awake(session, by);
   }
 
-  /** Chromium is gone, or only the way to it: says which. */
+  /** Tells the script whether Chromium has ended or only the connection to it. */
   async #sayEnd(): Promise<void> {
     const { connection, deps, session } = this.#options;
     const deadline = Date.now() + deathMs;
@@ -182,7 +181,7 @@ export class Attached {
   #close({ code, reason }: { code: number; reason: string }): void {
     const { connection } = this.#options;
     connection.close(code, reason.slice(0, longestReason));
-    // The script’s answer to that is read.
+    // The script’s answer to the close must be read.
     connection.resume();
   }
 }

@@ -16,12 +16,11 @@ import { publicLink } from '../../frame/links.ts';
 import { bodyOf, pathOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
 import { time } from '../../frame/times.ts';
-import { openBrowser, withBrowser } from '../look.ts';
-import { admit } from './admit.ts';
+import { admitByLink, openBrowser, withBrowser } from '../look.ts';
 
 const defaultTtlSeconds = 3_600;
 
-/** Links by which scripts attach to a browser. What they lead to is served by attach.ts. */
+/** Links with which scripts attach to a browser. `attach.ts` serves their address. */
 export function browserLinkRoutes(deps: RouteDeps) {
   const { config, database } = deps;
   const router = createRouter();
@@ -29,10 +28,8 @@ export function browserLinkRoutes(deps: RouteDeps) {
 
   router.get(base, async (req, res) => {
     const { id } = await getBrowser(database, pathOf<'listBrowserLinks'>(req));
-    answer<'listBrowserLinks'>(res, 200, {
-      data: (await listBrowserLinks(database, id)).map(present),
-      nextCursor: null,
-    });
+    const links = await listBrowserLinks(database, id);
+    answer<'listBrowserLinks'>(res, 200, { data: links.map(present), nextCursor: null });
   });
 
   router.post(base, async (req, res) => {
@@ -53,7 +50,7 @@ export function browserLinkRoutes(deps: RouteDeps) {
         return { id };
       },
       {
-        // The token is kept nowhere, so whoever asks again gets another.
+        // No token is stored, so a repeated request gets a new one.
         show: async ({ id }) => {
           const { link, token } = await renewBrowserToken(database, id);
           return { ...present(link), url: socketUrl(token) };
@@ -72,7 +69,7 @@ export function browserLinkRoutes(deps: RouteDeps) {
 
   async function describe(req: Request, res: Response): Promise<void> {
     const { token } = pathOf<'describeBrowserLink'>(req);
-    const { spaceId, sessionId } = await admit(deps, token);
+    const { spaceId, sessionId } = await admitByLink(deps, token);
     const version = await withBrowser(deps, { spaceId, sessionId }, 'looks', (browser) => browser.version());
     answer<'describeBrowserLink'>(res, 200, { ...version, webSocketDebuggerUrl: socketUrl(token) });
   }

@@ -1,14 +1,14 @@
-/** Room for one message, until it has left this process. */
+/** Room for one message until it has left this process. */
 export interface MessageRoom extends Disposable {
-  /** It is this long, and no longer. */
+  /** Gives back what the message does not need. */
   shrinkTo(bytes: number): void;
 }
 
 export interface MessageMemoryOptions {
-  /** Of all messages together, and of those of one owner. */
+  /** The limits for all messages together, and for the messages of one owner. */
   mostBytes: number;
   perOwnerBytes: number;
-  /** How long others wait before whoever has had room for longest loses it, if that is longer. */
+  /** While others wait, a message that has had its room for longer than this loses it. */
   slowMs: number;
 }
 
@@ -16,7 +16,7 @@ interface Place {
   owner: string;
   bytes: number;
   since: number;
-  /** It has had its room for too long. */
+  /** Called when the message has had its room for too long. */
   onSlow: () => void;
 }
 
@@ -25,8 +25,8 @@ interface Waiting extends Place {
 }
 
 /**
- * The memory of this process for large messages that pass through it. Who gets room for the longest that theirs may be
- * can always finish it, so nobody waits for each other in a circle.
+ * The memory of this process for large messages that pass through it. A message gets room for the largest size at once, so
+ * it can always finish, and messages never wait for each other in a circle.
  */
 export class MessageMemory {
   readonly #options: MessageMemoryOptions;
@@ -42,7 +42,7 @@ export class MessageMemory {
     return sum(this.#places);
   }
 
-  /** Gives room in the order in which it is asked for, but for owners who have as much as one may. The signal ends the wait. */
+  /** Gives room in the order of the requests, but skips owners at their limit. The signal ends the wait. */
   take(owner: string, bytes: number, { signal, onSlow }: { signal: AbortSignal; onSlow: () => void }) {
     return new Promise<MessageRoom | undefined>((resolve) => {
       if (signal.aborted) return resolve(undefined);
@@ -68,7 +68,7 @@ export class MessageMemory {
       const { owner, bytes, onSlow, give } = waiting;
       const own = [...this.#places].filter((place) => place.owner === owner);
       if (own.length > 0 && sum(own) + bytes > perOwnerBytes) continue;
-      // Others do not pass by: else whoever needs much would never get it.
+      // Later requests do not overtake this one, or a large message would never get room.
       if (this.#places.size > 0 && this.usedBytes + bytes > mostBytes) break;
       this.#waiting.delete(waiting);
       const place: Place = { owner, bytes, since: Date.now(), onSlow };
@@ -82,13 +82,13 @@ export class MessageMemory {
     }
   }
 
-  /** Of those for whom the one waits who has waited longest. */
+  /** Ends the slowest of the messages for which the first waiting one waits. */
   #endSlowest(): void {
     const [first] = this.#waiting;
     if (first === undefined) return;
     const own = [...this.#places].filter(({ owner }) => owner === first.owner);
-    const isOwnersFault = own.length > 0 && sum(own) + first.bytes > this.#options.perOwnerBytes;
-    const [slowest] = isOwnersFault ? own : this.#places;
+    const waitsForOwner = own.length > 0 && sum(own) + first.bytes > this.#options.perOwnerBytes;
+    const [slowest] = waitsForOwner ? own : this.#places;
     if (slowest !== undefined && Date.now() - slowest.since >= this.#options.slowMs) slowest.onSlow();
   }
 

@@ -5,10 +5,10 @@ import express, { type RequestHandler } from 'express';
 import type { Config } from '../../../config/index.ts';
 
 const own = join(import.meta.dirname, 'browser');
-/** `core/rfb.js` is what the package exports. */
+/** The package exports `core/rfb.js`; this is the folder above `core`. */
 const noVnc = dirname(dirname(createRequire(import.meta.url).resolve('@novnc/novnc')));
 
-/** The page, and noVNC as its package has it. */
+/** Serves the page and noVNC's own files. */
 export function viewFiles({ http, ports }: Pick<Config, 'http' | 'ports'>): RequestHandler {
   const origin = ports.desktopOrigin.replace(/^http/, 'ws');
   const policy = [
@@ -27,7 +27,7 @@ export function viewFiles({ http, ports }: Pick<Config, 'http' | 'ports'>): Requ
   return router;
 }
 
-/** Whose pages may show it in a frame: those that may call the API. Others could hide it under something to click on. */
+/** Only pages that may call the API may show it in a frame. Another page could hide it under something to click on. */
 function framesOf({ publicUrl, corsOrigins, allowsLocalPages }: Config['http']): string[] {
   const local = allowsLocalPages ? ['http://localhost:*', 'http://127.0.0.1:*'] : [];
   return [new URL(publicUrl).origin, ...corsOrigins, ...local];

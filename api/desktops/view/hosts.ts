@@ -17,14 +17,14 @@ import { acceptUpgrade, offeredProtocols, webSocketServer } from '../../frame/up
 import { viewFiles } from './files.ts';
 import { type Viewed, Viewing, viewCodes } from './viewing.ts';
 
-/** Each is one person who looks; a page that makes many is stopped. */
+/** Each viewer is one person. The limit stops a page that opens many. */
 const viewersPerSession = 50;
-/** A pointer that moves, and an answer to each picture. */
+/** Enough for a moving pointer, and for an answer to each picture. */
 const limits = { ...connectionLimits, messagesPerSecond: 500, messagesAtOnce: 2_000 };
 
 /**
- * Serves the page of desktops on a host name of its own, which has nothing of the API's cookies or credentials. Who may
- * look is in the fragment of its address, which browsers send nowhere: the page offers it as it connects.
+ * Serves the page of desktops on a host name of its own, where the API's cookies and credentials are not sent. The token
+ * of a viewer is in the fragment of the address, which browsers never send. The page itself sends it when it connects.
  */
 export function desktopHosts(deps: ApiDeps): OwnHosts {
   const { config, database, identity, closing, logger } = deps;
@@ -42,7 +42,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
   });
   app.get('/socket', async (req, res) => {
     if (req.handshake === undefined) throw new DomainError('invalid', 'NO_WEBSOCKET', 'This is for WebSockets.');
-    // Pages of other origins have nothing to do with it, whatever they know.
+    // A page of another origin may not connect, even with a token.
     refuseForeignPage(req, (origin) => origin === config.ports.desktopOrigin);
     const viewed = await admit(req, res);
     const leave = 'code' in viewed ? () => undefined : open.enter(viewed.session.id);
@@ -52,7 +52,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
       req,
       limits,
       closing,
-      // It looks by itself, and says what is the matter.
+      // The viewing checks this itself, and closes with a reason.
       isAllowed: () => Promise.resolve('yes'),
       open: (connection) => {
         if ('code' in viewed) connection.close(viewed.code, viewed.reason);
@@ -70,7 +70,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
     if (status === 500) req.log.error({ err: error, requestId: req.id }, code);
   });
 
-  /** What is refused is told by a code of the connection, which is all that a page hears. */
+  /** Answers a refusal as a close code of the connection: a page cannot see anything else. */
   async function admit(req: Request, res: Response): Promise<Viewed | { code: number; reason: string }> {
     const offered = offeredProtocols(req.headers['sec-websocket-protocol']);
     const token = offered.find((entry) => entry.startsWith('bearer.'))?.slice('bearer.'.length) ?? '';

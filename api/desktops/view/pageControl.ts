@@ -8,20 +8,20 @@ import {
   takeControl,
 } from '../../../models/desktops/control.ts';
 import { Throttle } from '../../frame/connectionLimits.ts';
-import { controlChanges } from '../controlChanges.ts';
+import { desktopChanges } from '../look.ts';
 
-/** People press buttons. What comes faster is dropped: each order is written, and has every page look. */
+/** More than people send by pressing buttons. Each order is written to the database, and makes every page look. */
 const ordersPerSecond = 1;
 const ordersAtOnce = 5;
 
 interface Options {
   database: Pick<Database, 'pool'>;
   sessionId: string;
-  /** Whether its link is for typing. */
+  /** Whether the page's link allows typing. */
   mayControl: boolean;
 }
 
-/** What a page has of the control of its desktop. */
+/** A page's share in the control of its desktop. */
 export class PageControl {
   readonly #options: Options;
   readonly #page: Controller = { kind: 'page', viewer: newId('desktopLink') };
@@ -33,12 +33,12 @@ export class PageControl {
     this.#options = options;
   }
 
-  /** Whether it may type now. */
+  /** Whether the page may type now. */
   get isHeld(): boolean {
     return this.#isHeld;
   }
 
-  /** Follows an order of the page after those before it. What is none, or fails, changes nothing. */
+  /** Follows the page's orders one after the other. An invalid or failed order changes nothing. */
   order(data: Buffer): Promise<void> {
     if (this.#options.mayControl && this.#throttle.take()) {
       this.#orders = this.#orders.then(() => this.#follow(data)).catch(() => undefined);
@@ -50,28 +50,28 @@ export class PageControl {
     if (this.#isHeld || !this.#options.mayControl) return;
     const { database, sessionId } = this.#options;
     this.#isHeld = await takeControl(database, sessionId, this.#page, how);
-    if (this.#isHeld) controlChanges.emit(sessionId);
+    if (this.#isHeld) desktopChanges.emit(sessionId);
   }
 
   async release(): Promise<void> {
     if (!this.#isHeld) return;
     const { database, sessionId } = this.#options;
     this.#isHeld = false;
-    if (await releaseControl(database, sessionId, this.#page)) controlChanges.emit(sessionId);
+    if (await releaseControl(database, sessionId, this.#page)) desktopChanges.emit(sessionId);
   }
 
-  /** Keeps what it has. False where that was lost. */
+  /** Renews the control that the page has. False when it was lost. */
   async keep(): Promise<boolean> {
     if (!this.#isHeld) return true;
     const { database, sessionId } = this.#options;
-    // Where that is not known, nobody types.
+    // If the database does not answer, the page must not type.
     const isKept = await keepControl(database, sessionId, this.#page).catch(() => false);
     if (isKept || !this.#isHeld) return true;
     this.#isHeld = false;
     return false;
   }
 
-  /** Hears who is in control, and says it as the page is told. */
+  /** Notes who is in control, and returns the word for the page. */
   note(controller: Controller | undefined): 'none' | 'you' | 'other' | 'agent' {
     this.#isHeld = controller !== undefined && isController(controller, this.#page);
     if (controller === undefined) return 'none';

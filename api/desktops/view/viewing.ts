@@ -14,37 +14,36 @@ import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
 import { Merged } from '../../frame/merged.ts';
-import { controlChanges } from '../controlChanges.ts';
-import { asItIs, xServerOf } from '../look.ts';
+import { asItIs, desktopChanges, xServerOf } from '../look.ts';
 import { PageControl } from './pageControl.ts';
 
-/** Who looks at what, by which link. */
+/** A viewer, the link that admits it, and the session that it shows. */
 export interface Viewed {
   viewer: DesktopViewer;
   link: DesktopLink;
   session: DesktopSession;
 }
 
-/** Why the page's connection is closed, beside what the frame closes for. The page says the reason. */
+/** Why a page's connection is closed, besides the frame's own reasons. The page shows the reason. */
 export const viewCodes = {
   ended: 4001,
   over: { code: 4002, reason: 'This link has expired or was revoked. Ask for a new one.' },
-  unknown: { code: 4002, reason: 'This address is not right, or holds no more. Ask for a new one.' },
-  forbidden: { code: 4003, reason: 'Whoever was given this link may no longer do this.' },
+  unknown: { code: 4002, reason: 'This address is wrong or no longer valid. Ask for a new one.' },
+  forbidden: { code: 4003, reason: 'The person who was given this link may no longer do this.' },
   violation: 4004,
   lost: { code: 4005, reason: 'The connection to the computer was lost.' },
 } as const;
 
 const lookAgainMs = 3_000;
-/** Between two looks of a page, however often something changes. */
+/** The shortest time between two looks of a page, however often something changes. */
 const restMs = 250;
-/** How much longer than it lasts somebody may type whose control was taken in another process. */
+/** A page may type for this long after another process has taken its control. */
 const keepEveryMs = 1_000;
-/** How long the end of an X server may take to be known after its connections were cut. */
+/** How long it may take after the connection's end until we know that the X server has ended. */
 const deathMs = 3_000;
 const longestReason = 120;
 
-/** All pages of a session look at it together. */
+/** All pages of a session share one look at its row. */
 const sessionLooks = new Merged<DesktopSession | undefined>();
 
 interface Options extends Viewed {
@@ -53,7 +52,7 @@ interface Options extends Viewed {
   log: Pick<Logger, 'warn'>;
 }
 
-/** One page that shows a desktop: what its X server draws goes out, and what the page may send goes in. */
+/** A page that shows a desktop. It gets what the X server draws, and its messages reach the X server if it may send them. */
 export class Viewing {
   readonly #options: Options;
   readonly #control: PageControl;
@@ -72,12 +71,12 @@ export class Viewing {
   run(): void {
     const { connection, session, log } = this.#options;
     const { closed } = connection;
-    const look = () => void this.#look().catch(() => undefined); // a database that is down for a moment closes nothing
+    const look = () => void this.#look().catch(() => undefined); // A short failure of the database closes nothing.
     const timers = [setInterval(look, lookAgainMs), setInterval(() => void this.#keep(), keepEveryMs)];
-    controlChanges.on(session.id, look);
+    desktopChanges.on(session.id, look);
     closed.addEventListener('abort', () => {
       for (const timer of timers) clearInterval(timer);
-      controlChanges.off(session.id, look);
+      desktopChanges.off(session.id, look);
       void this.#control.release().catch(() => undefined);
     });
     this.#begin().catch((error: unknown) => {
@@ -100,7 +99,7 @@ export class Viewing {
         this.#close(viewCodes.violation, error.message);
       }
     });
-    // Nothing is read of it before there is somebody to give it to.
+    // We read nothing from the page before the X server is there to get it.
     connection.pause();
     if (!(await this.#look())) return;
     await this.#control.take({ isTakeover: false });
@@ -125,7 +124,7 @@ export class Viewing {
     once(server, 'drain').then(resume, resume);
   }
 
-  /** Whether the page may stay; else it is told why not. */
+  /** Whether the page may stay. If not, the connection is closed with the reason. */
   #look(): Promise<boolean> {
     return this.#looks.run(this.#options.session.id, () => this.#lookNow());
   }
@@ -151,7 +150,7 @@ export class Viewing {
     return true;
   }
 
-  /** While it is watched, a link goes on: the page gets what it reconnects with. */
+  /** Extends a link while its page is open. The page gets a new token for its next connection. */
   async #renew(link: DesktopLink): Promise<void> {
     const { connection, deps, viewer } = this.#options;
     if (Date.now() - this.#tokenAt < (link.ttlSeconds * 1_000) / 2) return;
@@ -176,7 +175,7 @@ export class Viewing {
     if (!(await this.#control.keep())) await this.#look().catch(() => undefined);
   }
 
-  /** Its X server has closed the connection: it has ended, or only the way to it was lost. */
+  /** Tells the page whether the X server has ended or only the connection to it. */
   async #sayEnd(): Promise<void> {
     const { deps, session } = this.#options;
     const deadline = Date.now() + deathMs;
@@ -192,7 +191,7 @@ export class Viewing {
   #close(code: number, reason: string): false {
     const { connection } = this.#options;
     connection.close(code, reason.slice(0, longestReason));
-    // The page's answer to that is read.
+    // The page's answer to the close must be read.
     connection.resume();
     return false;
   }

@@ -1,4 +1,4 @@
-import { controlChanges } from '../../../api/desktops/controlChanges.ts';
+import { desktopChanges } from '../../../api/desktops/look.ts';
 import { PageControl } from '../../../api/desktops/view/pageControl.ts';
 import { newId } from '../../../base/ids.ts';
 import { controllerOf } from '../../../models/desktops/control.ts';
@@ -23,7 +23,7 @@ async function buildSession() {
   const row = { ...desktopRow(of), id: sessionId, status: 'running', end_code: null, ended_at: null };
   await insertRows(database, { desktop_sessions: row });
   const changes = { count: 0 };
-  controlChanges.on(sessionId, () => void changes.count++);
+  desktopChanges.on(sessionId, () => void changes.count++);
   const page = (mayControl: boolean) => new PageControl({ database, sessionId, mayControl });
   return { changes, page, controller: () => controllerOf(database, sessionId) };
 }

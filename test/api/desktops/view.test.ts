@@ -385,7 +385,7 @@ describe('the page of a desktop', () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 600 });
     const { pool } = product.environment.database;
     await pool.query('UPDATE desktop_links SET expires_at = NOW() - INTERVAL 1 DAY WHERE id = ?', [id]);
-    const none = 'is not right, or holds no more';
+    const none = 'is wrong or no longer valid';
     for (const [address, why] of [
       [url, 'expired or was revoked'],
       [`${url}x`, none],
