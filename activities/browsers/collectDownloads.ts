@@ -6,11 +6,11 @@ import { downloadsFolder } from '../../models/browsers/folders.ts';
 import { type BrowserSession, findBrowser } from '../../models/browsers/session.ts';
 import { isAway } from '../../models/database/unavailable.ts';
 import { UploadSession } from '../../models/drive/uploadSession.ts';
-import type { BrowserDeps } from './deps.ts';
+import type { BrowserDeps } from './index.ts';
 
 /**
- * Puts into the drive what a session has downloaded, each file once, and takes it from the computer. What the drive does
- * not take is left there, and the session says why. Throws what passes, to be called again.
+ * Moves a session's downloads from the computer into the drive, each file once. A file that the drive refuses stays on the
+ * computer, and the session says why. Throws errors that pass, so that the activity is tried again.
  */
 export async function collectDownloads(deps: BrowserDeps, session: BrowserSession, signal: AbortSignal): Promise<void> {
   const { config, database, liveComputers, logger } = deps;
@@ -34,7 +34,7 @@ export async function collectDownloads(deps: BrowserDeps, session: BrowserSessio
         code = error.code;
       }
     }
-    // Others are seen when these have gone; where none go, what is behind them must not be taken for nothing.
+    // The list shows more files when these are gone. If none are gone, the files behind them must not be forgotten.
     if (!isAll && taken === 0) code ??= 'TOO_MANY_DOWNLOADS';
   }
   if (code !== session.downloadCode) await noteDownloadFault(database, session, code);
@@ -44,11 +44,11 @@ interface Collected {
   session: BrowserSession;
   home: DownloadsHome;
   file: DownloadedFile;
-  /** The session has brought as many as one may. */
+  /** Whether the session has moved as many files as it may. */
   isFull: boolean;
 }
 
-/** Whether it has left the computer. */
+/** Moves one file. Returns whether it has left the computer. */
 async function collect(
   { config, database, storage }: BrowserDeps,
   { session, home, file, isFull }: Collected,
@@ -71,13 +71,13 @@ async function collect(
       const sizeBytes = arrived.content.size;
       await upload.place([{ target, file: arrived }], (tx) => noteDownload(tx, session, { key, sizeBytes }));
     } catch (error) {
-      // Another worker was faster.
+      // Another worker has put this file into the drive.
       if (!(error instanceof UniqueConstraintError)) throw error;
     } finally {
       content.body.destroy();
     }
   }
-  // Something else goes on writing it: what it is then is another file, and is not lost.
+  // A program that is still writing makes another file of it. That one stays, and is moved later.
   if (!(await home.isStill(file, content, signal))) return false;
   await home.remove(file);
   return true;

@@ -1,11 +1,14 @@
 import { DomainError } from '../../base/errors.ts';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { DownloadsHome } from '../../integrations/browsers/home/downloadsHome.ts';
+import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { isDisplayAlive } from '../../integrations/desktops/desktop.ts';
 import type { Destination } from '../../integrations/egress/hostPattern.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { noteDownloadFault } from '../../models/browsers/downloads.ts';
 import { browserSpec, downloadsFolder } from '../../models/browsers/folders.ts';
 import { endBrowser } from '../../models/browsers/saves.ts';
+import type { SealedProfiles } from '../../models/browsers/sealedProfiles.ts';
 import { type BrowserSession, findBrowser, isOffComputer } from '../../models/browsers/session.ts';
 import {
   type BrowserStep,
@@ -16,13 +19,35 @@ import {
   noteStarted,
 } from '../../models/browsers/steps.ts';
 import { lastDecision } from '../../models/egress/lastDecision.ts';
+import type { CommonDeps } from '../deps.ts';
+import { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { collectDownloads } from './collectDownloads.ts';
-import type { BrowserDeps } from './deps.ts';
-import { failureOf } from './failure.ts';
-import { openProfile } from './openProfile.ts';
-import { saveProfile } from './saveProfile.ts';
+import { openProfile, saveProfile } from './profiles.ts';
 import { createBrowserSweeps } from './sweeps.ts';
+
+export interface BrowserDeps extends CommonDeps {
+  liveComputers: LiveComputers;
+  storage: ObjectStore;
+  sealedProfiles: SealedProfiles;
+}
+
+/** Another attempt cannot help against these. */
+const final = [
+  'BROWSERS_UNAVAILABLE',
+  'BROWSER_ENDED',
+  'NOT_FOUND',
+  'PROCESS_ID_TAKEN',
+  'PROFILE_BROKEN',
+  'PROFILE_IN_USE',
+  'PROFILE_NOT_OPENED',
+  'PROFILE_NOT_PACKED',
+  'PROFILE_OVERTAKEN',
+  'PROFILE_TOO_LARGE',
+  'PROFILE_UNUSABLE',
+  'QUOTA_EXCEEDED',
+  'DISK_FULL',
+];
 
 interface Which {
   sessionId: string;
@@ -30,18 +55,21 @@ interface Which {
 
 const nothing = { hasDownloads: false };
 
-/** Why something on a computer was not kept. */
+/** The code to store for files of a computer that were not kept. */
 function reasonOf(code: string): string {
   return code === 'NOT_FOUND' ? 'COMPUTER_DELETED' : code;
 }
 
-/** What the workflow of a browser session is made of. */
+/** The steps of a browser session's workflow. */
 export function createBrowserActivities(deps: BrowserDeps) {
   const { database, liveComputers, logger } = deps;
+  const failureOf = failuresOf(logger, [...final, 'COMPUTER_NOT_RUNNING']);
+  /** These steps need only the computer's files, which are there again once it has started or stopped. */
+  const failureOfFiles = failuresOf(logger, final);
 
   /**
-   * A session whose Chromium has ended by itself has ended. What cannot be asked now is asked at the next look. Says
-   * whether there are downloads that the drive may take.
+   * Notes the end of a session whose Chromium has ended by itself. If the computer cannot be asked now, the next look asks
+   * again. Returns whether there are downloads for the drive.
    */
   async function lookInside(sessionId: string): Promise<{ hasDownloads: boolean }> {
     const session = await findBrowser(database, sessionId);
@@ -51,7 +79,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
       const client = await liveComputers.running(session);
       if (await new Browser(client, browserSpec(session)).isAlive()) {
         const { files } = await new DownloadsHome(client, downloadsFolder(session)).finished();
-        // What the drive did not take is tried again at the end.
+        // Downloads that the drive has refused are tried again at the session's end.
         return { hasDownloads: files.length > 0 && session.downloadCode === null };
       }
       await noteDeath(database, sessionId, { hasDisplay: await isDisplayAlive(client, session) });
@@ -79,10 +107,10 @@ export function createBrowserActivities(deps: BrowserDeps) {
         const browser = new Browser(client, browserSpec(session), { decisionOn });
         await browser.start(heartbeat.cancelled);
         const urlError = await showFirst(browser, session);
-        // Whoever has called it off meanwhile found nothing to end.
+        // A caller who has ended the session in the meantime found no Chromium to close.
         if (!(await noteStarted(database, sessionId, urlError))) await browser.close(heartbeat.cancelled);
       } catch (error) {
-        throw failureOf(error, { logger, sessionId }, 'A browser session could not be started.');
+        throw failureOf(error, 'A browser session could not be started.', { sessionId });
       }
     },
 
@@ -92,14 +120,14 @@ export function createBrowserActivities(deps: BrowserDeps) {
       if (session?.status !== 'ending') return;
       heartbeat.cancelled.throwIfAborted();
       try {
-        // With its computer, all of it has ended.
+        // Chromium has ended if that start of its computer is over.
         if (!isOffComputer(session)) {
           const client = await liveComputers.running(session);
           await new Browser(client, browserSpec(session)).close(heartbeat.cancelled);
         }
         await noteClosed(database, session);
       } catch (error) {
-        throw failureOf(error, { logger, sessionId }, 'A browser session could not be ended.');
+        throw failureOf(error, 'A browser session could not be ended.', { sessionId });
       }
     },
 
@@ -110,15 +138,11 @@ export function createBrowserActivities(deps: BrowserDeps) {
       try {
         await collectDownloads(deps, session, heartbeat.cancelled);
       } catch (error) {
-        throw failureOf(
-          error,
-          { logger, sessionId, needsFilesOnly: true },
-          'The downloads of a browser session could not be collected.',
-        );
+        throw failureOfFiles(error, 'The downloads of a browser session could not be collected.', { sessionId });
       }
     },
 
-    /** They are left on the computer. */
+    /** The downloads stay on the computer. */
     async giveUpDownloads({ sessionId, code }: Which & { code: string }): Promise<void> {
       const session = await findBrowser(database, sessionId);
       if (session !== undefined) await noteDownloadFault(database, session, reasonOf(code));
@@ -131,19 +155,15 @@ export function createBrowserActivities(deps: BrowserDeps) {
       try {
         await saveProfile(deps, session, heartbeat.cancelled);
       } catch (error) {
-        throw failureOf(
-          error,
-          { logger, sessionId, needsFilesOnly: true },
-          'The profile of a browser session could not be saved.',
-        );
+        throw failureOfFiles(error, 'The profile of a browser session could not be saved.', { sessionId });
       }
     },
 
-    /** For one that could not be started. */
+    /** Ends a session that could not be started. */
     failBrowser: ({ sessionId, code }: Which & { code: string }): Promise<void> =>
       failBrowser(database, sessionId, code),
 
-    /** For one whose profile could not be saved: the computer has it still, and the store what was saved before. */
+    /** Ends a session whose profile could not be saved. The computer keeps the profile, and the store its earlier save. */
     async giveUpSave({ sessionId, code }: Which & { code: string }): Promise<void> {
       const session = await findBrowser(database, sessionId);
       if (session?.status === 'saving') await endBrowser(database, session, reasonOf(code));
@@ -152,7 +172,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
     ...createBrowserSweeps(deps),
   };
 
-  /** A page that does not come, or that is refused, ends nothing: answers why. */
+  /** Opens the session's first page. A page that does not open is no failure of the session: returns why. */
   async function showFirst(browser: Browser, { id, url }: BrowserSession): Promise<DomainError | undefined> {
     if (url === null) return undefined;
     try {
@@ -162,7 +182,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
       return undefined;
     } catch (error) {
       if (!(error instanceof DomainError) || error.code === 'BROWSER_ENDED') throw error;
-      logger.info({ code: error.code, sessionId: id }, 'The first page of a browser session did not come.');
+      logger.info({ code: error.code, sessionId: id }, 'The first page of a browser session did not open.');
       return error;
     }
   }

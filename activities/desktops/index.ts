@@ -1,31 +1,41 @@
-import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
+import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { Desktop } from '../../integrations/desktops/desktop.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { type DesktopSession, findDesktop, isOffComputer } from '../../models/desktops/session.ts';
 import { endDesktop } from '../../models/desktops/sessions.ts';
 import { type DesktopStep, failDesktop, nextDesktopStep, noteStarted } from '../../models/desktops/steps.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import type { CommonDeps } from '../deps.ts';
+import { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
-import type { DesktopDeps } from './deps.ts';
 import { createRecordingActivities } from './recordings.ts';
 import { createDesktopSweeps } from './sweeps.ts';
 
-/** What will not be better for being tried again. */
+export interface DesktopDeps extends CommonDeps {
+  liveComputers: LiveComputers;
+  storage: ObjectStore;
+  identity: Pick<Identity, 'members' | 'keys'>;
+}
+
+/** Another attempt cannot help against these. */
 const final = ['DESKTOPS_UNAVAILABLE', 'X_SERVER_ENDED', 'COMPUTER_NOT_RUNNING', 'NOT_FOUND', 'PROCESS_ID_TAKEN'];
 
 interface Which {
   sessionId: string;
 }
 
-/** What the workflow of a desktop session is made of. */
+/** The steps of a desktop session's workflow. */
 export function createDesktopActivities(deps: DesktopDeps) {
   const { database, liveComputers, logger } = deps;
+  const failureOf = failuresOf(logger, final);
 
   async function xServerOf(session: DesktopSession): Promise<Desktop> {
     const client = await liveComputers.running({ spaceId: session.spaceId, computerId: session.computerId });
     return new Desktop(client, session);
   }
 
-  /** A session whose X server has ended by itself has ended. What cannot be asked now is asked at the next look. */
+  /** Notes the end of a session whose X server has ended by itself. If its computer cannot be asked, the next look asks. */
   async function noteDeath(sessionId: string): Promise<void> {
     const session = await findDesktop(database, sessionId);
     if (session === undefined || session.status !== 'running' || session.computerStatus !== 'running') return;
@@ -52,10 +62,10 @@ export function createDesktopActivities(deps: DesktopDeps) {
       try {
         const server = await xServerOf(session);
         await server.start(heartbeat.cancelled);
-        // Whoever has called it off meanwhile found nothing to end.
+        // A caller who has ended the session in the meantime found no X server to kill.
         if (!(await noteStarted(database, sessionId))) await server.kill();
       } catch (error) {
-        throw failureOf(error, 'A desktop session could not be started.', sessionId);
+        throw failureOf(error, 'A desktop session could not be started.', { sessionId });
       }
     },
 
@@ -65,30 +75,19 @@ export function createDesktopActivities(deps: DesktopDeps) {
       if (session?.status !== 'ending') return;
       heartbeat.cancelled.throwIfAborted();
       try {
-        // With its computer, all of it has ended.
+        // The X server has ended if that start of its computer is over.
         if (!isOffComputer(session)) await (await xServerOf(session)).kill();
       } catch (error) {
-        throw failureOf(error, 'A desktop session could not be ended.', sessionId);
+        throw failureOf(error, 'A desktop session could not be ended.', { sessionId });
       }
       await endDesktop(database, sessionId, session.endCode ?? 'DESKTOP_DELETED');
     },
 
-    /** For one that could not be started. */
+    /** Ends a session that could not be started. */
     failDesktop: ({ sessionId, code }: Which & { code: string }): Promise<void> =>
       failDesktop(database, sessionId, code),
 
     ...createRecordingActivities(deps),
     ...createDesktopSweeps(deps),
   };
-
-  /** What exactly went wrong is in the log, and not in the history. */
-  function failureOf(error: unknown, message: string, sessionId: string): unknown {
-    if (!(error instanceof DomainError)) return error;
-    logger.warn({ err: error, sessionId }, message);
-    return ApplicationFailure.create({
-      type: error.code,
-      message: error.code,
-      nonRetryable: final.includes(error.code),
-    });
-  }
 }

@@ -1,4 +1,3 @@
-import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
 import { Recorder } from '../../integrations/desktops/recording/recorder.ts';
 import { type DesktopRecording, findRecording } from '../../models/desktops/recording.ts';
@@ -12,26 +11,28 @@ import {
   type RecordingStep,
 } from '../../models/desktops/recordingSteps.ts';
 import { endCodeOf, findDesktop, isOffComputer } from '../../models/desktops/session.ts';
+import { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
-import type { DesktopDeps } from './deps.ts';
+import type { DesktopDeps } from './index.ts';
 import { createSaveRecording } from './saveRecording.ts';
 
-/** What will not be better for being tried again. */
+/** Another attempt cannot help against these. */
 const final = ['RECORDING_UNAVAILABLE', 'RECORDING_NOT_STARTED', 'COMPUTER_NOT_RUNNING', 'NOT_FOUND'];
 
 interface Which {
   recordingId: string;
 }
 
-/** What the workflow of a recording is made of. */
+/** The steps of a recording's workflow. */
 export function createRecordingActivities(deps: DesktopDeps) {
   const { database, liveComputers, logger } = deps;
+  const failureOf = failuresOf(logger, final);
 
   async function recorderOf(recording: DesktopRecording): Promise<Recorder> {
     return new Recorder(await liveComputers.running(recording), recording);
   }
 
-  /** A recording that has ended by itself is saved. What cannot be asked now is asked at the next look. */
+  /** Notes that a recorder has ended by itself. If its computer cannot be asked now, the next look asks again. */
   async function noteEnd(recordingId: string): Promise<void> {
     const recording = await findRecording(database, recordingId);
     if (recording?.status !== 'recording') return;
@@ -60,14 +61,14 @@ export function createRecordingActivities(deps: DesktopDeps) {
         const recorder = await recorderOf(recording);
         await noteFile(database, recordingId);
         await recorder.start(heartbeat.cancelled);
-        // What was called off meanwhile is ended by the next step.
+        // The next step ends a recording that was called off in the meantime.
         await noteRecording(database, recordingId);
       } catch (error) {
-        throw failureOf(error, 'A recording could not be started.', recordingId);
+        throw failureOf(error, 'A recording could not be started.', { recordingId });
       }
     },
 
-    /** For one that could not be started: what there is of it is ended. */
+    /** Ends a recording that could not be started, and removes its files. */
     async failRecording({ recordingId, code }: Which & { code: string }): Promise<void> {
       const recording = await findRecording(database, recordingId);
       if (recording?.status !== 'starting') return;
@@ -76,8 +77,8 @@ export function createRecordingActivities(deps: DesktopDeps) {
         await recorder.stop();
         await recorder.remove();
       } catch (error) {
-        // It ends by itself when it is as long as it may become.
-        logger.warn({ err: error, recordingId }, 'A recorder may run still.');
+        // The recorder ends by itself when its recording has reached its limit.
+        logger.warn({ err: error, recordingId }, 'A recorder may still be running.');
       }
       await failRecording(database, recordingId, code);
     },
@@ -90,13 +91,13 @@ export function createRecordingActivities(deps: DesktopDeps) {
       try {
         await noteRecorderEnd(database, recordingId, await (await recorderOf(recording)).stop());
       } catch (error) {
-        throw failureOf(error, 'A recording could not be ended.', recordingId);
+        throw failureOf(error, 'A recording could not be ended.', { recordingId });
       }
     },
 
     saveRecording: createSaveRecording(deps, failureOf),
 
-    /** Takes what is saved, or was thrown away, from its computer. */
+    /** Removes the files of a saved or discarded recording from its computer. */
     async clearRecording({ recordingId }: Which): Promise<void> {
       using heartbeat = keepAlive();
       const recording = await findRecording(database, recordingId);
@@ -105,22 +106,11 @@ export function createRecordingActivities(deps: DesktopDeps) {
       try {
         if (recording.hasFile) await new Recorder(await liveComputers.work(recording), recording).remove();
       } catch (error) {
-        // Its computer was deleted, with all that was on it.
+        // The files are gone with a deleted computer.
         const isGone = error instanceof DomainError && error.kind === 'notFound';
-        if (!isGone) throw failureOf(error, 'A recording could not be cleared away.', recordingId);
+        if (!isGone) throw failureOf(error, 'A recording could not be cleared away.', { recordingId });
       }
       await noteCleared(database, recordingId);
     },
   };
-
-  /** What exactly went wrong is in the log, and not in the history. */
-  function failureOf(error: unknown, message: string, recordingId: string): unknown {
-    if (!(error instanceof DomainError)) return error;
-    logger.warn({ err: error, recordingId }, message);
-    return ApplicationFailure.create({
-      type: error.code,
-      message: error.code,
-      nonRetryable: final.includes(error.code),
-    });
-  }
 }

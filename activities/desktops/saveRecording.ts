@@ -9,18 +9,19 @@ import type { FileTarget } from '../../models/drive/placeFile.ts';
 import { UploadSession } from '../../models/drive/uploadSession.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
+import type { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
-import type { DesktopDeps } from './deps.ts';
+import type { DesktopDeps } from './index.ts';
 
 const contentType = 'video/mp4';
 
 /**
- * Puts a recording's file into the drive: of all that try, in the end one does. What cannot be mended by waiting is the
- * recording's failure; its file stays on the computer then.
+ * Puts a recording's file into the drive. Of several attempts, one succeeds. An error that does not pass becomes the
+ * recording's failure, and its file stays on the computer.
  */
 export function createSaveRecording(
   { config, database, identity, liveComputers, storage }: DesktopDeps,
-  failureOf: (error: unknown, message: string, recordingId: string) => unknown,
+  failureOf: ReturnType<typeof failuresOf>,
 ) {
   return async function saveRecording({ recordingId }: { recordingId: string }): Promise<void> {
     using heartbeat = keepAlive();
@@ -31,7 +32,7 @@ export function createSaveRecording(
     } catch (error) {
       if (error instanceof DomainError && error.code === settled) return;
       const code = refusalOf(error);
-      if (code === undefined) throw failureOf(error, 'A recording could not be saved yet.', recordingId);
+      if (code === undefined) throw failureOf(error, 'A recording could not be saved yet.', { recordingId });
       await failRecording(database, recordingId, code);
     }
   };
@@ -45,23 +46,27 @@ export function createSaveRecording(
     const { body } = await recorder.read(signal);
     await using session = new UploadSession({ database, store: storage, limits: config.drive }, spaceId);
     const file = await session.receive(body as AsyncIterable<Buffer>, name).finally(() => body.destroy());
-    // Somebody may have put anything in its place.
+    // A program on the computer may have replaced the file.
     if (file.content.contentType !== contentType) {
-      throw new DomainError('unprocessable', 'RECORDING_DAMAGED', 'The file is not a video any more.');
+      throw new DomainError('unprocessable', 'RECORDING_DAMAGED', 'The file is no longer a video.');
     }
     await session.place([{ target, file }], async (tx, [placed]) => {
       const itemId = placed?.item.id ?? '';
       if (await keepRecording(tx, id, { itemId, size: file.content.size, durationMs })) return;
-      // Another attempt, taken for dead, was faster, or it was thrown away: this one's file goes.
-      throw new DomainError('conflict', settled, 'Nobody waits for this file any more.');
+      // Another attempt was faster, or the recording was thrown away. This attempt's file is removed.
+      throw new DomainError('conflict', settled, 'This file is no longer wanted.');
     });
   }
 
-  /** It may have lain on a computer for days. */
+  /** The recording may be days old, so its user's rights are checked again. */
   async function requireStanding({ spaceId, askedBy: userId, apiKeyId }: DesktopRecording): Promise<void> {
     const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
     if (role !== undefined && isAtLeast(role, 'editor') && keyHolds) return;
-    throw new DomainError('forbidden', 'RECORDING_FORBIDDEN', 'Whoever has started it may not do this any more.');
+    throw new DomainError(
+      'forbidden',
+      'RECORDING_FORBIDDEN',
+      'The user who asked for this recording may no longer save it.',
+    );
   }
 
   async function targetOf({ spaceId, askedBy, name, folderId, folderPath }: DesktopRecording): Promise<FileTarget> {
@@ -80,13 +85,13 @@ export function createSaveRecording(
 }
 
 const settled = 'RECORDING_SETTLED';
-/** Refusals that another attempt would meet as well. */
+/** Another attempt would get the same refusal. */
 const refusals: readonly DomainErrorKind[] = ['invalid', 'forbidden', 'notFound', 'tooLarge', 'unprocessable'];
-/** Of a computer that was deleted, and of a file that somebody has removed. */
+/** The computer was deleted, or its file was removed. */
 const lost = ['NOT_FOUND', 'FILE_NOT_FOUND', 'NOT_A_FILE'];
 const unfit = ['NOT_A_FOLDER', 'TOO_DEEP', 'NAME_TAKEN'];
 
-/** The recording’s failure; undefined for what is better later. */
+/** The recording’s failure; undefined for an error that passes. */
 function refusalOf(error: unknown): string | undefined {
   if (!(error instanceof DomainError)) return undefined;
   if (lost.includes(error.code)) return 'RECORDING_LOST';

@@ -9,9 +9,9 @@ import {
 import type { RecordingStatus } from '../../models/desktops/recording.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
-import type { DesktopDeps } from './deps.ts';
+import type { DesktopDeps } from './index.ts';
 
-/** What a workflow that runs does without being told; of a wish, it may not have heard. */
+/** With these statuses a running workflow needs no signal. With others, it may have missed one. */
 const needsNoWord: readonly RecordingStatus[] = ['recording', 'saving'];
 
 export function createDesktopSweeps({ config, database, logger, workflows }: DesktopDeps) {
@@ -29,7 +29,7 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
         look: async (session, isWell) => (isWell ? 'left' : asSwept(await workflows.startDesktop(session), 'started')),
       }),
 
-    /** The same for recordings that are not settled. */
+    /** Starts the workflows of recordings that are not settled and have none. */
     sweepRecordings: (): Promise<SweepReport> =>
       sweepEach<OpenRecording>({
         logger,
@@ -43,14 +43,14 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
           isWell ? 'left' : asSwept(await workflows.startRecording(recording), 'started'),
       }),
 
-    /** Forgets recordings that were settled long ago; their sessions after them. */
+    /** Deletes the rows of recordings that were settled long ago. Their sessions follow. */
     async purgeOldRecordings(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return forgetOldRecordings(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Leaves nothing of sessions that ended long ago. */
+    /** Deletes the rows of sessions that ended long ago. */
     async purgeOldDesktops(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);

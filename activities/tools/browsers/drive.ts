@@ -3,17 +3,17 @@ import { inControl, oneByOne } from '../desktops/control.ts';
 import { beforehand, type ToolContext } from '../tool.ts';
 import { type BrowserInput, type BrowserToolDeps, type OpenBrowser, reach, sessionFor, whileItLives } from './place.ts';
 
-/** What every tool has that does something with a browser. */
+/** Common to all tools that act on a browser. */
 export const act = {
   access: 'act',
   role: 'editor',
   scope: 'computers:write',
   timeoutMs: 120_000,
-  // What was clicked before a crash stays clicked.
+  // A click before the crash must not be made again.
   afterCrash: 'never',
 } as const;
 
-/** What every tool has that looks at one. */
+/** Common to all tools that look at a browser. */
 export const look = {
   access: 'read',
   role: 'viewer',
@@ -24,13 +24,13 @@ export const look = {
 
 type Work<T> = (open: OpenBrowser) => Promise<T>;
 
-/** Looks at the browser that a call means. */
+/** Looks at a call's browser. */
 export async function looksAt<T>(deps: BrowserToolDeps, turn: Turn, input: BrowserInput, work: Work<T>): Promise<T> {
   const open = await reach(deps, turn, await sessionFor(deps, turn, input), 'looks');
   return whileItLives(deps, open, () => work(open));
 }
 
-/** Does something with the browser that a call means, when the calls before it are through. */
+/** Acts on a call's browser once the earlier calls are done. */
 export async function drives<T>(
   deps: BrowserToolDeps,
   context: ToolContext,
@@ -42,7 +42,7 @@ export async function drives<T>(
   return whileItLives(deps, open, () => asController(deps, context, open, () => work(open)));
 }
 
-/** Where people see the browser on a desktop, only whoever is in control of that does something with it. */
+/** If a desktop shows the browser, only the one in control of the desktop may act on it. */
 export function asController<T>(
   { database }: Pick<BrowserToolDeps, 'database'>,
   context: ToolContext,

@@ -25,9 +25,9 @@ interface At {
   y?: number;
 }
 
-/** Tools that do something on the page in front. */
+/** Tools that act on the page of the front tab. */
 export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
-  /** Does it, and says where that has led. */
+  /** Acts on the page, and describes the page afterwards. */
   function does(
     input: BrowserInput,
     context: ToolContext,
@@ -141,7 +141,7 @@ function placeOf({ element: ref, x, y }: At): Place {
   throw new DomainError('invalid', 'PLACE_UNCLEAR', 'Name an element, or a point by `x` and `y`.');
 }
 
-/** A point of the picture that models are shown is another one on the page, where that is larger. */
+/** Maps a point of the model's picture to the page, which may be larger than the picture. */
 async function onPage(
   { browser }: OpenBrowser,
   tabId: string,

@@ -11,7 +11,7 @@ const longestWaitSeconds = 60;
 
 type Wait = BrowserInput & { text?: string; url?: string; seconds: number };
 
-/** Tools that look at the tab in front of a browser. */
+/** Tools that look at a browser's front tab. */
 export function browserLookTools(deps: BrowserToolDeps): ServerTool[] {
   return [
     serverTool<BrowserInput & { maxCharacters: number }>({

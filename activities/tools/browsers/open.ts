@@ -17,7 +17,7 @@ const charactersShown = 8_000;
 
 type Input = BrowserInput & { url: string; newTab: boolean; desktopSessionId?: string };
 
-/** Goes to a page, in a browser that is started if there is none. */
+/** Opens a page, and starts a browser first if there is none. */
 export function browserOpenTool(deps: BrowserToolDeps): ServerTool {
   return serverTool<Input>({
     ...act,
@@ -25,7 +25,7 @@ export function browserOpenTool(deps: BrowserToolDeps): ServerTool {
     description:
       'Opens a page in a real browser, with the logins of the space’s own profile, and shows it as browser_read does. For pages that need clicks, logins or scripts; web_fetch is faster for plain ones.',
     timeoutMs: startMs + act.timeoutMs,
-    // The session has the id of the call, and a page is opened again.
+    // A second run finds the session by the call's id, and opens the page again.
     afterCrash: 'again',
     inputSchema: objectSchema(
       {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { ActOutcome, Dialog, Tab } from '../../../integrations/browsers/types.ts';
 
 /**
- * What a page says, for a model to read: between two lines that whoever wrote the page could not know, so that nothing
- * in it looks like the end of it.
+ * A page's text for a model, between two marks that the page's author could not know. So nothing in the text looks like
+ * its end.
  */
 export function pageSays(text: string): string {
   const mark = `page-${randomBytes(8).toString('hex')}`;
@@ -11,7 +11,7 @@ export function pageSays(text: string): string {
   return `${what}\n<${mark}>\n${text}\n</${mark}>`;
 }
 
-/** A page by its title and address, with what came up on the way there. */
+/** A page's title and address, and the dialogs and tabs that it has opened. */
 export function inLines({ dialogs = [], opened = [], ...tab }: Tab & Partial<Pick<ActOutcome, 'dialogs' | 'opened'>>) {
   return [aboutTab(tab), ...dialogs.map(aboutDialog), ...opened.map((one) => `Opened ${aboutTab(one)}`)].join('\n');
 }

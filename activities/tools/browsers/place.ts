@@ -28,7 +28,7 @@ export interface BrowserInput {
   sessionId?: string;
 }
 
-/** A browser that takes orders, and the session that it is of. */
+/** A running browser and its session. */
 export interface OpenBrowser {
   session: BrowserSession;
   browser: Browser;
@@ -42,7 +42,7 @@ export function actorOf({ userId, apiKeyId }: Turn) {
   return { userId, credentialId: apiKeyId, address: null };
 }
 
-/** The session that a call means, of the turn’s own space. Throws in words for the model. */
+/** A call's session, in the turn’s own space. Throws errors with texts for the model. */
 export async function sessionFor(
   { database }: Pick<BrowserToolDeps, 'database'>,
   { spaceId }: Pick<Turn, 'spaceId'>,
@@ -58,14 +58,14 @@ export async function sessionFor(
   throw new DomainError('notFound', 'BROWSER_MISSING', 'No browser is open. browser_open opens one.');
 }
 
-/** The session that the space’s usual profile has now, unless that is over. */
+/** The session that uses the space’s default profile now, unless it is over. */
 export async function usualSession(database: Database, spaceId: string): Promise<BrowserSession | undefined> {
   const profile = await findProfileNamed(database, spaceId, defaultProfileName);
   if (profile === undefined) return undefined;
   return (await liveSessions(database, [profile.id])).find((session) => !hasEnded(session));
 }
 
-/** The way to a session’s Chromium. Looking wakes nothing; what is done counts as use of the computer. */
+/** Connects to a session’s Chromium. Looking wakes no computer; acting counts as use of the computer. */
 export async function reach(
   { database, liveComputers }: Pick<BrowserToolDeps, 'database' | 'liveComputers'>,
   turn: Turn,
@@ -83,7 +83,7 @@ export async function reach(
   return { session, browser: new Browser(client, browserSpec(session), { decisionOn }) };
 }
 
-/** Does something with a browser. Where its Chromium has ended meanwhile, the session has, and the model is told why. */
+/** Works with a browser. If its Chromium has ended, this ends the session and tells the model why. */
 export async function whileItLives<T>(
   { database, workflows }: Pick<BrowserToolDeps, 'database' | 'workflows'>,
   { session }: Pick<OpenBrowser, 'session'>,
@@ -101,7 +101,7 @@ export async function whileItLives<T>(
   }
 }
 
-/** The tab in front, which calls are about. */
+/** The front tab, which calls mean. */
 export async function frontTab({ browser }: OpenBrowser, { signal }: Pick<ToolContext, 'signal'>): Promise<string> {
   const tabs = await browser.tabs({ signal });
   const tab = tabs.find(({ isActive }) => isActive) ?? tabs[0];

@@ -14,8 +14,8 @@ const lookMs = 100;
 const resolution = '1280x800';
 
 /**
- * The session of the space’s usual profile, which is started if there is none. The one that a call starts has its id, so
- * that the call made again finds it.
+ * The session of the space’s default profile, which is started if there is none. Its id comes from the call's id, so that
+ * a second run of the call finds it.
  */
 export async function startedSession(
   deps: BrowserToolDeps,
@@ -53,7 +53,7 @@ async function desktopComputer(
   return desktop.computerId;
 }
 
-/** A session that is over gives its profile back in a moment. */
+/** Waits for a session that is ending and has not saved the profile yet. */
 async function untilSaved(
   { database, workflows }: BrowserToolDeps,
   profileId: string,

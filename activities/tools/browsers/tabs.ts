@@ -7,7 +7,7 @@ import { type BrowserInput, type BrowserToolDeps, browserProperties, frontTab, t
 type Action = 'list' | 'switch' | 'close' | 'back' | 'forward' | 'reload';
 type Input = BrowserInput & { action: Action; tabId?: string };
 
-/** Lists the tabs of a browser, and does what people do with them. */
+/** Lists a browser's tabs, switches between them, closes them and navigates in their history. */
 export function browserTabsTool(deps: BrowserToolDeps): ServerTool {
   return serverTool<Input>({
     ...act,

@@ -11,10 +11,10 @@ import {
 } from '../../../models/desktops/control.ts';
 import { beforehand, type ToolContext } from '../tool.ts';
 
-/** What a call does meanwhile. It asks between two steps whether it still is in control: that throws where it is not. */
+/** The work of a call. Between its steps it calls `stillInControl`, which throws when the control was taken. */
 export type Controlled<T> = (stillInControl: () => Promise<void>) => Promise<T>;
 
-/** What a call uses while it is in control of a desktop: the desktop itself, or a browser that is shown there. */
+/** What a call acts on while it controls a desktop: the desktop itself, or a browser that it shows. */
 export interface Screen {
   desktopId: string;
   surface: ControlOfCall['surface'];
@@ -23,7 +23,7 @@ export interface Screen {
 
 const last = new Map<string, Promise<unknown>>();
 
-/** The calls of a step run side by side, and one pointer follows one of them at a time. */
+/** Runs the calls with one key one after the other: calls of a step run side by side, but there is only one pointer. */
 export async function oneByOne<T>(key: string, work: () => Promise<T>): Promise<T> {
   const before = last.get(key) ?? Promise.resolve();
   const mine = before.then(work);
@@ -33,8 +33,8 @@ export async function oneByOne<T>(key: string, work: () => Promise<T>): Promise<
 }
 
 /**
- * Does something as the one who is in control of a desktop. A person who is, is not overruled: throws 409
- * `DESKTOP_CONTROLLED`, also where one takes it meanwhile. The turn keeps it for a while after, for its next call.
+ * Takes control of a desktop and acts on it. It never takes control from a person: throws 409 `DESKTOP_CONTROLLED` when a
+ * person has control, or takes it during the call. The turn keeps control for a while for its next call.
  */
 export function inControl<T>(database: Database, screen: Screen, context: ToolContext, act: Controlled<T>): Promise<T> {
   return oneByOne(`${context.turn.id} ${screen.desktopId}`, () => controlled(database, screen, context, act));
@@ -77,7 +77,7 @@ async function controlled<T>(
   }
 }
 
-/** What a turn that has ended still has is free. */
+/** Takes control, also from a turn that has ended. */
 async function take(database: Database, sessionId: string, me: Controller): Promise<boolean> {
   if (await takeControl(database, sessionId, me, { isTakeover: false })) return true;
   const other = await controllerOf(database, sessionId);

@@ -6,7 +6,7 @@ import { beforehand, objectSchema, type ServerTool, serverTool, type ToolContext
 import { inControl } from './control.ts';
 import { type DesktopInput, type DesktopToolDeps, desktopFor, desktopProperties, pointOn } from './place.ts';
 
-/** Between two looks whether a person has taken over. */
+/** How many characters are typed between two checks for a person who takes over. */
 const charactersAtOnce = 20;
 const longestText = 5_000;
 const mostSteps = 50;
@@ -18,7 +18,7 @@ const act = {
   role: 'editor',
   scope: 'computers:write',
   timeoutMs: 120_000,
-  // What was typed before a crash stays typed.
+  // Text from before the crash must not be typed again.
   afterCrash: 'never',
 } as const;
 const coordinate = { type: 'integer', minimum: 0, maximum: 16_383 };
@@ -42,9 +42,9 @@ interface At {
   modifiers?: string;
 }
 
-/** Tools that type and point on a desktop, for as long as nobody else does. */
+/** Tools that type and point on a desktop while nobody else does. */
 export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
-  /** Does it while this turn is in control, and says on which desktop. */
+  /** Acts on a desktop while this turn is in control, and returns the desktop's id. */
   async function drive(input: DesktopInput, context: ToolContext, how: Drive): Promise<object> {
     const { session, server } = await beforehand(desktopFor(deps, context.turn, input));
     const { signal } = context;

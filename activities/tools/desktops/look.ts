@@ -23,7 +23,7 @@ export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
       role: 'editor',
       scope: 'computers:write',
       timeoutMs: startMs + 60_000,
-      // The session has the id of the call.
+      // A second run finds the session by the call's id.
       afterCrash: 'again',
       inputSchema: objectSchema({
         resolution: {
@@ -78,7 +78,7 @@ export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
       async run(input, { turn, signal, admitLarge, keepPicture }) {
         await delay(input.waitSeconds * 1_000, undefined, { signal });
         const { session, server } = await desktopFor(deps, turn, input);
-        // The pixels of a large screen take tens of megabytes.
+        // The pixels of a large screen use tens of megabytes.
         await admitLarge();
         const { png, width, height, display } = await server.shown();
         const picture = await keepPicture({ mediaType: 'image/png', bytes: png, width, height });

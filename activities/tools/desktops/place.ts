@@ -32,7 +32,7 @@ export const desktopProperties = {
   computerId: { ...id, description: 'The id of a computer of the space; its default one without it.' },
 };
 
-/** The desktop that a call means, of the turn’s own space, with the way to it. Looking wakes nothing. */
+/** A call's desktop, in the turn’s own space. Looking wakes no computer. */
 export async function desktopFor(
   deps: DesktopToolDeps,
   turn: Turn,
@@ -64,7 +64,7 @@ async function sessionFor({ database }: DesktopToolDeps, turn: Turn, input: Desk
   return session;
 }
 
-/** A point of what is shown, on a display of this size. Throws 422 for one beside it. */
+/** Maps a point of the model's picture to a display of this size. Throws 422 for a point outside of it. */
 export function pointOn(display: Size, { x, y }: { x: number; y: number }): { x: number; y: number } {
   const { width, height } = shownSize(display);
   if (x < width && y < height) return onDisplay({ x, y }, display);
