@@ -9,7 +9,7 @@ import { noteDownloadFault } from '../../models/browsers/downloads.ts';
 import { browserSpec, downloadsFolder } from '../../models/browsers/folders.ts';
 import { endBrowser } from '../../models/browsers/saves.ts';
 import type { SealedProfiles } from '../../models/browsers/sealedProfiles.ts';
-import { type BrowserSession, findBrowser, isOffComputer } from '../../models/browsers/session.ts';
+import { type BrowserSession, findBrowser } from '../../models/browsers/session.ts';
 import {
   type BrowserStep,
   failBrowser,
@@ -18,6 +18,7 @@ import {
   noteDeath,
   noteStarted,
 } from '../../models/browsers/steps.ts';
+import { isOffComputer } from '../../models/computers/sessionOn.ts';
 import { lastDecision } from '../../models/egress/lastDecision.ts';
 import type { CommonDeps } from '../deps.ts';
 import { failuresOf } from '../failures.ts';

@@ -12,7 +12,7 @@ import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 import type { BrowserDeps } from './index.ts';
 
-/** When a computer that does not answer is asked again. */
+/** When a computer that cannot be reached is asked again. */
 const againMs = 10 * 60_000;
 
 export function createBrowserSweeps({ config, database, liveComputers, logger, workflows }: BrowserDeps) {
@@ -30,7 +30,7 @@ export function createBrowserSweeps({ config, database, liveComputers, logger, w
         look: async (session, isWell) => (isWell ? 'left' : asSwept(await workflows.startBrowser(session), 'started')),
       }),
 
-    /** Removes files of deleted profiles and ended sessions from the homes of computers. */
+    /** Removes from the homes of computers what deleted profiles and ended sessions have left there. */
     sweepBrowserFolders: (): Promise<SweepReport> =>
       sweepEach<UnwantedFolder>({
         logger,
@@ -39,7 +39,7 @@ export function createBrowserSweeps({ config, database, liveComputers, logger, w
         look: removeUnwanted,
       }),
 
-    /** Deletes the rows of sessions that ended long ago. */
+    /** Leaves nothing of sessions that ended long ago. */
     async purgeOldBrowsers(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
@@ -53,7 +53,7 @@ export function createBrowserSweeps({ config, database, liveComputers, logger, w
       for (const folder of foldersOf(unwanted.ownerId)) await removeFolder(client, folder);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      // The home of a deleted computer is gone.
+      // With the computer, its home has gone.
       if (error.code !== 'NOT_FOUND') {
         await postponeFolder(database, unwanted.id, new Date(Date.now() + againMs));
         return 'left';

@@ -1,5 +1,6 @@
 import { DomainError } from '../../base/errors.ts';
 import { Recorder } from '../../integrations/desktops/recording/recorder.ts';
+import { isOffComputer } from '../../models/computers/sessionOn.ts';
 import { type DesktopRecording, findRecording } from '../../models/desktops/recording.ts';
 import {
   failRecording,
@@ -10,7 +11,7 @@ import {
   noteRecording,
   type RecordingStep,
 } from '../../models/desktops/recordingSteps.ts';
-import { endCodeOf, findDesktop, isOffComputer } from '../../models/desktops/session.ts';
+import { endCodeOf, findDesktop } from '../../models/desktops/session.ts';
 import { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DesktopDeps } from './index.ts';

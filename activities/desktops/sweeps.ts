@@ -1,17 +1,11 @@
-import {
-  forgetOldDesktops,
-  forgetOldRecordings,
-  type OpenDesktop,
-  type OpenRecording,
-  openDesktops,
-  openRecordings,
-} from '../../models/desktops/open.ts';
+import { forgetOldDesktops, type OpenDesktop, openDesktops } from '../../models/desktops/open.ts';
+import { forgetOldRecordings, type OpenRecording, openRecordings } from '../../models/desktops/openRecordings.ts';
 import type { RecordingStatus } from '../../models/desktops/recording.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { DesktopDeps } from './index.ts';
 
-/** With these statuses a running workflow needs no signal. With others, it may have missed one. */
+/** What a workflow that runs does without being told; of a wish, it may not have heard. */
 const needsNoWord: readonly RecordingStatus[] = ['recording', 'saving'];
 
 export function createDesktopSweeps({ config, database, logger, workflows }: DesktopDeps) {
@@ -29,7 +23,7 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
         look: async (session, isWell) => (isWell ? 'left' : asSwept(await workflows.startDesktop(session), 'started')),
       }),
 
-    /** Starts the workflows of recordings that are not settled and have none. */
+    /** The same for recordings that are not settled. */
     sweepRecordings: (): Promise<SweepReport> =>
       sweepEach<OpenRecording>({
         logger,
@@ -43,14 +37,14 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
           isWell ? 'left' : asSwept(await workflows.startRecording(recording), 'started'),
       }),
 
-    /** Deletes the rows of recordings that were settled long ago. Their sessions follow. */
+    /** Forgets recordings that were settled long ago; their sessions after them. */
     async purgeOldRecordings(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return forgetOldRecordings(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Deletes the rows of sessions that ended long ago. */
+    /** Leaves nothing of sessions that ended long ago. */
     async purgeOldDesktops(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);

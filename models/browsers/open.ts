@@ -4,7 +4,7 @@ import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestF
 
 export type OpenBrowser = Waiting & { spaceId: string; status: string };
 
-/** Sessions that have not ended. Each should have a running workflow. */
+/** Sessions that have not ended: each has a running workflow, or should have. */
 export function openBrowsers(database: Pick<Database, 'pool'>, page: OldestFirst<OpenBrowser>): Promise<OpenBrowser[]> {
   const where = "status IN ('starting', 'running', 'ending', 'saving')";
   const columns = ['space_id AS spaceId', 'status'];

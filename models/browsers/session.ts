@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
-import type { Computer } from '../computers/computer.ts';
+import { computerOfSession, endCodeOnComputer, isOffComputer, type SessionOn } from '../computers/sessionOn.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
@@ -10,7 +10,7 @@ import { select } from '../database/sql.ts';
 export type BrowserStatus = 'starting' | 'running' | 'ending' | 'saving' | 'ended';
 
 /** A session: one run of a Chromium on a computer. */
-export interface BrowserSession {
+export interface BrowserSession extends SessionOn {
   id: string;
   spaceId: string;
   /** Null for a session that keeps nothing. */
@@ -18,8 +18,6 @@ export interface BrowserSession {
   /** Counts the sessions of its profile. An older session never saves over a newer one. */
   number: number;
   computerId: string;
-  /** Which start of its computer it belongs to. It ends with that. */
-  generation: number;
   /** The desktop that shows it; null for a headless one. */
   desktopSessionId: string | null;
   display: number | null;
@@ -34,8 +32,6 @@ export interface BrowserSession {
   statusAt: Date;
   /** Whether its Chromium has run. If not, there is nothing to save. */
   wasStarted: boolean;
-  /** Why it has ended. */
-  endCode: string | null;
   savedAt: Date | null;
   /** Why its profile was not saved. */
   saveCode: string | null;
@@ -46,10 +42,6 @@ export interface BrowserSession {
   createdBy: string;
   createdAt: Date;
   endedAt: Date | null;
-  /** Its computer as it is now; null when that is deleted. */
-  computerGeneration: number | null;
-  computerStatus: Computer['status'] | null;
-  computerError: string | null;
 }
 
 /** The columns of the computer are there because a session never outlives it, even if its own row does not say so yet. */
@@ -59,7 +51,7 @@ const columns = `b.id, b.space_id AS spaceId, b.profile_id AS profileId, b.numbe
   b.status_at AS statusAt, b.was_started AS wasStarted, b.end_code AS endCode, b.saved_at AS savedAt,
   b.save_code AS saveCode, b.downloaded_files AS downloadedFiles, b.downloaded_bytes AS downloadedBytes,
   b.download_code AS downloadCode, b.created_by AS createdBy, b.created_at AS createdAt, b.ended_at AS endedAt,
-  c.generation AS computerGeneration, c.status AS computerStatus, c.error_code AS computerError`;
+  ${computerOfSession}`;
 
 const tables = 'browser_sessions b LEFT JOIN computers c ON c.id = b.computer_id';
 
@@ -117,19 +109,9 @@ export function hasEnded(session: BrowserSession): boolean {
   return !['starting', 'running'].includes(session.status) || isOffComputer(session);
 }
 
-/** Whether the session's start of its computer is over, so that no process of it runs. */
-export function isOffComputer({ generation, computerGeneration, computerStatus }: BrowserSession): boolean {
-  const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
-  return !isUp || computerGeneration !== generation;
-}
-
-const hostGone = ['HOST_LOST', 'HOST_REMOVED'];
-
 /** Why a session has ended; undefined while it has not. */
 export function endCodeOf(session: BrowserSession): string | undefined {
-  if (!hasEnded(session)) return undefined;
-  if (session.endCode !== null) return session.endCode;
-  return hostGone.includes(session.computerError ?? '') ? 'HOST_LOST' : 'COMPUTER_STOPPED';
+  return hasEnded(session) ? endCodeOnComputer(session) : undefined;
 }
 
 const details: Readonly<Record<string, string>> = {

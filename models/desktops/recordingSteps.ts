@@ -1,9 +1,10 @@
 import type { Transaction } from 'sequelize';
+import { isOffComputer } from '../computers/sessionOn.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { type DesktopRecording, findRecording, knownFailure, withoutFile } from './recording.ts';
 import { beginRecordingEnd } from './recordings.ts';
-import { endCodeOf, findDesktop, isOffComputer } from './session.ts';
+import { endCodeOf, findDesktop } from './session.ts';
 
 /** The next step of a recording’s workflow. */
 export type RecordingStep =

@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import { notFound } from '../../base/errors.ts';
-import type { Computer } from '../computers/computer.ts';
+import { computerOfSession, endCodeOnComputer, isOffComputer, type SessionOn } from '../computers/sessionOn.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 
@@ -8,20 +8,16 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 export type DesktopStatus = 'starting' | 'running' | 'ending' | 'ended';
 
 /** A virtual display on a computer. */
-export interface DesktopSession {
+export interface DesktopSession extends SessionOn {
   id: string;
   spaceId: string;
   computerId: string;
-  /** Which start of its computer it belongs to. It ends with that. */
-  generation: number;
   /** The number in `DISPLAY`. */
   display: number;
   width: number;
   height: number;
   status: DesktopStatus;
   statusAt: Date;
-  /** Why it has ended. */
-  endCode: string | null;
   /** Who may type in it, and until when. */
   controller: string | null;
   controllerUntil: Date | null;
@@ -30,17 +26,12 @@ export interface DesktopSession {
   createdBy: string;
   createdAt: Date;
   endedAt: Date | null;
-  /** Its computer as it is now; null when that is deleted. */
-  computerGeneration: number | null;
-  computerStatus: Computer['status'] | null;
-  computerError: string | null;
 }
 
 /** The columns of the computer are there because a session never outlives it, even if its own row does not say so yet. */
 const columns = `d.id, d.space_id AS spaceId, d.computer_id AS computerId, d.generation, d.display, d.width, d.height, d.status,
   d.status_at AS statusAt, d.end_code AS endCode, d.controller, d.controller_until AS controllerUntil,
-  d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, c.generation AS computerGeneration,
-  c.status AS computerStatus, c.error_code AS computerError,
+  d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, ${computerOfSession},
   (SELECT r.id FROM desktop_recordings r WHERE r.running_on = d.id) AS recordingId`;
 
 const tables = 'desktop_sessions d LEFT JOIN computers c ON c.id = d.computer_id';
@@ -92,19 +83,9 @@ function hasEnded(session: DesktopSession): boolean {
   return session.status === 'ending' || session.status === 'ended' || isOffComputer(session);
 }
 
-/** Whether the session's start of its computer is over, so that no process of it runs. */
-export function isOffComputer({ generation, computerGeneration, computerStatus }: DesktopSession): boolean {
-  const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
-  return !isUp || computerGeneration !== generation;
-}
-
-const hostGone = ['HOST_LOST', 'HOST_REMOVED'];
-
 /** Why a session has ended; undefined while it has not. */
 export function endCodeOf(session: DesktopSession): string | undefined {
-  if (!hasEnded(session)) return undefined;
-  if (session.endCode !== null) return session.endCode;
-  return hostGone.includes(session.computerError ?? '') ? 'HOST_LOST' : 'COMPUTER_STOPPED';
+  return hasEnded(session) ? endCodeOnComputer(session) : undefined;
 }
 
 const details: Readonly<Record<string, string>> = {

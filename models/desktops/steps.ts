@@ -1,6 +1,7 @@
+import { isOffComputer } from '../computers/sessionOn.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/database.ts';
-import { endCodeOf, findDesktop, isOffComputer, knownEnd } from './session.ts';
+import { endCodeOf, findDesktop, knownEnd } from './session.ts';
 import { beginEnd, endDesktop } from './sessions.ts';
 
 /** What a session’s workflow does next. */

@@ -1,0 +1,29 @@
+import type { ComputerStatus } from './computer.ts';
+
+/** A session on a computer, such as a desktop or a browser. It never outlives the computer's start that it belongs to. */
+export interface SessionOn {
+  /** Which start of its computer it belongs to. */
+  generation: number;
+  /** Why it has ended, as its own row says. */
+  endCode: string | null;
+  /** Its computer as it is now; null when that is deleted. */
+  computerGeneration: number | null;
+  computerStatus: ComputerStatus | null;
+  computerError: string | null;
+}
+
+/** The columns of the computer, for a query that joins it as `c`. */
+export const computerOfSession =
+  'c.generation AS computerGeneration, c.status AS computerStatus, c.error_code AS computerError';
+
+/** Whether the session's start of its computer is over, so that no process of it runs. */
+export function isOffComputer({ generation, computerGeneration, computerStatus }: SessionOn): boolean {
+  const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
+  return !isUp || computerGeneration !== generation;
+}
+
+/** Why a session that is over has ended. Its own row may not say so yet. */
+export function endCodeOnComputer({ endCode, computerError }: SessionOn): string {
+  if (endCode !== null) return endCode;
+  return ['HOST_LOST', 'HOST_REMOVED'].includes(computerError ?? '') ? 'HOST_LOST' : 'COMPUTER_STOPPED';
+}
