@@ -1,3 +1,4 @@
+import { modifierKeys, namedKeys } from '../../desktops/input/keyNames.ts';
 import { browserError } from '../failures.ts';
 
 /** A key of an American keyboard, as `Input.dispatchKeyEvent` needs it. */
@@ -10,47 +11,7 @@ export interface Key {
 
 const enter: Key = { key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13, text: '\r' };
 
-/** The names that people give to keys, in lower case. */
-const named = new Map<string, Key>(
-  Object.entries({
-    enter,
-    return: enter,
-    tab: plain('Tab', 9),
-    escape: plain('Escape', 27),
-    esc: plain('Escape', 27),
-    backspace: plain('Backspace', 8),
-    delete: plain('Delete', 46),
-    insert: plain('Insert', 45),
-    home: plain('Home', 36),
-    end: plain('End', 35),
-    pageup: plain('PageUp', 33),
-    pagedown: plain('PageDown', 34),
-    left: plain('ArrowLeft', 37),
-    up: plain('ArrowUp', 38),
-    right: plain('ArrowRight', 39),
-    down: plain('ArrowDown', 40),
-    arrowleft: plain('ArrowLeft', 37),
-    arrowup: plain('ArrowUp', 38),
-    arrowright: plain('ArrowRight', 39),
-    arrowdown: plain('ArrowDown', 40),
-    space: { key: ' ', code: 'Space', windowsVirtualKeyCode: 32, text: ' ' },
-    plus: { key: '+', code: 'Equal', windowsVirtualKeyCode: 187, text: '+' },
-    ...Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`f${at + 1}`, plain(`F${at + 1}`, 112 + at)])),
-  }),
-);
-
 export const modifiers = { alt: 1, ctrl: 2, meta: 4, shift: 8 } as const;
-const modifierNames = new Map<string, { bit: number; key: Key }>(
-  Object.entries({
-    alt: { bit: modifiers.alt, key: { key: 'Alt', code: 'AltLeft', windowsVirtualKeyCode: 18 } },
-    ctrl: { bit: modifiers.ctrl, key: { key: 'Control', code: 'ControlLeft', windowsVirtualKeyCode: 17 } },
-    control: { bit: modifiers.ctrl, key: { key: 'Control', code: 'ControlLeft', windowsVirtualKeyCode: 17 } },
-    meta: { bit: modifiers.meta, key: { key: 'Meta', code: 'MetaLeft', windowsVirtualKeyCode: 91 } },
-    cmd: { bit: modifiers.meta, key: { key: 'Meta', code: 'MetaLeft', windowsVirtualKeyCode: 91 } },
-    super: { bit: modifiers.meta, key: { key: 'Meta', code: 'MetaLeft', windowsVirtualKeyCode: 91 } },
-    shift: { bit: modifiers.shift, key: { key: 'Shift', code: 'ShiftLeft', windowsVirtualKeyCode: 16 } },
-  }),
-);
 
 /** The keys of punctuation: the characters without and with shift, the key’s code, and its number. */
 const punctuation: [string, string, number][] = [
@@ -69,8 +30,12 @@ const punctuation: [string, string, number][] = [
 ];
 const shiftedDigits = ')!@#$%^&*(';
 
-function plain(key: string, windowsVirtualKeyCode: number): Key {
-  return { key, code: key, windowsVirtualKeyCode };
+/** The key that people mean by a name such as `Enter` or `ctrl`. */
+function keyNamed(name: string): Key | undefined {
+  if (name === 'enter' || name === 'return') return enter;
+  if (name === 'space') return keyOf(' ');
+  if (name === 'plus') return keyOf('+');
+  return namedKeys.get(name) ?? modifierKeys.get(name);
 }
 
 /** The key that types a character; undefined when the keyboard has none. */
@@ -94,21 +59,25 @@ export function keyOf(character: string): (Key & { isShifted: boolean }) | undef
 /** The keys of a chord such as `ctrl+shift+t`: the held ones, and the pressed one. Throws 422 `ACTION_REFUSED`. */
 export function chordOf(text: string): { held: Key[]; key: Key; bits: number } {
   const parts = text === '+' ? ['+'] : text.split(/\+(?=.)/).map((part) => part.trim());
-  const held = parts.slice(0, -1).map((part) => modifierNames.get(part.toLowerCase()));
   const last = parts.at(-1) ?? '';
+  const held = parts.slice(0, -1).map((part) => modifierKeys.get(part.toLowerCase()));
   const typed = [...last].length === 1 ? keyOf(last) : undefined;
-  const key = typed ?? named.get(last.toLowerCase()) ?? modifierNames.get(last.toLowerCase())?.key;
-  if (key === undefined || held.includes(undefined)) {
+  const pressed = typed ?? keyNamed(last.toLowerCase());
+  if (pressed === undefined || held.includes(undefined)) {
     throw browserError('ACTION_REFUSED', `There is no key “${text.slice(0, 50)}”. Keys are such as Enter or ctrl+a.`);
   }
   const known = held.filter((each) => each !== undefined);
   const bits = known.reduce((sum, { bit }) => sum | bit, typed?.isShifted === true ? modifiers.shift : 0);
   // A key types no text while one of these is held.
   const isCommand = (bits & (modifiers.ctrl | modifiers.meta | modifiers.alt)) !== 0;
-  const { key: name, code, windowsVirtualKeyCode, text: types } = key;
-  return {
-    held: known.map((each) => each.key),
-    bits,
-    key: { key: name, code, windowsVirtualKeyCode, ...(!isCommand && types !== undefined && { text: types }) },
-  };
+  return { held: known.map(bare), bits, key: isCommand ? bare(pressed) : { ...bare(pressed), ...textOf(pressed) } };
+}
+
+/** The fields that `Input.dispatchKeyEvent` takes for a key without text. */
+function bare({ key, code, windowsVirtualKeyCode }: Key): Key {
+  return { key, code, windowsVirtualKeyCode };
+}
+
+function textOf({ text }: Key): { text?: string } {
+  return text === undefined ? {} : { text };
 }

@@ -1,3 +1,5 @@
+import { modifierKeys, namedKeys } from './keyNames.ts';
+
 /** There is no such X key. The message is for the caller. */
 export class UnknownKey extends Error {
   override readonly name = 'UnknownKey';
@@ -5,49 +7,13 @@ export class UnknownKey extends Error {
 
 const returnKey = 0xff0d;
 const tabKey = 0xff09;
-
-/** The names that people and browsers give to keys, in lower case, with their keysyms (keysymdef.h). */
-const named = new Map<string, number>(
-  Object.entries({
-    return: returnKey,
-    enter: returnKey,
-    tab: tabKey,
-    escape: 0xff1b,
-    esc: 0xff1b,
-    backspace: 0xff08,
-    delete: 0xffff,
-    insert: 0xff63,
-    home: 0xff50,
-    end: 0xff57,
-    pageup: 0xff55,
-    pagedown: 0xff56,
-    left: 0xff51,
-    up: 0xff52,
-    right: 0xff53,
-    down: 0xff54,
-    arrowleft: 0xff51,
-    arrowup: 0xff52,
-    arrowright: 0xff53,
-    arrowdown: 0xff54,
-    space: 0x20,
-    plus: 0x2b,
-    menu: 0xff67,
-    print: 0xff61,
-    ...Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`f${index + 1}`, 0xffbe + index])),
-  }),
-);
-
-const modifiers = new Map<string, number>(
-  Object.entries({
-    shift: 0xffe1,
-    ctrl: 0xffe3,
-    control: 0xffe3,
-    alt: 0xffe9,
-    meta: 0xffeb,
-    super: 0xffeb,
-    cmd: 0xffeb,
-  }),
-);
+/** Names of keys that type a character, or that only a desktop has. */
+const others: ReadonlyMap<string, number> = new Map([
+  ['space', 0x20],
+  ['plus', 0x2b],
+  ['menu', 0xff67],
+  ['print', 0xff61],
+]);
 
 /** The keysym that types a character. Throws {@link UnknownKey} for control characters. */
 export function keysymOf(character: string): number {
@@ -74,10 +40,10 @@ export function chordOf(text: string): number[] {
       : text.split('+');
   return names.map((name, index) => {
     const key = name.trim().toLowerCase();
-    const modifier = modifiers.get(key);
-    if (modifier !== undefined) return modifier;
+    const modifier = modifierKeys.get(key);
+    if (modifier !== undefined) return modifier.keysym;
     if (index < names.length - 1) throw new UnknownKey(`"${name}" is not shift, ctrl, alt or meta.`);
-    const known = named.get(key);
+    const known = namedKeys.get(key)?.keysym ?? others.get(key);
     if (known !== undefined) return known;
     if ([...name.trim()].length === 1) return keysymOf(name.trim());
     throw new UnknownKey(
