@@ -14,6 +14,8 @@ const commitMs = 30_000;
 const documentMs = 5_000;
 const restMs = 3_000;
 const errorPageMs = 2_000;
+/** How long a page may take to say whether it is shown or has failed. On a busy machine that takes a while. */
+const answerMs = 5_000;
 const historyLookMs = 50;
 const maxUrlLength = 16_384;
 /** What callers may open. `file:` and Chromium's own pages would show the computer instead of the web. */
@@ -31,7 +33,7 @@ export function requireUrl(text: string): string {
 /** Takes a page somewhere. Throws what `Browser.navigate` throws when the page cannot be shown. */
 export async function goTo(reach: Reach, page: Page, to: Navigation): Promise<TabOutcome> {
   const reported = await navigate(page, to);
-  const tab = await outcome(reach, page);
+  const tab = await outcome(reach, page, answerMs);
   // After a stop, the tab still shows the old page, whose failure is not this call's.
   if ('action' in to && to.action === 'stop') return tab;
   const asked = 'url' in to ? to.url : tab.url;

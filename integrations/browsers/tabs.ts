@@ -47,16 +47,16 @@ export async function listTabs(reach: Reach): Promise<Tab[]> {
 }
 
 /** The tab of an attached page. Throws 404 `TAB_NOT_FOUND`. */
-export async function tabOf(reach: Reach, page: Page): Promise<Tab> {
-  const [tabs, state] = await Promise.all([list(reach), stateIn(reach.cdp, page.targetId, page.sessionId)]);
+export async function tabOf(reach: Reach, page: Page, withinMs = stateMs): Promise<Tab> {
+  const [tabs, state] = await Promise.all([list(reach), stateIn(reach.cdp, page.targetId, page.sessionId, withinMs)]);
   const tab = tabs.find(({ id }) => id === page.targetId);
   if (tab === undefined) throw browserError('TAB_NOT_FOUND', 'The tab was closed in the meantime.');
   return withState(reach, tab, state);
 }
 
 /** The tab of an attached page, with the dialogs that the page has shown during this call. */
-export async function outcome(reach: Reach, page: Page): Promise<TabOutcome> {
-  return { ...(await tabOf(reach, page)), dialogs: page.dialogs };
+export async function outcome(reach: Reach, page: Page, withinMs?: number): Promise<TabOutcome> {
+  return { ...(await tabOf(reach, page, withinMs)), dialogs: page.dialogs };
 }
 
 /** The tabs whose ids are not among these. */
@@ -131,7 +131,7 @@ const answered = z.object({
 async function stateOf(cdp: CdpConnection, targetId: string): Promise<TabState> {
   try {
     const { sessionId } = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
-    const state = await stateIn(cdp, targetId, sessionId);
+    const state = await stateIn(cdp, targetId, sessionId, stateMs);
     await cdp.send('Target.detachFromTarget', { sessionId });
     return state;
   } catch (error) {
@@ -141,7 +141,7 @@ async function stateOf(cdp: CdpConnection, targetId: string): Promise<TabState> 
 }
 
 /** The state of a tab that is attached already. */
-async function stateIn(cdp: CdpConnection, targetId: string, sessionId: string): Promise<TabState> {
+async function stateIn(cdp: CdpConnection, targetId: string, sessionId: string, withinMs: number): Promise<TabState> {
   const crash = Promise.withResolvers<TabState>();
   const note = (_event: object, from: string | undefined) => {
     if (from === sessionId) crash.resolve({ ...unknownState, status: 'crashed' });
@@ -151,7 +151,7 @@ async function stateIn(cdp: CdpConnection, targetId: string, sessionId: string):
   try {
     cdp.send('Inspector.enable', {}, sessionId).catch(() => undefined);
     const answer = ask(cdp, targetId, sessionId).catch(() => unknownState);
-    const late = delay(stateMs, unknownState, { signal: over.signal });
+    const late = delay(withinMs, unknownState, { signal: over.signal });
     return await Promise.race([answer, crash.promise, late]);
   } finally {
     over.abort();
