@@ -1,6 +1,6 @@
-/** What noVNC takes for a WebSocket: the bytes of a real one, whose texts are ours. */
+/** Looks like a WebSocket to noVNC. It passes on the binary messages of a real one, and keeps the texts for the page. */
 export class Channel {
-  /** `hear` gets our texts, and `closed` why the server has closed it. */
+  /** `hear` gets the texts, and `closed` gets the reason when the server closes the connection. */
   constructor(socket, { hear, closed }) {
     this.socket = socket;
     this.onopen = null;

@@ -3,12 +3,12 @@ import keysyms from '/novnc/core/input/keysymdef.js';
 import RFB from '/novnc/core/rfb.js';
 import { Channel } from './channel.js';
 
-// The page of a desktop. Who may look is in the fragment of its address; it is kept for this tab, and taken out of what
-// the address bar and the history show.
+// The page of a desktop. The token of its viewer is in the fragment of its address. The page stores the token for this
+// tab, and removes it from the address bar and the history.
 
 const part = (id) => document.getElementById(id);
 const key = 'token';
-/** As the server closes with them. */
+/** The codes with which the server closes the connection. */
 const codes = { ended: 4001, over: 4002, forbidden: 4003 };
 const qualities = { high: [9, 2], medium: [6, 4], low: [1, 9] };
 const longestText = 262_144;
@@ -51,13 +51,13 @@ function connect() {
   });
   rfb.addEventListener('clipboard', ({ detail }) => {
     part('text').value = detail.text.slice(0, longestText);
-    // Without leave of the browser, it can be copied from the field.
+    // If the browser does not allow this, people can copy the text from the field.
     if (document.hasFocus()) navigator.clipboard?.writeText(detail.text).catch(() => {});
   });
   applyQuality();
 }
 
-/** What the server says beside the picture. */
+/** The server's messages besides the picture. */
 function hear(message) {
   if (message.type === 'token') sessionStorage.setItem(key, message.token);
   if (message.type === 'state') {
@@ -83,7 +83,7 @@ function show() {
   applySize();
 }
 
-/** All of it is shown, or as much of its real size as there is room for: a finger or the pointer moves that. */
+/** Shows the whole desktop, or a part of it in its real size, which a finger or the pointer moves. */
 function applySize() {
   if (isOver) return;
   const [width, height] = resolution.split('x').map(Number);
@@ -93,7 +93,7 @@ function applySize() {
   const mine = control === 'you';
   part('zoom').hidden = !isLarger;
   part('zoom').textContent = isRealSize ? 'Show all' : 'Real size';
-  // Whoever is in control says what the pointer is for.
+  // While the page is in control, this button says whether the pointer moves the view or acts on the desktop.
   part('move').hidden = !isClipped || !mine;
   part('move').setAttribute('aria-pressed', String(isMoving));
   if (!rfb) return;
@@ -121,7 +121,7 @@ function closed(code, reason) {
 function over(title, why) {
   isOver = true;
   sessionStorage.removeItem(key);
-  // What was shown last is not what there is.
+  // The last picture is no longer current.
   part('screen').replaceChildren();
   for (const control of document.querySelectorAll('header button, header label')) control.hidden = true;
   say(title, why);
@@ -140,7 +140,7 @@ function again() {
   connect();
 }
 
-/** By itself, as the line is: what browsers know of it, or how long the first picture took. */
+/** Applies the chosen quality. `auto` means a low one if the browser says that the connection is slow. */
 function applyQuality() {
   const chosen = part('quality').value;
   const line = navigator.connection;
@@ -151,7 +151,7 @@ function applyQuality() {
 
 const order = (type) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify({ type }));
 
-/** A phone's keyboard types into a field; what appears there is typed on the desktop. */
+/** A phone's keyboard types into a field, and the page types the field's text on the desktop. */
 function typed() {
   const field = part('keys');
   for (const character of field.value) {
@@ -196,6 +196,6 @@ part('whole').onclick = () => {
   else document.exitFullscreen();
 };
 new ResizeObserver(applySize).observe(part('screen'));
-// Another address that is opened in this tab.
+// The user has opened another address in this tab.
 addEventListener('hashchange', () => location.reload());
 connect();
