@@ -9,9 +9,9 @@ import { findHold, release, settle } from '../../models/billing/holds.ts';
 import { costOf, isFree, pricesOf } from '../../models/billing/prices.ts';
 import { openHoldsOf } from '../../models/billing/staleCredits.ts';
 import { isAside } from '../../models/chat/modelCall.ts';
-import { saidSinceStep } from '../../models/chat/turnLog/saidSince.ts';
+import { saidSinceStep } from '../../models/chat/turnLog/tails.ts';
 import { type Database, transaction } from '../../models/database/database.ts';
-import type { MeteredCall, Metering, Reservation } from '../chat/metering.ts';
+import type { MeteredCall, Metering, Reservation } from '../chat/deps.ts';
 import { GrowingHold } from './growingHold.ts';
 
 /** Metering by the ledger: a call's cost by the catalogue's rates, held before it and booked after. */

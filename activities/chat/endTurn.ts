@@ -1,12 +1,11 @@
+import { isProviderErrorCode, providerErrorMessage } from '../../integrations/chat/errors.ts';
 import { type EndedTurn, endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTurn.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database/database.ts';
 import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
-import { abandonCalls } from './abandonCalls.ts';
 import type { ChatDeps } from './deps.ts';
-import { describeTurnError } from './turnErrors.ts';
 
 export interface EndTurnInput {
   turnId: string;
@@ -87,4 +86,45 @@ function wantsName(deps: ChatDeps, turn: Turn, thread: Thread | null): boolean {
 
 function withDetail(end: TurnEndInput): TurnEnd {
   return end.status === 'failed' ? { ...end, detail: describeTurnError(end.code) } : end;
+}
+
+/**
+ * Ends what the calls of a turn have left running elsewhere, where the turn has ended before them: a worker that was
+ * killed could not. Never rejects.
+ */
+export async function abandonCalls(
+  { database, tools, logger }: Pick<ChatDeps, 'database' | 'tools' | 'logger'>,
+  turn: Turn,
+): Promise<void> {
+  try {
+    const cut = await chatModels(database).ToolCall.cutOf(turn.id);
+    for (const { id: toolCallId, toolName, input } of cut) {
+      await tools.abandon(toolName, { turn, toolCallId, input });
+    }
+  } catch (error) {
+    logger.warn({ err: error, turnId: turn.id }, 'What the calls of a turn have left running could not be ended.');
+  }
+}
+
+const details: Record<string, string> = {
+  STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',
+  TOOL_CALL_LIMIT: 'The turn reached its limit of tool calls. Send another message to go on.',
+  TIME_LIMIT:
+    'The turn has worked for as long as a turn may. The answer so far is kept. Send another message to go on.',
+  TOOL_LOOP: 'The model made the same tool calls again and again, so the turn was ended.',
+  CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
+  SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',
+  WORKFLOW_LOST: 'The turn was ended by an operator or lost by the workflow server.',
+  ANSWER_TOO_LARGE: 'The answer is larger than the database takes. Its beginning is kept.',
+  ANSWER_CUT_TOO_OFTEN:
+    'The answer was cut off again and again while the model spoke. What it said last is kept. Ask again, or for a shorter one.',
+  INTERNAL: 'Something went wrong on our side. The answer so far is kept.',
+};
+
+/**
+ * The sentence that a client reads for a turn's error code. Written here, so that no provider's text reaches clients.
+ */
+export function describeTurnError(code: string): string {
+  if (isProviderErrorCode(code)) return providerErrorMessage(code);
+  return details[code] ?? 'The turn could not be completed.';
 }

@@ -3,10 +3,10 @@ import type { ChatDeps } from './deps.ts';
 import { createEndTurn } from './endTurn.ts';
 import type { HeadStarts } from './headStarts.ts';
 import { createNameThread } from './nameThread.ts';
-import { createParking } from './parkTools.ts';
 import { createRunTool } from './runTool.ts';
 import { createSummarizeThread } from './summarizeThread.ts';
 import { createChatSweeps } from './sweeps.ts';
+import { createParking } from './toolCalls.ts';
 
 export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
   return {

@@ -17,8 +17,8 @@ import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts'
 import type { Tool } from '../tools/tool.ts';
 import { ChunkMapper, type KeptText } from './chunkMapper.ts';
 import type { ChatDeps } from './deps.ts';
-import { recordToolCalls } from './recordToolCalls.ts';
 import { PartRedaction } from './redaction.ts';
+import { recordToolCalls } from './toolCalls.ts';
 
 /** How many attempts at a step may be cut off after the model began to speak. The provider is paid for each. */
 export const maxCuts = 8;

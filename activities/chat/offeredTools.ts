@@ -1,4 +1,6 @@
-import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from '@ai-sdk/provider';
+import type { CallSettings, ModelCall } from '../../integrations/chat/modelCall.ts';
+import type { CompletionRequest } from '../../models/chat/turnContext.ts';
 import { functionTools } from '../tools/registry.ts';
 import type { Tool } from '../tools/tool.ts';
 import { tokensOfText } from './context/budget.ts';
@@ -26,4 +28,39 @@ export function offeredTools(byName: ReadonlyMap<string, Tool>): OfferedTools {
 function measured(byName: ReadonlyMap<string, Tool>): OfferedTools {
   const tools = functionTools(byName);
   return { tools, tokens: tokensOfText(JSON.stringify(tools)) };
+}
+
+/**
+ * The tools that a step offers in a turn of OpenAI's API. Its client answers no questions but those of its own tools,
+ * which are what its `tool_choice` speaks of; a choice that forces a call holds for the first step, or there would be no
+ * end to them.
+ */
+export function toolsOf(
+  { ownToolsOnly, toolChoice }: CompletionRequest,
+  tools: ReadonlyMap<string, Tool>,
+  step: number,
+): Map<string, Tool> {
+  const isForced = step === 0 && toolChoice !== undefined && toolChoice !== 'none';
+  return new Map(
+    [...tools].filter(([name, tool]) => {
+      if (!isOfClient(tool)) return tool.runs === 'server' && ownToolsOnly !== true && !isForced;
+      if (toolChoice === 'none') return false;
+      return !(isForced && typeof toolChoice === 'object') || toolChoice.name === name;
+    }),
+  );
+}
+
+function isOfClient(tool: Tool): boolean {
+  return tool.runs === 'client' && tool.isDeclared === true;
+}
+
+/** What its model calls are asked for besides. */
+export function settingsOf({ toolChoice, settings }: CompletionRequest, step: number): Partial<ModelCall> {
+  const choice = step === 0 ? choiceOf(toolChoice) : undefined;
+  return { ...(settings && { settings: settings as CallSettings }), ...(choice && { toolChoice: choice }) };
+}
+
+function choiceOf(choice: CompletionRequest['toolChoice']): LanguageModelV4ToolChoice | undefined {
+  if (choice === 'required') return { type: 'required' };
+  return typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : undefined;
 }

@@ -9,16 +9,22 @@ import type { Turn } from '../../models/chat/turn.ts';
 import { completionOf, loadContext } from '../../models/chat/turnContext.ts';
 import { SegmentTooLargeError } from '../../models/chat/turnLog/entry.ts';
 import { cannotBeStored } from '../../models/database/unstorable.ts';
-import { isStopByWorkflow } from './cancellation.ts';
-import { settingsOf, toolsOf } from './completion.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
 import type { ChatDeps } from './deps.ts';
 import { audienceOf } from './endTurn.ts';
-import { failedCall } from './failedCall.ts';
 import { ModelStep } from './modelStep.ts';
-import { offeredTools } from './offeredTools.ts';
+import { offeredTools, settingsOf, toolsOf } from './offeredTools.ts';
 import { buildPrompt } from './prompt.ts';
-import { answerEnd, answered, type CallModelInput, type CallModelResult, findStep, resultOf } from './stepResult.ts';
+import {
+  answerEnd,
+  answered,
+  type CallModelInput,
+  type CallModelResult,
+  failedCall,
+  findStep,
+  resultOf,
+} from './stepResult.ts';
+import { isStopByWorkflow } from './stopWatch.ts';
 
 /** How often a prompt may be made smaller because the provider finds it too long. */
 const maxSqueeze = 3;

@@ -12,10 +12,9 @@ import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
 import { NothingDone, needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';
 import { untilBack } from '../untilBack.ts';
 import { CallOutput } from './callOutput.ts';
-import { isStopByWorkflow } from './cancellation.ts';
 import type { ChatDeps } from './deps.ts';
-import { settleToolCall } from './settleToolCall.ts';
-import { interrupted, notAllowed, notRun, resultLost, tookTooLong } from './toolWords.ts';
+import { isStopByWorkflow } from './stopWatch.ts';
+import { interrupted, notAllowed, notRun, resultLost, settleToolCall, tookTooLong } from './toolCalls.ts';
 
 export interface RunToolInput {
   turnId: string;

@@ -2,9 +2,9 @@ import { findHeld, keepHeld, release } from '../../models/chat/callHolds.ts';
 import type { Database } from '../../models/database/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { beatsPerTimeout } from '../keepAlive.ts';
-import { isStopByWorkflow } from './cancellation.ts';
 import { Repeated } from './repeated.ts';
 import type { CallModelResult } from './stepResult.ts';
+import { isStopByWorkflow } from './stopWatch.ts';
 
 /** How often steps that are held elsewhere are looked at, all of them at once. */
 const lookIntervalMs = 50;

@@ -1,3 +1,6 @@
+import { DomainError } from '../../base/errors.ts';
+import { ProviderError } from '../../integrations/chat/errors.ts';
+import { needsOf } from '../../models/chat/attachments.ts';
 import { takeLeft } from '../../models/chat/callHolds.ts';
 import { type EndedTurn, requestStop } from '../../models/chat/endTurn.ts';
 import { isOutOfCredits, type ModelCall } from '../../models/chat/modelCall.ts';
@@ -5,10 +8,9 @@ import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { AnswerEnd } from '../../models/chat/turnLog/chunks.ts';
-import { limitReached } from '../tools/limits.ts';
+import type { CommonDeps } from '../deps.ts';
 import type { ChatDeps } from './deps.ts';
 import { type AfterTurn, followUp } from './endTurn.ts';
-import type { FailedCall } from './failedCall.ts';
 
 export interface CallModelInput {
   turnId: string;
@@ -115,4 +117,70 @@ export function answerEnd(finishReason: string | null): AnswerEnd {
 
 function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
   return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
+}
+
+/** How a model call failed, for the workflow to judge: never any content. */
+export interface FailedCall {
+  kind: 'failed';
+  code: string;
+  retryable: boolean;
+  retryAfterMs?: number;
+  /** The catalogue's next model that can handle the turn, where another model may help. */
+  fallbackModelId?: string;
+}
+
+/** A provider's failure, or a refusal of ours, as a result. Anything else is thrown, and the activity is retried. */
+export async function failedCall(deps: ChatDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
+  if (error instanceof ProviderError) {
+    deps.meters.modelCallEnded(modelId, error.code);
+    deps.logger.warn({ err: error.cause, code: error.code, turnId: turn.id, modelId }, error.message);
+    const fallbackModelId = error.fallback ? await fallbackOf(deps, turn, modelId) : undefined;
+    return {
+      kind: 'failed',
+      code: error.code,
+      retryable: error.retryable,
+      ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }),
+      ...(fallbackModelId !== undefined && { fallbackModelId }),
+    };
+  }
+  if (error instanceof DomainError) return { kind: 'failed', code: error.code, retryable: false };
+  throw error;
+}
+
+async function fallbackOf(deps: ChatDeps, turn: Turn, modelId: string): Promise<string | undefined> {
+  const [message, tools] = await Promise.all([
+    chatModels(deps.database).Message.find(turn.threadId, turn.userMessageId),
+    deps.tools.offered(turn),
+  ]);
+  // A fallback model is not asked for what the original model could not do.
+  const able = deps.catalogue.find(modelId)?.capabilities;
+  const { images, pdf } = needsOf(message?.parts ?? []);
+  const needs = {
+    images: images && able?.images === true,
+    pdf: pdf && able?.pdf === true,
+    tools: tools.size > 0 && able?.tools === true,
+  };
+  return deps.catalogue.fallbacksOf(modelId, { effort: turn.effort, needs })[0]?.model.id;
+}
+
+/** This many consecutive steps with identical calls are a loop. */
+const repeatsOfLoop = 12;
+
+/** The error code of the limit that a turn has reached with this step's calls. */
+export async function limitReached(
+  deps: Pick<CommonDeps, 'config' | 'database'>,
+  turnId: string,
+  step: number,
+): Promise<'TOOL_CALL_LIMIT' | 'TOOL_LOOP' | undefined> {
+  const { ToolCall } = chatModels(deps.database);
+  if ((await ToolCall.countOf(turnId)) > deps.config.chat.maxToolCallsPerTurn) return 'TOOL_CALL_LIMIT';
+  if (step + 1 < repeatsOfLoop) return undefined;
+  const steps = await ToolCall.since(turnId, step + 1 - repeatsOfLoop);
+  if (steps.size < repeatsOfLoop) return undefined;
+  const signatures = new Set([...steps.values()].map(signatureOf));
+  return signatures.size === 1 ? 'TOOL_LOOP' : undefined;
+}
+
+function signatureOf(calls: readonly ToolCall[]): string {
+  return JSON.stringify(calls.map(({ toolName, input }) => [toolName, input]));
 }

@@ -1,3 +1,4 @@
+import { CancelledFailure } from '@temporalio/activity';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
@@ -47,4 +48,9 @@ export class StopWatch {
     if (controllers?.size === 0) this.#watched.delete(turnId);
     if (this.#watched.size === 0) this.#looking.stop();
   }
+}
+
+/** A cancellation by the workflow means stop; one by a worker's shutdown means that another worker goes on. */
+export function isStopByWorkflow(cancelled: AbortSignal): boolean {
+  return cancelled.aborted && cancelled.reason instanceof CancelledFailure && cancelled.reason.message === 'CANCELLED';
 }

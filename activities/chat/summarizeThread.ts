@@ -12,8 +12,8 @@ import { promptBudget, tokensOfText } from './context/budget.ts';
 import { readHistory, roughTokensOf } from './context/history.ts';
 import { summaryPrompt, transcriptLine } from './context/summary.ts';
 import type { ChatDeps } from './deps.ts';
-import { type FailedCall, failedCall } from './failedCall.ts';
 import { offeredTools } from './offeredTools.ts';
+import { type FailedCall, failedCall } from './stepResult.ts';
 
 export interface SummarizeThreadInput {
   turnId: string;

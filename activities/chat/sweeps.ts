@@ -11,8 +11,7 @@ import { keepAlive } from '../keepAlive.ts';
 import { createPushTurn } from '../push/pushTurn.ts';
 import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
 import type { ChatDeps } from './deps.ts';
-import { audienceOf, noteEnd } from './endTurn.ts';
-import { describeTurnError } from './turnErrors.ts';
+import { audienceOf, describeTurnError, noteEnd } from './endTurn.ts';
 
 /** The other sweeps wait for it: those of a large installation that is new to the index take many. */
 const textsPerSweep = 2_000;

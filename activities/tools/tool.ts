@@ -1,7 +1,9 @@
 import type { Transaction } from 'sequelize';
+import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { NewPicture, ResultPicture } from '../../models/chat/resultPictures.ts';
 import type { ControlOfCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import type { EgressRules } from '../../models/egress/egressRules.ts';
 import { type Authority, may } from '../../models/identity/authority.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
 import type { Role } from '../../models/identity/tables.ts';
@@ -161,4 +163,10 @@ export function serverTool<Input>(
 /** The schema of an object with these properties and no others. */
 export function objectSchema(properties: Record<string, object>, required: readonly string[] = []): InputSchema {
   return { type: 'object', properties, required: [...required], additionalProperties: false };
+}
+
+/** What a tool that makes outgoing requests needs: the rules, and who decides them. */
+export interface EgressDeps {
+  egressGuard: EgressGuard;
+  egressRules: EgressRules;
 }

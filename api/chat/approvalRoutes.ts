@@ -5,7 +5,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeTurn } from './authorizeThread.ts';
-import { presentOneTurn } from './presentTurns.ts';
+import { presentOneTurn } from './presentThread.ts';
 
 /** Whether a tool call may run: decided by the turn's user, on any of their devices. */
 export function approvalRoutes(deps: RouteDeps) {

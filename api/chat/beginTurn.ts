@@ -1,5 +1,11 @@
+import type { Config } from '../../config/index.ts';
+import type { Catalogue } from '../../integrations/chat/catalogue.ts';
+import { estimateTokens } from '../../integrations/chat/tokens.ts';
+import { holdForTurn } from '../../models/billing/gate.ts';
+import { isFree, pricesOf } from '../../models/billing/prices.ts';
 import {
   type AcceptedMessage,
+  type Admit,
   acceptMessage,
   outboxItemReused,
   type SendIntent,
@@ -8,7 +14,6 @@ import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { authorizeTurn } from './authorizeThread.ts';
-import { creditGate } from './creditGate.ts';
 
 /**
  * Accepts a message and starts its turn, or finds the turn that it began before. Throws 422 `OUTBOX_ITEM_REUSED`, and
@@ -34,4 +39,33 @@ export async function beginTurn(
   if (created && turn.status === 'running') void launcher.startNewTurn(turn, settings);
   if (interrupted !== undefined) void launcher.stopTurn(interrupted);
   return accepted;
+}
+
+/**
+ * Sets credits aside for a message's first model call in the transaction that accepts the message: without credits the
+ * answer is 402 before any byte of the stream, and of many messages at once only as many are accepted as there are
+ * credits for. A message that was accepted before already has its turn, and costs nothing more. Undefined where the
+ * model costs nothing.
+ */
+export function creditGate(
+  { config, catalogue }: { config: Pick<Config, 'billing'>; catalogue: Catalogue },
+  intent: SendIntent,
+): Admit | undefined {
+  const model = catalogue.find(intent.modelId);
+  const prices = pricesOf(model?.pricingRates ?? []);
+  if (model === undefined || isFree(prices)) return undefined;
+  const { contextWindowTokens, maxOutputTokens } = model.capabilities;
+  return (tx, turn) =>
+    holdForTurn(tx, {
+      turn,
+      spaceId: intent.spaceId,
+      userId: intent.userId,
+      modelId: model.id,
+      kind: intent.mode,
+      prices,
+      maxOutputTokens,
+      contextWindowTokens,
+      messageTokens: estimateTokens(JSON.stringify(intent.parts).length),
+      enforced: config.billing.enforced,
+    });
 }

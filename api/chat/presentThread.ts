@@ -1,9 +1,12 @@
 import type { Message, MessagePlace } from '../../models/chat/message.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { FoundText } from '../../models/chat/search.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Usage } from '../../models/chat/turnLog/chunks.ts';
+import { readLastSeqs } from '../../models/chat/turnLog/tails.ts';
+import type { Database } from '../../models/database/database.ts';
 import { encodeCursor } from '../../models/database/pages.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
 
@@ -84,4 +87,22 @@ export function presentFoundText({ thread, message, snippet }: FoundText) {
   // Just before it, so that a list that goes on from there begins with it.
   const cursor = encodeCursor(messageKeyOf({ ...message, position: message.position - 0.5 }));
   return { thread, message: { id, turnId, role, createdAt: createdAt.toISOString(), cursor }, snippet };
+}
+
+/** Turns with what they have used, what they wait for and where their logs end: one query of each for all of them. */
+export async function presentTurns(database: Database, turns: readonly Turn[]) {
+  const { ModelCall, ToolCall } = chatModels(database);
+  const ids = turns.map(({ id }) => id);
+  const [usageOf, calls, lastSeqOf] = await Promise.all([
+    ModelCall.usageOfMany(ids),
+    ToolCall.openOf(ids),
+    readLastSeqs(database, turns),
+  ]);
+  return turns.map((turn) => presentTurn(turn, { usage: usageOf(turn.id), calls, lastSeq: lastSeqOf(turn.id) }));
+}
+
+export async function presentOneTurn(database: Database, turn: Turn) {
+  const [presented] = await presentTurns(database, [turn]);
+  if (presented === undefined) throw new Error('Unreachable: a turn is presented for each that is given.');
+  return presented;
 }

@@ -1,10 +1,9 @@
-import { putChatSettings, readChatSettings } from '../../models/chat/settings.ts';
+import { type ChatSettings, putChatSettings, readChatSettings } from '../../models/chat/settings.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentChatSettings } from './presentSettings.ts';
 
 /** The system prompt, default model and limits of a space's chats. */
 export function chatSettingsRoutes({ database, catalogue }: RouteDeps) {
@@ -34,4 +33,15 @@ export function chatSettingsRoutes({ database, catalogue }: RouteDeps) {
   });
 
   return router;
+}
+
+export function presentChatSettings(settings: ChatSettings) {
+  const { systemPrompt, defaultModelId, maxStepsPerTurn, maxOutputTokens, maxContextTokens } = settings;
+  return {
+    systemPrompt,
+    defaultModelId,
+    limits: { maxStepsPerTurn, maxOutputTokens, maxContextTokens },
+    updatedBy: settings.updatedBy,
+    updatedAt: settings.updatedAt?.toISOString() ?? null,
+  };
 }

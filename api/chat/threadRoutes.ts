@@ -12,8 +12,15 @@ import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { decodeSearch, encodeSearch } from '../frame/searchCursor.ts';
 import { authorizeListedThread } from './authorizeThread.ts';
-import { messageKey, messageKeyOf, placeOf, presentFoundText, presentMessage, presentThread } from './presentThread.ts';
-import { presentTurns } from './presentTurns.ts';
+import {
+  messageKey,
+  messageKeyOf,
+  placeOf,
+  presentFoundText,
+  presentMessage,
+  presentThread,
+  presentTurns,
+} from './presentThread.ts';
 
 /** The contents of two lists' cursors: time and id, ordinal. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;

@@ -8,15 +8,14 @@ import { chatModels } from '../../models/chat/models.ts';
 import { chatSettingsOf } from '../../models/chat/settings.ts';
 import { authorizeTurn, defaultSpaceOf, findListedThread } from '../chat/authorizeThread.ts';
 import { beginTurn } from '../chat/beginTurn.ts';
-import { checkClientTools } from '../chat/clientTools.ts';
+import { checkClientTools } from '../chat/chatRequest.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
-import { clientToolsOf, completionRequestOf } from './completionRequest.ts';
+import { clientToolsOf, completionRequestOf, type Place, readPlace } from './completionRequest.ts';
 import { continueTurn } from './continueTurn.ts';
 import { type CompletionBody, type Conversation, readConversation } from './conversation.ts';
 import type { Telling } from './followTurn.ts';
-import { type Place, readPlace } from './place.ts';
 import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
 import { findContinued, hashOfConversation } from './sameConversation.ts';
 

@@ -1,4 +1,4 @@
-import { readDataUrl } from '../../models/chat/dataUrl.ts';
+import { readDataUrl } from '../../models/chat/attachments.ts';
 import type { ImportedMessage } from '../../models/chat/importHistory.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import type { BodyOf } from '../frame/request.ts';

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { DomainError, type DomainErrorKind } from '../../base/errors.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { Failure } from '../frame/failures.ts';
 
@@ -49,4 +50,19 @@ function paramOf(pointer: string | undefined): string | null {
     .replace(/^\//, '')
     .replace(/\/(\d+)(?=\/|$)/g, '[$1]')
     .replaceAll('/', '.');
+}
+
+const kinds: Record<string, DomainErrorKind> = {
+  CREDITS_EXHAUSTED: 'paymentRequired',
+  SPENDING_CAP_REACHED: 'paymentRequired',
+  CONTEXT_TOO_LONG: 'invalid',
+  PROVIDER_REFUSED: 'invalid',
+};
+
+const limits = ['STEP_LIMIT', 'TIME_LIMIT', 'TOOL_CALL_LIMIT', 'TOOL_LOOP', 'ANSWER_TOO_LARGE'];
+
+/** A turn that has failed, as the failure of the request that asked for it. */
+export function turnFailure({ code, detail } = { code: 'INTERNAL', detail: 'The turn has failed.' }): DomainError {
+  const kind = kinds[code] ?? (limits.includes(code) ? 'unprocessable' : 'upstream');
+  return new DomainError(kind, code, detail);
 }

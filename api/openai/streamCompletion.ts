@@ -6,8 +6,7 @@ import { doneEvent, drained, eventStreamHeaders, maxBacklogBytes } from '../fram
 import { type AnswerEnd, AnswerState, type Said } from './answerState.ts';
 import type { Listener } from './followTurn.ts';
 import { type Delta, presentCall, presentChunk, presentUsageChunk } from './presentCompletion.ts';
-import { presentError } from './presentError.ts';
-import { turnFailure } from './turnFailure.ts';
+import { presentError, turnFailure } from './presentError.ts';
 import type { Answering } from './wholeCompletion.ts';
 
 /** Streams the answer as OpenAI does. */

@@ -5,7 +5,7 @@ import { answer } from '../frame/answer.ts';
 import { type AnswerEnd, AnswerState, type MadeCall } from './answerState.ts';
 import type { Listener, Telling } from './followTurn.ts';
 import { presentCompletion } from './presentCompletion.ts';
-import { turnFailure } from './turnFailure.ts';
+import { turnFailure } from './presentError.ts';
 
 export interface Answering {
   telling: Telling;

@@ -4,8 +4,8 @@ import type { Database } from '../database/database.ts';
 import { type SearchPosition, searchWords, type WordRow } from '../words/search.ts';
 import { placesOf, type WordPlace, wordsAskedFor } from '../words/words.ts';
 import { readFirstPieces } from './answerPieces.ts';
+import { ownerKey, saidIn, type TextField, textBits, threadWords, titleId } from './indexTexts.ts';
 import type { MessagePlace, StoredPart } from './message.ts';
-import { ownerKey, saidIn, type TextField, textBits, threadWords, titleId } from './threadTexts.ts';
 
 export interface ThreadSearch {
   spaceId: string;

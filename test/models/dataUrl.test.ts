@@ -1,4 +1,4 @@
-import { readDataUrl } from '../../models/chat/dataUrl.ts';
+import { readDataUrl } from '../../models/chat/attachments.ts';
 
 test.each([
   ['data:,plain', 'plain'],

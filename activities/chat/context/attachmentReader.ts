@@ -6,7 +6,6 @@ import { isText } from '../../../integrations/storage/contentType.ts';
 import { imageSize } from '../../../integrations/storage/imageSize.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { isImageType, isPdfType } from '../../../models/chat/attachments.ts';
-import { ByteCache } from './byteCache.ts';
 
 /** What a model gets to see of a file. */
 export type FileView =
@@ -123,4 +122,36 @@ function absent(why: string): FileView {
 /** Its approximate size in the cache: even an absent file takes some. */
 function bytesOf(key: string, view: FileView): number {
   return key.length + (view.kind === 'seen' ? view.base64 : view.kind === 'text' ? view.text : view.why).length;
+}
+
+/** A least-recently-used cache, limited by its total bytes. */
+export class ByteCache<V> {
+  readonly #maxBytes: number;
+  readonly #kept = new Map<string, { value: V; bytes: number }>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(key: string): V | undefined {
+    const found = this.#kept.get(key);
+    if (found === undefined) return undefined;
+    // Moves it to the end: a map keeps insertion order.
+    this.#kept.delete(key);
+    this.#kept.set(key, found);
+    return found.value;
+  }
+
+  set(key: string, value: V, bytes: number): void {
+    if (bytes > this.#maxBytes) return;
+    this.#bytes += bytes - (this.#kept.get(key)?.bytes ?? 0);
+    this.#kept.delete(key);
+    this.#kept.set(key, { value, bytes });
+    for (const [oldest, { bytes: freed }] of this.#kept) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#kept.delete(oldest);
+      this.#bytes -= freed;
+    }
+  }
 }

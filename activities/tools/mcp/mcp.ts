@@ -9,8 +9,14 @@ import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '..
 import { createRedactor } from '../../../models/secrets/redactor.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import { secretForms } from '../../../telemetry/secretForms.ts';
-import type { EgressDeps } from '../egressDeps.ts';
-import { beforehand, type InputSchema, type ServerTool, serverTool, type ToolSource } from '../tool.ts';
+import {
+  beforehand,
+  type EgressDeps,
+  type InputSchema,
+  type ServerTool,
+  serverTool,
+  type ToolSource,
+} from '../tool.ts';
 
 interface McpDeps extends EgressDeps {
   mcpServers: McpServers;

@@ -3,8 +3,7 @@ import { firstOf } from '../../../base/text.ts';
 import { guardedFetch } from '../../../integrations/egress/fetch.ts';
 import type { DocumentReaders, ReadRequest } from '../../../integrations/readers/documentReaders.ts';
 import type { PageText } from '../../../integrations/readers/kinds/page.ts';
-import type { EgressDeps } from '../egressDeps.ts';
-import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import { type EgressDeps, objectSchema, type ServerTool, serverTool } from '../tool.ts';
 
 const maxBodyBytes = 5 * 1_048_576;
 const maxCharacters = 40_000;

@@ -3,8 +3,7 @@ import type { Database } from '../../database/database.ts';
 import type { CommittedSegment } from './entry.ts';
 import { LookSchedule } from './lookSchedule.ts';
 import { type CommitNotices, NoticeTrust } from './notices.ts';
-import { linesAfter, portionsOf } from './portions.ts';
-import { readState, readTails, type Tail } from './tails.ts';
+import { linesAfter, portionsOf, readState, readTails, type Tail } from './tails.ts';
 import type { TurnLog } from './turnLog.ts';
 
 export interface TurnReader {

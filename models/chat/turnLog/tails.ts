@@ -2,6 +2,8 @@ import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../../database/database.ts';
 import { select } from '../../database/sql.ts';
+import type { UiChunk } from './chunks.ts';
+import { decodeLines } from './entry.ts';
 import type { SegmentRow } from './turnLog.ts';
 
 /** Where a turn's log stands: what a reader needs to know whether it has all of it. */
@@ -111,4 +113,47 @@ export async function readTails(database: Database, positions: ReadonlyMap<strin
 
 function stateOf({ nextSeq, terminal, status }: TailRow): LogState {
   return { nextSeq: Number(nextSeq), rests: Number(terminal) === 1 || status === 'waiting' };
+}
+
+/** What is handed over at once of a log that is read: a long one goes out at its reader's pace. */
+const charactersAtOnce = 128 * 1024;
+
+/** The chunks after `position`, in portions. A chunk is never divided, however large it is. */
+export function* portionsOf(segments: SegmentRow[], position: number): Generator<string[]> {
+  let portion: string[] = [];
+  let characters = 0;
+  for (const { firstSeq, lines } of segments) {
+    for (const line of lines.split('\n').slice(Math.max(0, position + 1 - firstSeq))) {
+      portion.push(line);
+      characters += line.length;
+      if (characters < charactersAtOnce) continue;
+      yield portion;
+      portion = [];
+      characters = 0;
+    }
+  }
+  if (portion.length > 0) yield portion;
+}
+
+/** The chunks after `position`, as far as they go without a gap. */
+export function linesAfter(segments: SegmentRow[], position: number): string[] {
+  const found: string[] = [];
+  for (const { firstSeq, lastSeq, lines } of segments) {
+    const next = position + 1 + found.length;
+    if (lastSeq < next) continue;
+    if (firstSeq > next) break;
+    for (const line of lines.split('\n').slice(next - firstSeq)) found.push(line);
+  }
+  return found;
+}
+
+/** A turn's log from the beginning of one of its steps. */
+export async function saidSinceStep(tx: Transaction, turnId: string, step: number): Promise<UiChunk[]> {
+  const segments = await select<{ chunks: string }>(
+    tx,
+    `SELECT s.chunks FROM model_calls c JOIN turn_segments s ON s.turn_id = c.turn_id AND s.last_seq >= c.first_seq
+      WHERE c.turn_id = ? AND c.step = ?`,
+    [turnId, step],
+  );
+  return segments.flatMap(({ chunks }) => decodeLines(chunks));
 }

@@ -1,4 +1,4 @@
-import { ownerKey } from '../../../models/chat/threadTexts.ts';
+import { ownerKey } from '../../../models/chat/indexTexts.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { indexTexts } from '../../builders/fullSpace.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';

@@ -1,0 +1,137 @@
+import type { Transaction } from 'sequelize';
+import { chatModels } from '../../models/chat/models.ts';
+import { type ParkedCalls, parkToolCalls } from '../../models/chat/parkToolCalls.ts';
+import type { ToolCall, WaitsFor } from '../../models/chat/toolCall.ts';
+import { failedResult, type ResultChunk, statusOf, succeededResult } from '../../models/chat/toolResult.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import { WriterFencedError } from '../../models/chat/turnLog/entry.ts';
+import { transaction } from '../../models/database/database.ts';
+import type { ToolRegistry } from '../tools/registry.ts';
+import { needsApproval, scopesOf, secretRefusal, type Tool } from '../tools/tool.ts';
+import type { ChunkMapper, MadeToolCall } from './chunkMapper.ts';
+import type { ChatDeps } from './deps.ts';
+import { type Audience, audienceOf } from './endTurn.ts';
+
+interface Offer {
+  /** The tools that the model was offered, by name. */
+  tools: ReadonlyMap<string, Tool>;
+  registry: Pick<ToolRegistry, 'faultsOf'>;
+  /** The longest time that a client or a person may take. */
+  maxWaitMs: number;
+}
+
+/** Records a step's calls in the order in which the model made them, and what each of them waits for. */
+export async function recordToolCalls(
+  tx: Transaction,
+  turn: Turn,
+  step: number,
+  made: Pick<ChunkMapper, 'toolCalls'> | undefined,
+  { tools, registry, maxWaitMs }: Offer,
+): Promise<ToolCall[]> {
+  const now = new Date();
+  const rows = (made?.toolCalls ?? []).map((call) => {
+    const tool = tools.get(call.toolName);
+    const wait = waitOf(call, tool, registry, turn);
+    const deadline = wait.for === 'nothing' ? null : new Date(now.getTime() + Math.min(wait.forMs, maxWaitMs));
+    return {
+      id: call.id,
+      turnId: turn.id,
+      step,
+      toolName: call.toolName,
+      input: call.input ?? {},
+      scopes: tool && scopesOf(tool, call.input),
+      // The stream says that its input is not valid JSON; there is nothing to run.
+      status: call.inputError === undefined ? 'pending' : 'failed',
+      waitsFor: wait.for,
+      deadlineAt: deadline,
+      createdAt: now,
+      endedAt: call.inputError === undefined ? null : now,
+    };
+  });
+  return rows.length === 0 ? [] : chatModels(tx).ToolCall.bulkCreate(rows, { transaction: tx });
+}
+
+/** An invalid call is not shown for approval: it fails when it is run. */
+function waitOf(
+  { input, inputError }: MadeToolCall,
+  tool: Tool | undefined,
+  registry: Pick<ToolRegistry, 'faultsOf'>,
+  turn: Turn,
+): { for: WaitsFor; forMs: number } {
+  const nothing = { for: 'nothing', forMs: 0 } as const;
+  if (inputError !== undefined || tool === undefined) return nothing;
+  if (tool.runs === 'client') {
+    const isRight = registry.faultsOf(tool, structuredClone(input)) === undefined;
+    return isRight ? { for: 'client', forMs: tool.deadlineMs } : nothing;
+  }
+  if (secretRefusal(tool, input, turn) !== undefined) return nothing;
+  return needsApproval(tool, input) ? { for: 'approval', forMs: Number.POSITIVE_INFINITY } : nothing;
+}
+
+/** Puts a call's result into its turn's log, once: the row's change and the chunk are one commit. */
+export async function settleToolCall(
+  deps: Pick<ChatDeps, 'database' | 'turnLog'>,
+  { id, turnId }: Pick<ToolCall, 'id' | 'turnId'>,
+  result: ResultChunk,
+): Promise<void> {
+  const { database, turnLog } = deps;
+  const { ToolCall, Turn } = chatModels(database);
+  try {
+    const segment = await transaction(database, async (tx) => {
+      // Locks the turn's row first, like everything else.
+      await Turn.lock(turnId, tx);
+      const call = await ToolCall.findByPk(id, { transaction: tx, lock: tx.LOCK.UPDATE });
+      // A run that was given up, for its timeout or its worker, may have had its effect after all.
+      const said = call?.effect ? succeededResult(id, call.effect.result) : result;
+      if (!(await ToolCall.settle(id, statusOf(said), tx))) throw new AlreadySettled();
+      return turnLog.appendIn(tx, turnId, [said]);
+    });
+    turnLog.announce(segment);
+  } catch (error) {
+    // Another run of the same call was faster, or the turn has ended: both are fine.
+    if (!(error instanceof AlreadySettled) && !(error instanceof WriterFencedError)) throw error;
+  }
+}
+
+class AlreadySettled extends Error {}
+
+/** What a model is told of a call that has no result. */
+export const interrupted =
+  'The tool was interrupted while it ran. Whether it had its effect is not known: look before you try again.';
+export const notRun = 'The tool could not be run, and nothing was done. Try again later.';
+export const resultLost = 'The tool was run, and its result could not be kept.';
+export const notAllowed = 'The user has to allow this first. Call the tool again.';
+
+/** What must not run twice may have had its effect, or still have it. */
+export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afterCrash: 'again' | 'never' }): string {
+  const why = `The tool took longer than ${timeoutMs / 1_000} seconds.`;
+  return afterCrash === 'again' ? why : `${why} Whether it had its effect is not known: look before you try again.`;
+}
+
+/** The workflow's handling of calls that cannot run at once. */
+export function createParking(deps: ChatDeps) {
+  const { Turn } = chatModels(deps.database);
+  /** Such a tool reads, or has its effect together with its record, which is refused from here on. */
+  const runsAgain = async (call: ToolCall): Promise<boolean> => {
+    const turn = await Turn.findByPk(call.turnId);
+    const found = turn === null ? undefined : await deps.tools.find(turn, call.toolName);
+    return found !== undefined && 'tool' in found && found.tool.runs === 'server' && found.tool.afterCrash === 'again';
+  };
+  return {
+    /** With the devices to tell that the turn waits, when it begins to wait. */
+    async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
+      const parked = await parkToolCalls(deps, input);
+      const turn = parked.beganToWait ? await Turn.findByPk(input.turnId) : null;
+      const audience = turn === null ? undefined : await audienceOf(deps, turn);
+      return { ...parked, ...(audience && { audience }) };
+    },
+
+    /** Gives up a call that no worker could finish. */
+    async abandonToolCall({ turnId, toolCallId }: { turnId: string; toolCallId: string }): Promise<void> {
+      const call = await chatModels(deps.database).ToolCall.findByPk(toolCallId);
+      const isKnown = call === null || call.begunAt === null || (await runsAgain(call));
+      const result = failedResult(toolCallId, isKnown ? notRun : interrupted);
+      await settleToolCall(deps, { id: toolCallId, turnId }, result);
+    },
+  };
+}
