@@ -6,7 +6,8 @@ import { runStep } from './runStep.ts';
 import type { CallModelInput, CallModelResult } from './stepResult.ts';
 
 /**
- * One step of a turn, as an activity: it takes over the call's head start in this process, or makes the call itself.
+ * The activity that takes one step of a turn. It takes over the step's head start if this process has one, or makes the
+ * model call itself.
  */
 export function createCallModel(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take'>) {
   return async function callModel(input: CallModelInput): Promise<CallModelResult> {
@@ -28,8 +29,8 @@ export interface HeadStartInput {
 }
 
 /**
- * What a turn's first step has come to, begun here where it has no head start, if it is over within `forMs`; else
- * `callModel` takes it over, or reads how it has ended.
+ * The local activity that waits for the turn's first model call, and makes it if no process has begun it. Undefined if
+ * the call takes longer than `forMs`: `callModel` then takes it over or reads its result.
  */
 export function createAwaitHeadStart(headStarts: Pick<HeadStarts, 'soon'>) {
   return function awaitHeadStart({ forMs, ...first }: HeadStartInput): Promise<CallModelResult | undefined> {

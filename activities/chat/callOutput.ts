@@ -9,11 +9,11 @@ import type { ChatDeps } from './deps.ts';
 type Stream = Parameters<LiveOutput['show']>[0];
 type OutputChunk = Extract<UiChunk, { type: 'data-tool-output' }>;
 
-/** What of one call’s output is shown in the stream; the result has more. */
+/** How much of one call's output the stream shows; the result has more. */
 const maxCharacters = 256 * 1_024;
-/** So often, at most, an output that does not end is written to the log. */
+/** The shortest time between two writes of a continuing output. */
 const paceMs = 100;
-/** More pieces than this of one moment are joined, one for each stream: each costs a place in the turn’s log. */
+/** If more pieces than this wait, they are joined, one for each stream: each piece costs a place in the turn's log. */
 const maxPieces = 8;
 
 interface Shown {
@@ -23,8 +23,9 @@ interface Shown {
 }
 
 /**
- * A call’s output in its turn’s log, without secrets. What comes while a piece is being committed goes into the next one.
- * It is shown as well as it can be: a database that is away for a moment costs what came meanwhile, and no call fails.
+ * Writes a call's output to its turn's log, without secrets. Output that arrives during a commit goes into the next
+ * one. Output is shown on a best-effort basis: if the database is away for a moment, that moment's output is lost, and
+ * the call goes on.
  */
 export class CallOutput implements LiveOutput {
   readonly #deps: Pick<ChatDeps, 'database' | 'turnLog' | 'secrets' | 'logger'>;
@@ -69,7 +70,7 @@ export class CallOutput implements LiveOutput {
     this.#writing ??= this.#write();
   }
 
-  /** Writes what waits, before the call’s result. */
+  /** Writes the waiting output before the call's result. */
   async end(signal: AbortSignal): Promise<void> {
     this.#hurry.abort();
     await this.#writing;

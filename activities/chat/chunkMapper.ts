@@ -11,27 +11,27 @@ export interface MadeToolCall {
   inputError?: string;
 }
 
-/** Text that an attempt before has said, in a part that is still open. */
+/** Text of an earlier attempt, in a part that is still open. */
 export interface KeptText {
   id: string;
   text: string;
 }
 
 /**
- * Turns a model's parts into chunks of the UI stream. Part ids get the step and the epoch as a prefix: they are unique
- * in the turn, so a failed attempt's ids never collide with the next attempt's. Tool calls get ids of our own, since
- * some providers number theirs from 0 in every answer.
+ * Converts a model's parts into chunks of the UI stream. Part ids are prefixed with the step and the epoch, which makes
+ * them unique in the turn: the ids of a failed attempt never collide with those of the next. Tool calls get our own
+ * ids, since some providers number theirs from 0 in every answer.
  */
 export class ChunkMapper {
   readonly #prefix: string;
   readonly #toolIds = new Map<string, string>();
   readonly #open = new Map<string, 'text-end' | 'reasoning-end'>();
   readonly toolCalls: MadeToolCall[] = [];
-  /** The part of an earlier attempt that the first one of this attempt continues, until that has begun. */
+  /** The part of the earlier attempt that this attempt's first part continues; undefined once that has begun. */
   #kept: KeptText | undefined;
-  /** What the continued part is called by the provider, and by the log. */
+  /** The provider's id of the continued part, and the log's. */
   #continued: { part: string; id: string } | undefined;
-  /** Spaces that the continued text ends with, and that were not sent: the model may say them again. */
+  /** The trailing spaces of the continued text. They were not sent to the model, so it may repeat them. */
   #spaces = '';
 
   constructor(step: number, epoch: number, kept?: KeptText) {
@@ -54,7 +54,7 @@ export class ChunkMapper {
     return this.#continued?.part === part ? this.#continued.id : this.#prefix + part;
   }
 
-  /** What is new of a delta that may begin with the spaces that are there already. */
+  /** The new text of a delta that may repeat spaces that are already there. */
   #unsaid(delta: string): string {
     let same = 0;
     while (same < this.#spaces.length && delta[same] === this.#spaces[same]) same++;
@@ -106,7 +106,7 @@ export class ChunkMapper {
     }
   }
 
-  /** Ends the parts that an interrupted answer has left open. */
+  /** Closes the parts that an interrupted answer left open. */
   closeOpen(): UiChunk[] {
     const chunks: UiChunk[] = [...this.#open].map(([id, type]) => ({ type, id: this.#idOf(id) }));
     if (this.#kept !== undefined) chunks.push({ type: 'text-end', id: this.#kept.id });

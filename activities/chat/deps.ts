@@ -20,10 +20,10 @@ export interface ChatDeps extends CommonDeps, PushDeps {
   metering: Metering;
   stopWatch: StopWatch;
   stepHolds: StepHolds;
-  /** For tool results that are too large for a row. */
+  /** Stores tool results that are too large for a row. */
   storage: ObjectStore;
   tools: ToolRegistry;
-  /** Attached files, for prompts. */
+  /** Reads attached files for prompts. */
   attachments: AttachmentReader;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
 }

@@ -12,14 +12,14 @@ export interface EndTurnInput {
   end: TurnEndInput;
 }
 
-/** The push subscriptions, by id, to tell that a turn has ended or waits, unless somebody has seen it. */
+/** The push subscriptions, by id, to notify that a turn has ended or waits, unless its user has seen that already. */
 export interface Audience {
   /** The last chunk there is to see. */
   seq: number;
   subscriptionIds: string[];
 }
 
-/** What is left to do when a turn has ended; undefined for most turns. */
+/** The work that is left when a turn has ended; undefined for most turns. */
 export interface AfterTurn {
   audience?: Audience;
   namesThread?: boolean;
@@ -32,21 +32,21 @@ export function createEndTurn(deps: ChatDeps) {
     if (end.status !== 'completed') {
       if (ended.turn !== null) await settleCut(deps, ended.turn);
       await deps.metering.release(turnId);
-      // Not waited for: what is left running ends by its own time limit, should this not reach it.
+      // Not awaited: processes that this does not reach end by their own time limits.
       if (ended.turn !== null) void abandonCalls(deps, ended.turn);
     }
     return followUp(deps, ended, end);
   };
 }
 
-/** Books what was said by calls that the turn's end has cut off: their words are kept, and have to be paid for. */
+/** Charges for the output of calls that the turn's end has cut off. Their text is kept, so it must be paid for. */
 async function settleCut({ database, metering }: ChatDeps, turn: Turn): Promise<void> {
   for (const { step, modelId } of await chatModels(database).ModelCall.cutOf(turn.id)) {
     await transaction(database, (tx) => metering.settle(tx, { turn, step, modelId }, undefined));
   }
 }
 
-/** Makes the end of a turn known, and says what is left to do. */
+/** Reports the end of a turn, starts the thread's next turn, and returns the work that is left. */
 export async function followUp(
   deps: ChatDeps,
   { ended, turn, thread, nextTurn }: EndedTurn,
@@ -71,7 +71,7 @@ export async function audienceOf(
   return subscriptionIds.length === 0 ? undefined : { seq: turn.nextSeq - 1, subscriptionIds };
 }
 
-/** For whoever operates it: one line and a count for each turn. */
+/** Writes one log line and counts one turn, for the operator. */
 export function noteEnd({ logger, meters }: Pick<ChatDeps, 'logger' | 'meters'>, turn: Turn): void {
   const { id: turnId, threadId, spaceId, modelId, status, finishReason, errorCode: code } = turn;
   const seconds = turn.startedAt === null ? 0 : (Date.now() - turn.startedAt.getTime()) / 1_000;
@@ -89,8 +89,8 @@ function withDetail(end: TurnEndInput): TurnEnd {
 }
 
 /**
- * Ends what the calls of a turn have left running elsewhere, where the turn has ended before them: a worker that was
- * killed could not. Never rejects.
+ * Ends the processes that a turn's tool calls left running, if the turn ended before the calls did. A worker that was
+ * killed could not end them. Never rejects.
  */
 export async function abandonCalls(
   { database, tools, logger }: Pick<ChatDeps, 'database' | 'tools' | 'logger'>,
@@ -122,7 +122,8 @@ const details: Record<string, string> = {
 };
 
 /**
- * The sentence that a client reads for a turn's error code. Written here, so that no provider's text reaches clients.
+ * The sentence that a client reads for a turn's error code. It is written here, so that no provider's text reaches a
+ * client.
  */
 export function describeTurnError(code: string): string {
   if (isProviderErrorCode(code)) return providerErrorMessage(code);

@@ -20,21 +20,31 @@ export interface StepRun {
   cancel(reason: unknown): void;
 }
 
-/** Takes a step of a turn, as the activity does. */
+/** Takes one step of a turn, like the activity `callModel`. */
 export type TakeStep = (input: CallModelInput, options: StepOptions) => Promise<CallModelResult>;
 
-/** How long a workflow's start waits for the model to be called, and then for its first words, in milliseconds. */
+/**
+ * How long the start of the workflow is delayed: until the model is called, and then until its first words are visible.
+ * In milliseconds.
+ */
 const longestLeadMs = 300;
 const firstWordsMs = 100;
 
-/** How long an ended call is kept for its activity; later activities find its result in the database. */
+/**
+ * How long the result of an ended call is kept in memory for its activity. Later activities read it from the database.
+ */
 const keptMs = 60_000;
 
 /**
- * First model calls, under way beside what waits for them. A new turn is in the database when its workflow is asked for,
- * so the process that has taken its message calls the model while Temporal does its part. The workflow's first task
- * finds the call under way there, or waits for it elsewhere while that process holds it; without one it begins the call.
- * Nothing depends on it. A call whose process is silent is fenced off by another attempt, like that of a lost worker.
+ * Runs the first model call of new turns before their workflows ask for it.
+ *
+ * When a message is accepted, its turn is already in the database, so this process calls the model at once, while
+ * Temporal starts the workflow. The workflow's first task then waits for that call (`awaitHeadStart`). If the workflow
+ * runs in another process, that process waits as long as this one keeps renewing its hold on the step (`StepHolds`).
+ * Without a head start, the workflow's first task makes the call itself.
+ *
+ * Correctness does not depend on head starts. If this process dies, another attempt fences its call off, like that of
+ * any lost worker.
  */
 export class HeadStarts {
   readonly #logger: Logger;
@@ -46,7 +56,7 @@ export class HeadStarts {
   readonly #takeHeld: TakeStep = (input, options) =>
     this.#holds.during(input.turnId, this.#takeStep(input, options), { leavesResult: this.#leavesResults });
 
-  /** `leavesResults`: the workflows of what begins here run in other processes. */
+  /** `leavesResults`: the workflows of the turns that begin here run in other processes. */
   constructor(options: { logger: Logger; takeStep: TakeStep; holds: StepHolds; leavesResults: boolean }) {
     this.#logger = options.logger;
     this.#takeStep = options.takeStep;
@@ -54,15 +64,14 @@ export class HeadStarts {
     this.#leavesResults = options.leavesResults;
   }
 
-  /** For how long at a time it holds what it begins, in milliseconds. */
+  /** How long this process holds a step after its last sign of life, in milliseconds. */
   get holdMs(): number {
     return this.#holds.holdMs;
   }
 
   /**
-   * Begins the first step of a turn that has just been created: no other attempt at it can be under way. Returns when
-   * it is time to start the turn's workflow: starting it earlier would compete for cores and disk, and delay the first
-   * words.
+   * Begins the first step of a turn that has just been created: no other attempt at it can exist. Returns when the
+   * turn's workflow should be started: starting it earlier would compete for CPU and disk, and delay the first words.
    */
   async begin(turn: Turn, settings: ChatSettings): Promise<void> {
     const { id: turnId, modelId } = turn;
@@ -73,10 +82,10 @@ export class HeadStarts {
   }
 
   /**
-   * What a call has come to, begun here where it is not under way: handed out once, where it succeeds within `forMs`;
-   * else it stays here. When `signal` is aborted, one that still waits for another process is given up: where a workflow
-   * task was lost, somebody else waits in our place. The signal does not tell that from a stop, of which the turn's row
-   * tells.
+   * The result of the turn's first call, if it ends successfully within `forMs`. Begins the call if it is not running
+   * in this process. The result is handed out once. When `signal` is aborted, a call that still waits for another
+   * process is given up, because another worker now waits in our place. The signal looks the same when the user stops
+   * the turn; the turn's row tells the two apart.
    */
   async soon(input: CallModelInput, forMs: number, signal: AbortSignal): Promise<CallModelResult | undefined> {
     if (!this.#isOpen) return undefined;
@@ -94,7 +103,7 @@ export class HeadStarts {
 
   #begin(input: CallModelInput, asMade?: TurnAsMade): StepRun {
     const key = keyOf(input);
-    // Only who has accepted the message holds its first step.
+    // Only the process that accepted the message holds the turn's first step.
     const isHeld = asMade !== undefined && asMade.turn.writerEpoch > 0;
     const run = beginStep(isHeld ? this.#takeHeld : this.#takeStep, input, asMade);
     this.#runs.set(key, run);
@@ -107,7 +116,7 @@ export class HeadStarts {
     return run;
   }
 
-  /** The call that this activity would make, if it is under way or done here; handed out once. */
+  /** The call that this activity would make, if it runs or has ended in this process. It is handed out once. */
   take(input: CallModelInput): StepRun | undefined {
     const key = keyOf(input);
     const run = this.#runs.get(key);
@@ -115,7 +124,7 @@ export class HeadStarts {
     return run;
   }
 
-  /** Begins no more calls, and aborts those that no activity has taken over, and that have not ended in `graceMs`. */
+  /** Begins no more calls, waits `graceMs` for those that run, then aborts those that no activity has taken over. */
   async close(graceMs = 0): Promise<void> {
     this.#isOpen = false;
     const runs = [...this.#runs.values()];
@@ -127,7 +136,7 @@ export class HeadStarts {
   }
 }
 
-/** Those of this process. */
+/** The head starts of this process. */
 export function createHeadStarts(deps: ChatDeps, { leavesResults = false } = {}): HeadStarts {
   const { logger, stepHolds: holds } = deps;
   return new HeadStarts({ logger, holds, leavesResults, takeStep: (input, options) => runStep(deps, input, options) });

@@ -20,7 +20,7 @@ import type { ChatDeps } from './deps.ts';
 import { PartRedaction } from './redaction.ts';
 import { recordToolCalls } from './toolCalls.ts';
 
-/** How many attempts at a step may be cut off after the model began to speak. The provider is paid for each. */
+/** How many attempts at one step may be cut off after the model began to speak. The provider charges for each. */
 export const maxCuts = 8;
 
 /** How one attempt at a step ended. */
@@ -28,20 +28,20 @@ export type StepEnd =
   | { status: 'completed'; finishReason: FinishReason | OutOfCredits; usage: TokenUsage }
   | { status: 'stopped'; finishReason?: OutOfCredits; usage: undefined };
 
-/** What becomes of what earlier attempts at the step have said. */
+/** What happens to the output of earlier attempts at the step. */
 interface EarlierAttempts {
   isCutTooOften?: true;
-  /** Where it is discarded. */
+  /** The committed chunks that discard it. */
   segment?: CommittedSegment;
-  /** What stands, and is to be continued. */
+  /** The text that is kept and that the model continues. */
   kept?: KeptText;
 }
 
 export type StepDeps = Pick<ChatDeps, 'config' | 'database' | 'turnLog' | 'metering' | 'tools'>;
 
 /**
- * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a
- * commit, which runs in parallel with the provider's first milliseconds; parts that are faster wait for it.
+ * One attempt at a step, as the turn's log sees it: take an epoch, append parts, record an end once. Taking the epoch
+ * needs a commit, which runs while the provider is being called; parts that arrive earlier wait for it.
  */
 export class ModelStep implements Disposable {
   readonly #deps: StepDeps;
@@ -58,15 +58,15 @@ export class ModelStep implements Disposable {
   #mapper: ChunkMapper | undefined;
   #redaction = new PartRedaction(createRedactor([]));
   #tools: ReadonlyMap<string, Tool> = new Map();
-  /** Calls become visible when they are recorded: a client that sees one can answer it. */
+  /** Tool calls, shown only once they are recorded: a client that sees a call may answer it at once. */
   readonly #calls: UiChunk[] = [];
-  /** Set before we close the writer ourselves, which does not count as fencing. */
+  /** Set before we close the writer ourselves: that is no fencing. */
   #ending = false;
   #kept: string | undefined;
 
   /**
-   * `continues`: the model can go on with words that were cut off. `isTaken`: whoever made the turn took its epoch for
-   * this attempt, and said that the step begins.
+   * `continues`: the model can continue text that was cut off. `isTaken`: the transaction that created the turn has
+   * already taken the epoch for this attempt and logged that the step begins.
    */
   constructor(
     deps: StepDeps,
@@ -83,7 +83,7 @@ export class ModelStep implements Disposable {
     this.#isTaken = isTaken;
   }
 
-  /** Words of the attempt before that stand: the model is to go on behind them. Known once it is open. */
+  /** The earlier attempt's text, which the model continues. Known once the attempt is open. */
   get kept(): string | undefined {
     return this.#kept;
   }
@@ -93,10 +93,7 @@ export class ModelStep implements Disposable {
     return this.#abort.signal;
   }
 
-  /**
-   * Takes the epoch. The output of an earlier attempt at this step is discarded in the log, for readers and for the
-   * message.
-   */
+  /** Takes the epoch, and discards the output of an earlier attempt at this step, for readers and for the message. */
   open(): Promise<void> {
     this.#opened = this.#takeOver();
     return this.#opened;
@@ -142,7 +139,7 @@ export class ModelStep implements Disposable {
         modelId: this.#modelId,
         firstSeq: fence.nextSeq,
       });
-      // Another attempt has ended it since this one was told to begin: whoever asks again finds its result.
+      // Another attempt has ended the step meanwhile: the caller retries and finds its result.
       if (call.status !== 'started') throw new WriterFencedError(turnId);
       const earlier: EarlierAttempts = call.attempts === 1 ? {} : await this.#goOnFrom(tx, call, fence.epoch);
       return { ...fence, attempts: call.attempts, earlier };
@@ -150,9 +147,9 @@ export class ModelStep implements Disposable {
   }
 
   /**
-   * Discards the output of the attempt before, in the commit that takes its place; words that were cut off stay where
-   * the model can continue them. An attempt that was cut off while the model spoke is counted. After too many its output
-   * stays: the next one would be paid for, and hardly get further.
+   * Discards the earlier attempt's output in the commit that takes the epoch, unless the model can continue it. Counts
+   * an attempt that was cut off while the model spoke. After too many of them the output stays, since another attempt
+   * would cost money and hardly get further.
    */
   async #goOnFrom(tx: Transaction, call: BegunCall, epoch: number): Promise<EarlierAttempts> {
     const { turnLog } = this.#deps;
@@ -175,13 +172,13 @@ export class ModelStep implements Disposable {
     return { segment: await turnLog.appendIn(tx, turnId, opening, { epoch }) };
   }
 
-  /** Ends its writer, however the attempt went. */
+  /** Closes the writer, however the attempt ended. */
   [Symbol.dispose](): void {
     this.#ending = true;
     this.#writer?.close();
   }
 
-  /** Waits until everything added is in the log, and says that it ended here: it was not cut off. */
+  /** Writes everything added to the log, and records that the attempt failed by itself and was not cut off. */
   async failed(): Promise<void> {
     await this.flush();
     const call = { turnId: this.#turn.id, step: this.#step };
@@ -218,7 +215,7 @@ export class ModelStep implements Disposable {
     }
   }
 
-  /** Waits until everything added so far is visible, except what may turn out to be part of a secret. */
+  /** Resolves when everything added so far is visible, except text that may turn out to be part of a secret. */
   async shown(): Promise<void> {
     await this.#opened;
     await this.#writer?.flush();
@@ -231,9 +228,9 @@ export class ModelStep implements Disposable {
   }
 
   /**
-   * Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. Returns
-   * the calls. A step without any ends the turn in the same commit, as `endsTurn` says, where the database takes the
-   * whole answer; else the turn is still to be ended.
+   * Records the step's end in one commit: its last chunks, its usage and its tool calls. Returns the calls. A step
+   * without tool calls ends the turn in the same commit, as `endsTurn` says. If the answer is too large for that
+   * commit, the caller still has to end the turn.
    */
   async end(end: StepEnd, endsTurn?: TurnEnd): Promise<{ calls: ToolCall[]; ended?: EndedTurn }> {
     const { config, database, turnLog, metering } = this.#deps;
@@ -251,7 +248,7 @@ export class ModelStep implements Disposable {
     if (endsTurn !== undefined && this.#mapper?.toolCalls.length === 0) {
       const chunks: UiChunk[] = [...rest, { type: 'finish-step' }];
       try {
-        // A first step that nobody has tried before is all that its turn has used.
+        // The first attempt at the first step is the turn's only model call so far.
         const usage = this.#isTaken ? end.usage : undefined;
         const last = { epoch: writer.epoch, chunks, usage, record, settle };
         return { calls: [], ended: await endTurnWithStep(this.#deps, turn.id, endsTurn, last) };

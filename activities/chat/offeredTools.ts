@@ -14,7 +14,10 @@ export interface OfferedTools {
 const mostKept = 8;
 const kept: { of: readonly Tool[]; offered: OfferedTools }[] = [];
 
-/** Tools as a model is offered them. Nearly all turns are offered the same few lists, which are measured once. */
+/**
+ * The tools in the form in which a model is offered them. Nearly all turns offer the same few lists, so their sizes are
+ * cached.
+ */
 export function offeredTools(byName: ReadonlyMap<string, Tool>): OfferedTools {
   const of = [...byName.values()];
   const at = kept.findIndex((one) => one.of.length === of.length && one.of.every((tool, index) => tool === of[index]));
@@ -31,9 +34,8 @@ function measured(byName: ReadonlyMap<string, Tool>): OfferedTools {
 }
 
 /**
- * The tools that a step offers in a turn of OpenAI's API. Its client answers no questions but those of its own tools,
- * which are what its `tool_choice` speaks of; a choice that forces a call holds for the first step, or there would be no
- * end to them.
+ * The tools that a step offers in a turn of OpenAI's API. The client can only run its own tools, and its `tool_choice`
+ * refers to those. A choice that forces a call holds for the first step only, otherwise the turn would never end.
  */
 export function toolsOf(
   { ownToolsOnly, toolChoice }: CompletionRequest,
@@ -54,7 +56,7 @@ function isOfClient(tool: Tool): boolean {
   return tool.runs === 'client' && tool.isDeclared === true;
 }
 
-/** What its model calls are asked for besides. */
+/** The further settings of the turn's model calls. */
 export function settingsOf({ toolChoice, settings }: CompletionRequest, step: number): Partial<ModelCall> {
   const choice = step === 0 ? choiceOf(toolChoice) : undefined;
   return { ...(settings && { settings: settings as CallSettings }), ...(choice && { toolChoice: choice }) };

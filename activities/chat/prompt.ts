@@ -34,7 +34,7 @@ export interface PromptRequest {
   settings: ChatSettings;
   /** In tokens. */
   budget: number;
-  /** What the step has said already, for the model to go on behind it. */
+  /** The text that the step has said already and that the model continues. */
   kept?: string | undefined;
   completion?: CompletionRequest | undefined;
 }
@@ -43,9 +43,9 @@ export interface PromptRequest {
 const ownShare = 0.6;
 
 /**
- * The prompt of a turn's next step: the thread up to the turn's own message, then what the turn has said and done so
- * far. Undefined when that is more than the model accepts: the thread's beginning must then be summarised. Throws
- * `CONTEXT_TOO_LONG` when the turn's own message is too long by itself.
+ * Builds the prompt of a turn's next step: the thread up to the turn's own message, then what the turn has said and
+ * done so far. Undefined if that is more than the model accepts: the beginning of the thread must then be summarised.
+ * Throws `CONTEXT_TOO_LONG` if the turn's own message alone is too long.
  */
 export async function buildPrompt(
   deps: PromptDeps,
@@ -81,8 +81,8 @@ export async function buildPrompt(
 }
 
 /**
- * The thread's messages for a model. They are made from the last to the first, so that the newest messages show their
- * files first.
+ * The thread's messages for a model. They are built from the last to the first, so that the newest messages get the
+ * most room for their files.
  */
 async function threadMessages(
   deps: PromptDeps,
@@ -109,7 +109,7 @@ async function threadMessages(
   return made.reverse().flat();
 }
 
-/** What senders have said with these messages, by turn: the turn's own may be known. */
+/** What the senders' devices reported with these messages, by turn. */
 async function contextsOf(database: Database, turn: Turn, messages: readonly Message[]) {
   const asked = messages.filter(({ role }) => role === 'user').map(({ turnId }) => turnId);
   const [own, contexts] = await Promise.all([
@@ -131,7 +131,7 @@ function assistantMessages(parts: StoredPart[], pictures: ResultPictures): Langu
     for (const part of step) {
       if (part.type === 'text') content.push({ type: 'text', text: part.text, ...optionsOf(part.providerMetadata) });
       if (part.type === 'reasoning' && part.providerMetadata !== undefined) {
-        // Only a provider that signed its reasoning wants it back.
+        // Only a provider that signs its reasoning accepts it in a prompt.
         content.push({ type: 'reasoning', text: part.text, ...optionsOf(part.providerMetadata) });
       }
       if (part.type === 'dynamic-tool' && part.state.startsWith('output')) {

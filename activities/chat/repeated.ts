@@ -5,8 +5,8 @@ interface RepeatedOptions {
 }
 
 /**
- * Work that is done at an interval for as long as somebody wants it, and never twice at once. It holds up no end of the
- * process. A failure is told, and the work is done again.
+ * Repeats work at an interval while it is started, never two runs at once. It does not keep the process alive. A failed
+ * run is reported and the next one tries again.
  */
 export class Repeated {
   readonly #options: RepeatedOptions;
@@ -17,7 +17,7 @@ export class Repeated {
     this.#options = options;
   }
 
-  /** Begins, where it has not begun. */
+  /** Starts the interval, unless it has been started. */
   start(): void {
     this.#timer ??= setInterval(() => void this.#work(), this.#options.everyMs).unref();
   }

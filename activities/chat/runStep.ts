@@ -26,10 +26,10 @@ import {
 } from './stepResult.ts';
 import { isStopByWorkflow } from './stopWatch.ts';
 
-/** How often a prompt may be made smaller because the provider finds it too long. */
+/** How many times a step's prompt is made smaller after the provider found it too long. */
 const maxSqueeze = 3;
 
-/** What a caller knows of a turn that it has just created, and that it has no step yet. */
+/** A turn that the caller has just created. The step need not read it again, and knows that no step came before. */
 export interface TurnAsMade {
   turn: Turn;
   settings: ChatSettings;
@@ -42,7 +42,7 @@ export interface StepOptions {
   progress?: StepProgress;
 }
 
-/** Is told how far a step has come. */
+/** Called as the step progresses. */
 export interface StepProgress {
   /** The model is being called. */
   onAsked(): void;
@@ -51,10 +51,15 @@ export interface StepProgress {
 }
 
 /**
- * Takes one step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a
- * step that is recorded as ended is not repeated, and one that was cut off starts over under the next epoch.
- * `cancelled` aborts it; its output is kept when the reason is the workflow's cancellation, and otherwise discarded by
- * the next attempt.
+ * Takes one step of a turn: asks the model and streams its answer into the turn's log.
+ *
+ * A turn is one answer to one user message. It is a loop of steps: each step is one model call, and the tool calls that
+ * the model makes are run between two steps. The workflow `runChatTurn` drives the loop, this function does the work of
+ * one step, and the turn ends with the first step that makes no tool calls.
+ *
+ * Idempotent by turn and step: a step that is recorded as ended is not repeated, and a step that was cut off starts
+ * over under the next writer epoch, which fences off the earlier attempt. `cancelled` aborts the step. When the
+ * workflow cancelled it, the output so far is kept; otherwise the next attempt discards it.
  */
 export async function runStep(
   deps: ChatDeps,
@@ -74,10 +79,11 @@ export async function runStep(
   const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
   let isAsked = false;
   try {
-    // The epoch is committed while the prompt is read and the provider is called; the first part needs it.
+    // The epoch is committed while the prompt is being built and the provider is called. The first output waits for it.
     const opened = attempt.open();
     opened.catch(() => undefined);
-    // One that was cut off too often is not paid for again, and one that goes on needs to know behind what.
+    // A repeated step waits for its epoch before the model is called: a step that was cut off too often must not be
+    // paid for again, and a step that continues earlier text needs that text.
     if (found.isRepeated) await opened;
     await loadContext(deps.database, turn);
     const [settings, all, redactor, completion] = await Promise.all([
@@ -131,16 +137,17 @@ export async function runStep(
     });
     isAsked = true;
     progress?.onAsked();
-    // Both are awaited in any case, so that neither keeps running after the other has failed.
+    // Await both, so that neither keeps running after the other has failed.
     const [opening, running] = await Promise.allSettled([opened, ran]);
     if (opening.status === 'rejected') throw opening.reason;
     if (running.status === 'rejected') throw running.reason;
     const { usage } = running.value;
-    // An answer as long as its credits allowed was cut off by that limit.
+    // If credits limited the answer's length, they are the reason that it was cut off.
     const isCutOff = running.value.finishReason === 'length' && maxOutputTokens === metered.maxOutputTokens;
     const finishReason = (isCutOff && metered.endedBy) || running.value.finishReason;
     const answer = { status: 'completed', finishReason: answerEnd(finishReason) } as const;
-    // Where somebody is to be told of the end, the workflow ends the turn: it forgets nobody, however late it is started.
+    // If the turn's owner must be notified of its end, the workflow ends the turn: unlike this process, it cannot
+    // forget to notify them.
     const isLast = !isOutOfCredits(finishReason) && (await audienceOf(deps, turn)) === undefined;
     const { calls, ended } = await attempt.end(
       { status: 'completed', finishReason, usage },
@@ -163,7 +170,7 @@ export async function runStep(
       await attempt.end({ status: 'stopped', finishReason: error.code, usage: undefined });
       return { kind: 'failed', code: error.code, retryable: false };
     }
-    // The output before the failure is kept until the next attempt discards it.
+    // The output before the failure stays until the next attempt discards it.
     if (error instanceof ProviderError) await attempt.failed();
     else await attempt.flush();
     const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
@@ -194,7 +201,7 @@ function smallest(...limits: (number | null | undefined)[]): number | undefined 
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-/** What the next try would meet again is not tried again, and the client is told. */
+/** A failure that every retry would repeat becomes an error that ends the turn and that the client is told. */
 function asFailure(error: unknown): unknown {
   if (!(error instanceof SegmentTooLargeError) && !cannotBeStored(error)) return error;
   return new DomainError('unprocessable', 'ANSWER_TOO_LARGE', 'The answer is larger than the database takes.');

@@ -24,8 +24,8 @@ export interface RunToolInput {
 
 /**
  * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the
- * result is there once, however often the activity runs; the tool's effect happens once too, as its definition says.
- * Secrets go in by reference, and do not come out.
+ * result appears once, however often the activity runs. The tool's definition makes sure that its effect happens once,
+ * too. Secrets enter the tool by reference and are redacted from its result.
  */
 export function createRunTool(deps: ChatDeps) {
   const largeResults = new LargeResults();
@@ -38,18 +38,18 @@ export function createRunTool(deps: ChatDeps) {
     using stop = deps.stopWatch.watch(turn.id);
     const ends = { cancelled: heartbeat.cancelled, stopped: stop.signal };
     const result = await resultOf(deps, largeResults, call, turn, ends);
-    // What has been done is written down however long that takes: only this attempt knows of it.
+    // Recording the result may take as long as it needs: only this attempt knows what was done.
     if (result !== undefined) await untilBack(ends.cancelled, () => settleToolCall(deps, call, result));
   };
 }
 
 interface Ends {
-  /** The worker stops, or the workflow gives the call up. */
+  /** Either the worker is shutting down or the workflow has given the call up. */
   cancelled: AbortSignal;
   stopped: AbortSignal;
 }
 
-/** Undefined when the turn is to stop: the turn's end settles the call. */
+/** Undefined when the turn must stop: ending the turn settles the call. */
 async function resultOf(
   deps: ChatDeps,
   largeResults: LargeResults,
@@ -66,9 +66,9 @@ async function resultOf(
   }
   const refused = secretRefusal(tool, call.input, turn);
   if (refused !== undefined) return failedResult(call.id, refused);
-  // Nobody approved a tool that was not offered, or not dangerous, when the model called it.
+  // The call was not approved if its tool was not offered, or not dangerous, when the model called it.
   if (needsApproval(tool, call.input) && call.decision !== 'approved') return failedResult(call.id, notAllowed);
-  // All that may fail without the tool comes before it begins: what has not begun can be tried again.
+  // Everything that can fail without the tool happens first: a call that has not begun can be tried again.
   let input: unknown;
   try {
     input = await inputOf(deps, tool, call, turn);
@@ -125,7 +125,7 @@ async function run(
     hasRun = true;
     await live.end(signal);
     return await untilBack(AbortSignal.any([cancelled, stopped]), async () => {
-      // Read only now, since the tool itself may have set a secret.
+      // Created only now, since the tool itself may have stored a secret.
       const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
       return succeededResult(call.id, await shorten(store, turn, call.id, redactor.json(output)));
     });
@@ -138,7 +138,7 @@ async function run(
     if (!hasRun && large.overdue.aborted)
       return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
     if (isAway(error)) {
-      // What does no harm when it is done again is done again when that part is back.
+      // A call that may be repeated is repeated when the failed part is back.
       if (tool.afterCrash === 'again') throw error;
       if (isNothingDone) return failedResult(call.id, notRun);
       return failedResult(call.id, hasRun ? resultLost : interrupted);
@@ -151,7 +151,10 @@ async function run(
     return failedResult(call.id, 'The tool has failed.');
   }
 
-  /** One that must not run twice says itself when it has done nothing yet, and goes on when what it needs is back. */
+  /**
+   * A tool that must not run twice throws `NothingDone` while it has had no effect. It then runs again once the failed
+   * part is back.
+   */
   function callTool(): Promise<unknown> {
     const start = () => tool.run(input as never, context);
     if (tool.afterCrash === 'again') return start();
@@ -173,7 +176,7 @@ async function inputOf(deps: ChatDeps, tool: ServerTool, call: ToolCall, turn: T
   return input;
 }
 
-/** A tool that ignores its signal does not hold anything up. If it tries to have its effect later, `record` refuses. */
+/** Stops waiting for a tool that ignores its signal. If the tool tries to have its effect later, `record` refuses. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

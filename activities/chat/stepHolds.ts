@@ -6,15 +6,16 @@ import { Repeated } from './repeated.ts';
 import type { CallModelResult } from './stepResult.ts';
 import { isStopByWorkflow } from './stopWatch.ts';
 
-/** How often steps that are held elsewhere are looked at, all of them at once. */
+/** How often this process checks the steps that other processes hold. One query checks them all. */
 const lookIntervalMs = 50;
 
-/** Results that the database has too. With any other one the step is to be taken again. */
+/** Results that can be read from the database. After any other result, the step must be taken again. */
 const recorded: ReadonlySet<CallModelResult['kind']> = new Set(['answered', 'toolCalls', 'stopped', 'alreadyEnded']);
 
 /**
- * First steps of turns, taken before their workflows ask for them. The workflow may do so in another process: for as
- * long as the one that takes the step says that it lives, that one waits.
+ * Holds on the first steps of turns. A process that takes a step before the turn's workflow asks for it holds the step:
+ * a lease in the row of the model call, renewed while the process lives. If the workflow runs in another process, that
+ * process waits until the lease ends.
  */
 export class StepHolds {
   /** How long a step is held after the last sign of life, in milliseconds. */
@@ -23,7 +24,7 @@ export class StepHolds {
   readonly #logger: Logger;
   readonly #held = new Set<string>();
   readonly #waiting = new Map<string, Set<() => void>>();
-  /** As with heartbeats, two of them may be lost. */
+  /** Two renewals in a row may be lost, as with heartbeats. */
   readonly #renewalMs: number;
   readonly #renewing: Repeated;
   readonly #looking: Repeated;
@@ -51,8 +52,9 @@ export class StepHolds {
   }
 
   /**
-   * Holds the first step of a turn, as its acceptance began to, until its result is known. One that the database does
-   * not tell is left there for the process that goes on with the turn, where that is another one.
+   * Holds a turn's first step until its result is known. The transaction that accepted the message began the hold. With
+   * `leavesResult`, a result that cannot be read from the database is left in the row for the process that continues
+   * the turn.
    */
   async during(
     turnId: string,
@@ -75,8 +77,8 @@ export class StepHolds {
   }
 
   /**
-   * Waits while the first step of a turn is held. When the workflow cancels the wait, `stop` is to tell the holder, whose
-   * end is still waited for; another reason is thrown.
+   * Waits until no other process holds the turn's first step. If the workflow cancels the wait, `stop` asks the holder
+   * to stop, and its end is still awaited. Any other reason for the abort is thrown.
    */
   async whileHeld(turnId: string, cancelled: AbortSignal, stop: () => Promise<unknown>): Promise<void> {
     const held = await this.#findHeld([turnId]);
@@ -110,11 +112,11 @@ export class StepHolds {
   }
 
   /**
-   * Which of the turns are held. A hold that ran out while the database did not answer counts for as long as a renewal
-   * takes: what kept us waiting may have kept its holder from renewing it.
+   * The turns whose first step is held. If the database was silent, the holders may have been unable to renew their
+   * holds, so holds that ran out meanwhile still count for the length of one renewal.
    */
   async #findHeld(turnIds: readonly string[]): Promise<Set<string>> {
-    // Where nobody waits, nobody has looked.
+    // Without a waiting step, no earlier check tells when the database last answered.
     const sinceMs = this.#waiting.size > 0 ? this.#answeredAtMs : performance.now();
     const held = await findHeld(this.#database, turnIds, this.#graceMs());
     const silentMs = performance.now() - sinceMs;

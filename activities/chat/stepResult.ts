@@ -16,11 +16,11 @@ export interface CallModelInput {
   turnId: string;
   step: number;
   modelId: string;
-  /** How often the provider has found this step's prompt too long; absent means never. */
+  /** How many times the provider has found this step's prompt too long; absent means never. */
   squeeze?: number;
 }
 
-/** A tool call, for the workflow: `waits` is one that a client or a person answers first. */
+/** A tool call, for the workflow. With `waits`, a client or a person must answer before it can run. */
 export interface ToolCallReference {
   id: string;
   toolName: string;
@@ -29,18 +29,18 @@ export interface ToolCallReference {
 
 /** What a workflow needs to know about a model call: never its content. */
 export type CallModelResult =
-  /** `after` is there where the turn has ended with it: what is left to do, or null. */
+  /** With `after`, the turn has ended too: it says what is left to do, or is null. */
   | { kind: 'answered'; finishReason: AnswerEnd; after?: AfterTurn | null }
   | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
   | { kind: 'stopped' }
   | { kind: 'alreadyEnded' }
-  /** The thread must be summarised first or, where the provider said so, the prompt made smaller than estimated. */
+  /** The workflow must have the thread summarised or, if the provider said so, call again with a smaller prompt. */
   | { kind: 'tooLong'; by: 'estimate' | 'provider' }
   | FailedCall;
 
 /**
- * The turn whose step is to be taken, or the result of the step if it has ended before. One that another process holds
- * is waited for.
+ * Finds the turn whose step is to be taken, or the step's result if it has ended already. Waits for a step that another
+ * process is taking.
  */
 export async function findStep(
   deps: ChatDeps,
@@ -53,7 +53,7 @@ export async function findStep(
   let [turn, earlier] = await read();
   if (step === 0 && earlier?.status === 'started' && turn?.isTerminal === false) {
     await deps.stepHolds.whileHeld(turnId, cancelled, () => requestStop(deps, turnId));
-    // It may have ended since it was read, held or not.
+    // The step may have ended since it was read, whether it was held or not.
     [turn, earlier] = await read();
     if (earlier?.leftAs && (await takeLeft(deps.database, turnId))) {
       return { result: earlier.leftAs as CallModelResult };
@@ -61,7 +61,7 @@ export async function findStep(
   }
   if (turn === null) return { result: { kind: 'alreadyEnded' } };
   if (turn.isTerminal) {
-    // It may have ended with this very step, and whoever took it may have died before anybody heard of it.
+    // The turn may have ended with this very step in a process that died before it reported the result.
     const last = turn.status === 'completed' && earlier?.status === 'completed' ? earlier : undefined;
     const result = last && (await resultOfEnded(deps, last));
     return { result: result?.kind === 'answered' ? result : { kind: 'alreadyEnded' } };
@@ -78,7 +78,7 @@ async function resultOfEnded(deps: ChatDeps, call: ModelCall): Promise<CallModel
   return resultOf(deps, call, await chatModels(deps.database).ToolCall.ofStep(call.turnId, call.step));
 }
 
-/** The result of a step that has ended its turn. What could not be done after that is the workflow's. */
+/** The result of a step that has ended its turn. Follow-up work that fails here is left to the workflow. */
 export async function answered(
   deps: ChatDeps,
   ended: EndedTurn,
@@ -95,7 +95,7 @@ export async function answered(
   }
 }
 
-/** The result of an ended step: the same however often it is read. */
+/** The result of an ended step. Reading it again gives the same result. */
 export async function resultOf(
   deps: ChatDeps,
   { turnId, step, modelId, finishReason }: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'finishReason'>,
@@ -119,17 +119,19 @@ function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
   return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
 }
 
-/** How a model call failed, for the workflow to judge: never any content. */
+/** How a model call failed, for the workflow to decide what to do. It carries no content. */
 export interface FailedCall {
   kind: 'failed';
   code: string;
   retryable: boolean;
   retryAfterMs?: number;
-  /** The catalogue's next model that can handle the turn, where another model may help. */
+  /** The next model of the catalogue that can handle the turn, if another model may help. */
   fallbackModelId?: string;
 }
 
-/** A provider's failure, or a refusal of ours, as a result. Anything else is thrown, and the activity is retried. */
+/**
+ * Turns a provider's failure or a refusal of ours into a result. Throws anything else, so that the activity is retried.
+ */
 export async function failedCall(deps: ChatDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
   if (error instanceof ProviderError) {
     deps.meters.modelCallEnded(modelId, error.code);
@@ -152,7 +154,7 @@ async function fallbackOf(deps: ChatDeps, turn: Turn, modelId: string): Promise<
     chatModels(deps.database).Message.find(turn.threadId, turn.userMessageId),
     deps.tools.offered(turn),
   ]);
-  // A fallback model is not asked for what the original model could not do.
+  // A fallback model need not do what the original model could not do.
   const able = deps.catalogue.find(modelId)?.capabilities;
   const { images, pdf } = needsOf(message?.parts ?? []);
   const needs = {

@@ -7,8 +7,8 @@ import { Repeated } from './repeated.ts';
 const intervalMs = 200;
 
 /**
- * Polls the stop flag of the turns that this worker is busy with. Temporal delivers a cancellation with a heartbeat's
- * answer, seconds later; one query for all running turns sees it within a fifth of a second, whichever process set it.
+ * Polls the stop flag of the turns that this worker is busy with. Temporal delivers a cancellation only with the answer
+ * to a heartbeat, seconds later; one query for all running turns sees a stop within a fifth of a second.
  */
 export class StopWatch {
   readonly #database: Database;
@@ -50,7 +50,10 @@ export class StopWatch {
   }
 }
 
-/** A cancellation by the workflow means stop; one by a worker's shutdown means that another worker goes on. */
+/**
+ * Whether the workflow cancelled the activity, which means that the turn must stop. When a worker shuts down, the
+ * activity is cancelled too, and another worker continues the turn.
+ */
 export function isStopByWorkflow(cancelled: AbortSignal): boolean {
   return cancelled.aborted && cancelled.reason instanceof CancelledFailure && cancelled.reason.message === 'CANCELLED';
 }

@@ -36,8 +36,8 @@ const maxSummaryTokens = 4_000;
 const wordsPerToken = 0.6;
 
 /**
- * Makes room in a long thread: its oldest turns without a summary, as many as one model call can read, are summarised.
- * Each call makes progress, and its summary is stored before the next; a crash loses one call at most.
+ * Makes room in a long thread: summarises its oldest turns that have no summary yet, as many as one model call can
+ * read. Each call makes progress, and its summary is stored before the next one; a crash loses one call at most.
  */
 export function createSummarizeThread(deps: ChatDeps) {
   return async function summarizeThread(input: SummarizeThreadInput): Promise<SummarizeThreadResult> {
@@ -100,10 +100,7 @@ async function summarize(
   });
 }
 
-/**
- * Where the part of the thread that stays verbatim begins: whole turns from the end, but never everything before the
- * turn.
- */
+/** The first turn that stays verbatim: whole turns are kept from the end, but never everything before the turn. */
 async function firstKeptOrdinal(database: Database, turn: Turn, budget: number): Promise<number> {
   const { messages, isWhole } = await readHistory(database, turn, budget * keptShare);
   const turns = [...Map.groupBy(messages.toReversed(), ({ turnOrdinal }) => turnOrdinal)];
@@ -115,7 +112,8 @@ async function firstKeptOrdinal(database: Database, turn: Turn, budget: number):
     first = ordinal;
   }
   if (!isWhole) return first;
-  // Everything would stay, and yet it was too much: files weigh more than estimated. Half of the turns are summarised.
+  // All turns would stay, although they were too much: files weigh more than estimated. So half of the turns are
+  // summarised.
   return turns[Math.floor(turns.length / 2) - 1]?.[0] ?? turn.ordinal;
 }
 

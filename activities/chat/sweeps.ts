@@ -13,13 +13,13 @@ import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '.
 import type { ChatDeps } from './deps.ts';
 import { audienceOf, describeTurnError, noteEnd } from './endTurn.ts';
 
-/** The other sweeps wait for it: those of a large installation that is new to the index take many. */
+/** The other sweeps wait for this one, and a large installation that is new to the index needs many runs. */
 const textsPerSweep = 2_000;
 const threadsPerSweep = 500;
 
 /**
- * What the sweeper does for the chat. Each is idempotent and leaves rows younger than the grace period alone: their API
- * process is probably about to start their workflow.
+ * The chat's sweeps. Each is idempotent and ignores rows younger than the grace period, whose workflow an API process
+ * is probably about to start.
  */
 export function createChatSweeps(deps: ChatDeps) {
   const { config, database, logger, workflows } = deps;
@@ -27,7 +27,10 @@ export function createChatSweeps(deps: ChatDeps) {
 
   const pushTurn = createPushTurn(deps);
 
-  /** For a turn that no longer has a workflow to do it. Tried once: the next sweep does not know of it. */
+  /**
+   * Notifies the owner of a turn that no longer has a workflow to do so. This is tried once, since the next sweep does
+   * not find the turn.
+   */
   async function tell(turn: Turn): Promise<void> {
     const { seq, subscriptionIds } = (await audienceOf(deps, turn)) ?? { seq: 0, subscriptionIds: [] };
     const turnId = turn.id;
@@ -50,9 +53,9 @@ export function createChatSweeps(deps: ChatDeps) {
 
   return {
     /**
-     * Unended turns: starts those whose workflow never started, finalizes those whose workflow is gone, and signals
-     * those that are to stop again, in case the one signal was lost. Those that wait for their client, perhaps for
-     * days, come last.
+     * Looks after turns that have not ended: starts those whose workflow never started, ends those whose workflow is
+     * gone, and repeats the stop signal in case it was lost. Turns that wait for their client, perhaps for days, come
+     * last.
      */
     async sweepTurns(): Promise<SweepReport[]> {
       const reports: SweepReport[] = [];
@@ -70,7 +73,7 @@ export function createChatSweeps(deps: ChatDeps) {
       return reports;
     },
 
-    /** Turns whose calls were answered, but whose workflow has not heard of it: the API was killed between the two. */
+    /** Signals turns whose calls were answered but whose workflow does not know: the API was killed between the two. */
     async sweepToolAnswers(): Promise<number> {
       using heartbeat = keepAlive();
       const answeredBefore = before();
@@ -86,7 +89,7 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
-    /** Threads that were to be kept for a while only. */
+    /** Deletes threads whose time to be kept is over. */
     async deleteExpiredThreads(): Promise<number> {
       using heartbeat = keepAlive();
       const threadIds = await expiredThreads(database, threadsPerSweep);
@@ -101,7 +104,7 @@ export function createChatSweeps(deps: ChatDeps) {
       return threadIds.length;
     },
 
-    /** Words by which messages and titles are found: of new ones, and of those that have changed. */
+    /** Indexes the words of new and changed messages and titles. */
     async indexThreadTexts(): Promise<number> {
       using heartbeat = keepAlive();
       return indexDueTexts(database, {
@@ -112,14 +115,14 @@ export function createChatSweeps(deps: ChatDeps) {
       });
     },
 
-    /** The working data of turns, once it is no longer needed. The messages stay. */
+    /** Deletes the working data of old turns. The messages stay. */
     async purgeOldTurns(): Promise<number> {
       using heartbeat = keepAlive();
       const before = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return purgeOldTurns(database, before, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Logs past their retention. The messages stay; a replay is then rebuilt from them. */
+    /** Deletes turn logs past their retention. The messages stay, and a replay is rebuilt from them. */
     async purgeOldTurnLogs(): Promise<number> {
       using heartbeat = keepAlive();
       const retentionMs = config.chat.turnLogRetentionDays * 86_400_000;

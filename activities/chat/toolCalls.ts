@@ -20,7 +20,7 @@ interface Offer {
   maxWaitMs: number;
 }
 
-/** Records a step's calls in the order in which the model made them, and what each of them waits for. */
+/** Records a step's calls in the order in which the model made them, and who has to answer each of them. */
 export async function recordToolCalls(
   tx: Transaction,
   turn: Turn,
@@ -40,7 +40,7 @@ export async function recordToolCalls(
       toolName: call.toolName,
       input: call.input ?? {},
       scopes: tool && scopesOf(tool, call.input),
-      // The stream says that its input is not valid JSON; there is nothing to run.
+      // The stream reports that the input is not valid JSON, so there is nothing to run.
       status: call.inputError === undefined ? 'pending' : 'failed',
       waitsFor: wait.for,
       deadlineAt: deadline,
@@ -78,47 +78,47 @@ export async function settleToolCall(
   const { ToolCall, Turn } = chatModels(database);
   try {
     const segment = await transaction(database, async (tx) => {
-      // Locks the turn's row first, like everything else.
+      // The turn's row is always locked first.
       await Turn.lock(turnId, tx);
       const call = await ToolCall.findByPk(id, { transaction: tx, lock: tx.LOCK.UPDATE });
-      // A run that was given up, for its timeout or its worker, may have had its effect after all.
+      // An earlier run that was given up may have had its effect after all.
       const said = call?.effect ? succeededResult(id, call.effect.result) : result;
       if (!(await ToolCall.settle(id, statusOf(said), tx))) throw new AlreadySettled();
       return turnLog.appendIn(tx, turnId, [said]);
     });
     turnLog.announce(segment);
   } catch (error) {
-    // Another run of the same call was faster, or the turn has ended: both are fine.
+    // Another run of the same call was faster, or the turn has ended. Either is fine.
     if (!(error instanceof AlreadySettled) && !(error instanceof WriterFencedError)) throw error;
   }
 }
 
 class AlreadySettled extends Error {}
 
-/** What a model is told of a call that has no result. */
+/** The texts that a model reads for a call without a result. */
 export const interrupted =
   'The tool was interrupted while it ran. Whether it had its effect is not known: look before you try again.';
 export const notRun = 'The tool could not be run, and nothing was done. Try again later.';
 export const resultLost = 'The tool was run, and its result could not be kept.';
 export const notAllowed = 'The user has to allow this first. Call the tool again.';
 
-/** What must not run twice may have had its effect, or still have it. */
+/** A tool that must not run twice may have had its effect, or may still have it. */
 export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afterCrash: 'again' | 'never' }): string {
   const why = `The tool took longer than ${timeoutMs / 1_000} seconds.`;
   return afterCrash === 'again' ? why : `${why} Whether it had its effect is not known: look before you try again.`;
 }
 
-/** The workflow's handling of calls that cannot run at once. */
+/** Activities for calls that cannot run at once. */
 export function createParking(deps: ChatDeps) {
   const { Turn } = chatModels(deps.database);
-  /** Such a tool reads, or has its effect together with its record, which is refused from here on. */
+  /** A tool that only reads, or whose effect and record are one commit, which is refused from here on. */
   const runsAgain = async (call: ToolCall): Promise<boolean> => {
     const turn = await Turn.findByPk(call.turnId);
     const found = turn === null ? undefined : await deps.tools.find(turn, call.toolName);
     return found !== undefined && 'tool' in found && found.tool.runs === 'server' && found.tool.afterCrash === 'again';
   };
   return {
-    /** With the devices to tell that the turn waits, when it begins to wait. */
+    /** Marks the calls that wait. If the turn begins to wait, also returns the devices to notify. */
     async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
       const parked = await parkToolCalls(deps, input);
       const turn = parked.beganToWait ? await Turn.findByPk(input.turnId) : null;

@@ -165,7 +165,7 @@ export function objectSchema(properties: Record<string, object>, required: reado
   return { type: 'object', properties, required: [...required], additionalProperties: false };
 }
 
-/** What a tool that makes outgoing requests needs: the rules, and who decides them. */
+/** The egress rules and their guard, for a tool that makes outgoing requests. */
 export interface EgressDeps {
   egressGuard: EgressGuard;
   egressRules: EgressRules;

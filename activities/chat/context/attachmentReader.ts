@@ -7,10 +7,10 @@ import { imageSize } from '../../../integrations/storage/imageSize.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { isImageType, isPdfType } from '../../../models/chat/attachments.ts';
 
-/** What a model gets to see of a file. */
+/** How a model sees a file. */
 export type FileView =
   | { kind: 'seen'; mediaType: string; base64: string }
-  /** `hasMore`: the file continues after this text; only its beginning was read. */
+  /** `hasMore`: only the file's beginning was read. */
   | { kind: 'text'; text: string; pageCount?: number; hasMore: boolean }
   | { kind: 'absent'; why: string };
 
@@ -68,8 +68,8 @@ export class AttachmentReader {
     } catch (error) {
       if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
       if (error instanceof DomainError && error.code === 'CONTENT_DAMAGED') return absent('it is damaged');
-      // The store is down for a moment, or too many documents are being read: the activity is retried, instead of
-      // answering as if there were no file.
+      // The store is down for a moment, or too many documents are being read. The activity is retried, so that the
+      // model does not answer as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
     }
   }

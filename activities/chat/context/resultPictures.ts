@@ -9,13 +9,13 @@ import { tokensPerImage } from './budget.ts';
 import type { FileAllowance } from './userContent.ts';
 
 /**
- * How many are left out at a time. One by one, each step would change what the step before has sent, and no provider
- * would find it in its cache.
+ * How many pictures are dropped at a time. If they were dropped one by one, each step would change the prompt of the
+ * step before, and no provider would find it in its cache.
  */
 const leftOutAtOnce = 3;
-/** So many are shown at least, and two more at most: what was on a screen before is mostly of no use. */
+/** The fewest pictures that are shown; at most two more are. Earlier pictures of a screen are mostly of no use. */
 const leastShown = 2;
-/** The share of a prompt that they may take. */
+/** The share of a prompt that pictures may take. */
 const share = 0.25;
 
 type Output = LanguageModelV4ToolResultPart['output'];
@@ -32,7 +32,7 @@ interface Request {
   budget: number;
 }
 
-/** The pictures in the results of tools that a model is shown. */
+/** The pictures in tool results that a model is shown. */
 export class ResultPictures {
   readonly #views = new Map<string, FileView>();
   readonly #hidden: string;
@@ -41,7 +41,10 @@ export class ResultPictures {
     this.#hidden = hidden;
   }
 
-  /** Reads the newest of those in the parts, which are the oldest first; they take of what files are allowed. */
+  /**
+   * Reads the newest pictures among the parts, which are ordered from the oldest. Their bytes count against the
+   * allowance for files.
+   */
   static async of(
     { database, attachments }: Deps,
     { turn, model, budget }: Request,
@@ -68,7 +71,7 @@ export class ResultPictures {
     return pictures;
   }
 
-  /** A call’s result as a model gets it, which is `text`: with its picture, or why that is not shown. */
+  /** A call's result as the model gets it: its `text` with its picture, or the reason why the picture is not shown. */
   outputOf(part: ToolPart, text: string): Output {
     if (pictureTypeOf(part.output) === undefined) return { type: 'text', value: text };
     const view = this.#views.get(part.toolCallId);

@@ -1,13 +1,11 @@
 import { firstOf } from '../../../base/text.ts';
 
-/** In characters. More does not help a model, and it stays with its message in every later prompt. */
+/** In characters. A longer context does not help a model, and it stays with its message in every later prompt. */
 const maxLength = 8_000;
 const maxTitleLength = 200;
 const maxTabsPerPane = 30;
 
-/**
- * Of a snapshot's panes the contract only specifies the id and whether it is active: everything else may be anything.
- */
+/** The contract specifies only a pane's id and whether it is active; every other field may hold anything. */
 type Further = Record<string, unknown>;
 
 interface Snapshot {
@@ -20,8 +18,8 @@ interface Snapshot {
 }
 
 /**
- * What a client says about its device, for the model to read: the sender's time and place, and what they have open. It
- * is not trusted for anything else, and cannot close the element that it stands in.
+ * What a client reports about its device, as text for the model: the sender's time and place, and what they have open.
+ * The text is not trusted otherwise, and it cannot close the element that it stands in.
  */
 export function describeSender(context: Record<string, unknown>): string | undefined {
   const { agentContextSnapshot, openTabs, deviceComputerId } = context as {
@@ -59,7 +57,7 @@ function localTime(capturedAt: number | undefined, timezone: string | undefined)
   }
 }
 
-/** The active tab first, so that it is there when many are left out. */
+/** The active tab comes first, so that it is kept if many are left out. */
 function shorten(pane: Further): Further {
   if (!Array.isArray(pane.tabs)) return pane;
   const tabs = pane.tabs.filter((tab): tab is Further => typeof tab === 'object' && tab !== null);

@@ -4,7 +4,7 @@ import { charactersFor, tokensOf, tokensOfText } from './budget.ts';
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: 'tool' }>;
 
-/** What is always left of a result: its beginning mostly says what it was. */
+/** The part of a result that is always kept: its beginning mostly says what it was. */
 const keptTokens = 200;
 
 /**

@@ -7,13 +7,13 @@ import { charactersFor } from './budget.ts';
 const maxCallCharacters = 500;
 const maxResultCharacters = 2_000;
 
-/** How a summary stands in a prompt: before everything that came after it. */
+/** The form in which a summary stands in a prompt, before everything that came after it. */
 export function summaryMessage(summary: string): LanguageModelV4Message {
   const text = `<earlier-conversation note="a summary; the messages themselves are not shown">\n${summary}\n</earlier-conversation>`;
   return { role: 'user', content: [{ type: 'text', text, ...aside }] };
 }
 
-/** Asks for a summary of the earlier summary (`earlier`) and of these lines. */
+/** The prompt that asks for a summary of the earlier summary (`earlier`) and of these lines. */
 export function summaryPrompt(
   earlier: string | undefined,
   lines: readonly string[],

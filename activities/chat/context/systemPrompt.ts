@@ -13,8 +13,8 @@ const modes = {
 };
 
 /**
- * The beginning of every prompt. It stays the same from turn to turn except for the day and the mode, so that
- * providers' caches hit; a client of OpenAI's API brings instructions of its own. Anything else that is specific to one message is put with that message.
+ * The beginning of every prompt. Between turns only the day and the mode change it, so that providers' caches hit. A
+ * client of OpenAI's API brings its own instructions. Everything that belongs to one message stands with that message.
  */
 export function systemPrompt(
   turn: Pick<Turn, 'mode' | 'createdAt'>,

@@ -14,14 +14,17 @@ import { describeSender } from './senderContext.ts';
 export type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['content'];
 type InlineFile = Extract<StoredPart, { type: 'file' }>;
 
-/** How much of files the messages of one prompt may still show: the newest come first, so older ones are left out. */
+/**
+ * How much of their files the messages of one prompt may still show. The newest messages come first, so older ones are
+ * left out.
+ */
 export interface FileAllowance {
-  /** For images and PDFs: requests are limited in size too. */
+  /** For images and PDFs. Providers limit the size of a request as well. */
   seenCharacters: number;
   textTokens: number;
 }
 
-/** In base64, which must fit the 32 MB that providers accept, together with its prompt. */
+/** In base64. Together with its prompt it must fit the 32 MB that providers accept. */
 const maxSeenCharacters = 20_000_000;
 const maxTextTokens = 30_000;
 
@@ -34,7 +37,7 @@ export interface ContentDeps {
   attachments: AttachmentReader;
   model: Pick<CatalogueModel, 'capabilities'>;
   spaceId: string;
-  /** Files are in the drive, also those of earlier messages: a turn that may not read the drive does not see them. */
+  /** Files are in the drive, those of earlier messages too: a turn that may not read the drive does not see them. */
   mayReadDrive: boolean;
   allowance: FileAllowance;
 }
@@ -72,13 +75,13 @@ async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserCont
 async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent> {
   const name = part.filename ?? 'unnamed';
   const bytes = readDataUrl(part.url);
-  // The API accepts no unreadable ones; one that is there anyway must not fail every turn of its thread.
+  // The API refuses unreadable URLs. If one is stored nevertheless, it must not fail every turn of its thread.
   if (bytes === undefined) {
     return show(name, part.mediaType, { kind: 'absent', why: 'its data: URL cannot be read' }, deps.allowance);
   }
   const source: FileSource = {
     key: createHash('sha256').update(part.url).digest('hex'),
-    // Judged by its bytes: a provider refuses a whole request over one invalid picture.
+    // The bytes decide: a provider refuses the whole request over one invalid picture.
     contentType: await detectContentType(bytes.subarray(0, sampleBytes), part.filename ?? ''),
     size: bytes.length,
     read: async (range) => (range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)),
@@ -104,7 +107,7 @@ function show(name: string, contentType: string, view: FileView, allowance: File
   return [say(`[Attached file: ${name}]`), { type: 'file', mediaType, filename, data: { type: 'data', data: base64 } }];
 }
 
-/** The text within its budget, with a mark that says what is missing. */
+/** The text, cut to its budget, with a mark that says how much is missing. */
 function textOf(name: string, view: Extract<FileView, { kind: 'text' }>, allowance: FileAllowance): string {
   const kept = firstOf(view.text, charactersFor(allowance.textTokens, view.text)).toWellFormed();
   allowance.textTokens = Math.max(0, allowance.textTokens - tokensOfText(kept));
