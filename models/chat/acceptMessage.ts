@@ -25,22 +25,22 @@ export interface SendIntent {
   spaceId: string;
   /** The scopes of the sending credential: the turn may never do more. */
   authority: Authority;
-  /** An existing thread of the user's; absent makes one, under `alias` when the client named it. */
+  /** An existing thread of the user's. Without it a thread is created, with `alias` if the client named it. */
   threadId?: string;
   alias?: string;
-  /** Of a thread that is made for the message. */
+  /** The title of a thread that is created for the message. */
   title?: string;
   expiresAt?: Date | null;
-  /** The ordinal of the thread's last turn: where another has come since, the message makes a thread of its own. */
+  /** The ordinal of the thread's last turn. If the thread has a later turn by now, the message gets a new thread. */
   behindOrdinal?: number;
-  /** By what a request of OpenAI's API finds the turn again. */
+  /** Hashes by which a later request of OpenAI's API finds this turn. */
   completion?: CompletionHashes;
-  /** What was said before, for a thread that has no messages yet. */
+  /** Earlier messages, for a thread that has none yet. */
   history?: readonly ImportedMessage[];
   parts: StoredPart[];
   userMessageId?: string;
   outboxItemId?: string;
-  /** The hash of what the outbox item says. The same id with another hash is refused. */
+  /** The hash of the outbox item's content. The same id with another hash is refused. */
   outboxHash?: Buffer;
   mode: TurnMode;
   modelId: string;
@@ -48,15 +48,15 @@ export interface SendIntent {
   notificationPriority: NotificationPriority;
   onBusy: 'queue' | 'reject' | 'interrupt';
   /**
-   * The message replaces the one with `userMessageId` and everything after it: that one is answered again unchanged
-   * (without an id, the thread's last), or edited to this text. A running answer to it is stopped.
+   * The message replaces the one with `userMessageId` and everything after it. `again` answers that message (without an
+   * id, the thread's last) once more, `edited` changes its text. A running answer to it is stopped.
    */
   replaces?: 'again' | 'edited';
-  /** The sender's device: panes, snapshot. Stored unchanged, with the turn. */
+  /** The state of the sender's device, such as its panes. Stored with the turn as it is. */
   context?: Record<string, unknown>;
   /**
-   * The caller takes the new turn's first step at once: it has the first epoch, and need not ask for it. For so many
-   * milliseconds nobody else takes the step, unless the caller says before that it is still there.
+   * Set by a caller that takes the new turn's first step at once: the turn is created with that step's writer epoch.
+   * For this many milliseconds no other process takes the step, and the caller can renew that.
    */
   holdMs?: number;
 }
@@ -65,27 +65,31 @@ export interface AcceptedMessage {
   turn: Turn;
   /** False when the same message was accepted before: the caller attaches to its turn. */
   created: boolean;
-  /** The outbox item's id is known, but its message was another one: refused, once the caller may see that turn. */
+  /**
+   * The outbox item's id belongs to a different message. The caller refuses it once it knows that the user may see that
+   * turn.
+   */
   differs?: true;
   /** The first chunks of the new turn's log. */
   opening?: UiChunk[];
-  /** The turn that has to stop for this one to begin. */
+  /** The running turn that the caller must stop so that this one can begin. */
   interrupted?: string;
 }
 
 /**
- * Writes the intent: thread, user message, turn and the first chunks of its log, in one transaction. The same outbox
- * item, or the same message id in a thread, returns the same turn as before, so that no message is answered twice.
+ * Accepts a user message: writes the thread, the message, the turn and the first chunks of its log in one transaction.
+ * The same outbox item, or the same message id in a thread, returns the turn that it created before, so that no message
+ * is answered twice.
  */
 export async function acceptMessage(database: Database, intent: SendIntent, admit?: Admit): Promise<AcceptedMessage> {
-  // Another request may write the same outbox item, alias or message in the meantime: the retry finds it.
+  // Another request may write the same outbox item, alias or message meanwhile: the retry finds it.
   return transaction(database, (tx) => acceptMessageIn(tx, intent, admit), { retryDuplicates: true });
 }
 
-/** Called only for a new turn, once it is certain that this message has none; rejects to refuse it. */
+/** Called for new turns only, never for a message that has its turn already. Rejects to refuse the message. */
 export type Admit = (tx: Transaction, turn: Turn) => Promise<void>;
 
-/** The same as a part of more that happens at once. */
+/** The same within a larger transaction. */
 export async function acceptMessageIn(
   tx: Transaction,
   intent: SendIntent,
@@ -159,15 +163,15 @@ export async function acceptMessageIn(
   if (intent.completion !== undefined) await insertCompletion(tx, turn, intent.completion);
   thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now });
   if (thread.isNewRecord) await insertInstance(tx, thread);
-  // Saves everything that has changed, the taken ordinal too: `update` would save only what it is given.
+  // `save` writes every changed field, the taken ordinal too; `update` would write only the fields that it is given.
   else await thread.save({ transaction: tx });
   const interrupted = placed.interrupted ?? (busy ? await interrupt(tx, thread, intent, now) : undefined);
-  // Last, since it locks a row of the whole space.
+  // The last statement, since it locks a row that the whole space shares.
   await admit?.(tx, turn);
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
 }
 
-/** A turn without a hash is older than the hashes: its message is taken to be the same. */
+/** A turn without a hash was not created by an outbox item with a hash. */
 function isDifferent(kept: Buffer | null, sent: Buffer | undefined): boolean {
   return kept !== null && sent !== undefined && !kept.equals(sent);
 }

@@ -6,15 +6,17 @@ import { insert } from '../database/sql.ts';
 import type { StoredPart } from './message.ts';
 import type { MessagePart } from './turnLog/foldChunks.ts';
 
-/** An answer of more than this is kept in rows of so much each, which any packet and any column carries. */
+/** A longer answer is stored in rows of this many characters each, which fit any packet and any column. */
 const pieceCharacters = 128 * 1024;
-/** So many of them are read at a time: about 8 MB. */
+/** How many rows are read at a time: about 8 MB. */
 export const piecesAtOnce = 64;
 const firstPieces = 8;
-/** What is kept of an answer that the database refuses. */
+/** How much is kept of an answer that the database refuses. */
 const keptCharacters = 32 * 1024;
 
-/** The parts as text in pieces, a part a line. A line may go on in the next piece; no character is cut in two. */
+/**
+ * Splits parts into pieces of text, one part a line. A line may continue in the next piece; no character is cut in two.
+ */
 export function* piecesOf(parts: Iterable<StoredPart>): Generator<string> {
   let piece = '';
   for (const part of parts) {
@@ -36,7 +38,10 @@ function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdbff;
 }
 
-/** Writes an answer that is too long for its message's row, and returns in how many pieces; 0 for one that is not. */
+/**
+ * Stores an answer that is too long for its message's row. Returns the number of pieces; 0 for an answer that fits the
+ * row.
+ */
 export async function storePieces(tx: Transaction, turnId: string, parts: Iterable<StoredPart>): Promise<number> {
   let count = 0;
   let held: string | undefined;
@@ -71,7 +76,7 @@ export async function readPieces(
   }
 }
 
-/** The parts at the beginning of such an answer, as far as the first megabyte has them whole. */
+/** The first parts of an answer in pieces, as far as its first megabyte holds them whole. */
 export async function readFirstPieces(on: On, turnId: string): Promise<StoredPart[]> {
   const rows = await sequelizeOf(on).query<{ parts: string }>(
     'SELECT parts FROM answer_pieces WHERE turn_id = ? ORDER BY piece LIMIT ?',
@@ -84,7 +89,7 @@ export async function readFirstPieces(on: On, turnId: string): Promise<StoredPar
   return lines.slice(0, -1).map((line) => JSON.parse(line) as StoredPart);
 }
 
-/** Of an answer that cannot be stored whole: texts from its beginning, as much as any row takes. */
+/** The beginning of an answer that cannot be stored whole: as much of its text as any row takes. */
 export function beginningOf(parts: readonly MessagePart[]): MessagePart[] {
   let room = keptCharacters;
   const kept: MessagePart[] = [];

@@ -14,8 +14,8 @@ interface Deps {
 }
 
 /**
- * Adds a client's results to the turn, each once: the first one counts, and one that arrives after the call has ended
- * (a repeat, or too late) changes nothing. Returns after which chunk the answer to these results begins.
+ * Adds a client's results to the turn, each once. The first result of a call counts; a repeated or late one changes
+ * nothing. Returns the chunk after which the answer to these results begins.
  */
 export async function answerToolCalls(
   { database, turnLog }: Deps,
@@ -49,9 +49,10 @@ export async function answerToolCalls(
 }
 
 /**
- * Allows a call to run, or denies it: once, from any device. The same decision again is fine. Throws 409:
- * `APPROVAL_DECIDED` for another one, `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end; 403
- * `INSUFFICIENT_SCOPE` to a key that allows what it could not do. Returns after which chunk what follows begins.
+ * Approves or denies a tool call, once, from any device. Repeating the same decision is fine. Throws 409
+ * `APPROVAL_DECIDED` if it was decided otherwise, `APPROVAL_EXPIRED` after its deadline and `APPROVAL_CLOSED` after the
+ * turn's end, and 403 `INSUFFICIENT_SCOPE` for a key that approves what it could not do itself. Returns the chunk after
+ * which the continuation begins.
  */
 export async function decideToolCall(
   { database, turnLog }: Deps,
@@ -72,7 +73,7 @@ export async function decideToolCall(
     if (call.decision !== null) {
       throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);
     }
-    // Even if no worker has expired it yet: an approval is not accepted after its deadline.
+    // An approval is refused after its deadline, even if no worker has expired the call yet.
     if (call.isExpired) {
       throw new DomainError('conflict', 'APPROVAL_EXPIRED', 'Nobody answered in time, so this call is not made.');
     }

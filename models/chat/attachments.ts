@@ -21,8 +21,8 @@ export function isPdfType(contentType: string): boolean {
 
 /**
  * Finds the files that a message names, in its space's drive, in an app, or among the files of the sender's own
- * threads, and records their version: later changes do not affect earlier messages. Throws 404 `FILE_NOT_FOUND` for one
- * that is absent or somebody else's, 422 `NOT_A_FILE` for a folder.
+ * threads, and records their versions: later changes do not affect earlier messages. Throws 404 `FILE_NOT_FOUND` for a
+ * file that is absent or another user's, 422 `NOT_A_FILE` for a folder.
  */
 export async function attachFiles(
   on: On,
@@ -66,7 +66,7 @@ async function attach(
   };
 }
 
-/** A thread's files are its owner's, as the thread is. */
+/** A thread's files belong to the thread's owner. */
 async function mayRead(on: On, containerId: string, spaceId: string, userId: string): Promise<boolean> {
   const container = parseContainerId(containerId);
   if (container?.kind !== 'thread') return container !== undefined;
@@ -74,7 +74,7 @@ async function mayRead(on: On, containerId: string, spaceId: string, userId: str
   return thread !== null && thread.userId === userId && thread.spaceId === spaceId;
 }
 
-/** A path that no file can have names no file. */
+/** An invalid path names no file. */
 function namesIn(path: string, missing: () => DomainError): string[] {
   try {
     return parsePath(path);

@@ -3,12 +3,12 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 
 const milliseconds = 'INTERVAL ? * 1000 MICROSECOND';
-/** The end of a hold of so many milliseconds. Everybody goes by the database's clock. */
+/** The end of a hold of this many milliseconds. All processes go by the database's clock. */
 export const holdEnd = `UTC_TIMESTAMP(3) + ${milliseconds}`;
 
 /**
- * Those of the turns whose first step is held: a process that no activity vouches for takes it, as far as is known.
- * Holds that ended less than `graceMs` ago count too.
+ * The turns among these whose first step is held by a process that takes it outside an activity. Holds that ended less
+ * than `graceMs` ago count too.
  */
 export async function findHeld({ pool }: Database, turnIds: readonly string[], graceMs: number): Promise<Set<string>> {
   const [rows] = await pool.query<(RowDataPacket & { turnId: string })[]>(
@@ -20,8 +20,8 @@ export async function findHeld({ pool }: Database, turnIds: readonly string[], g
 }
 
 /**
- * Holds the first steps of these turns for `holdMs` from now, where nobody else has taken them. A row that is locked is
- * passed over: its step is just ending, perhaps behind the lock of a busy space, and the others are not to wait for it.
+ * Holds the first steps of these turns for `holdMs` from now, unless another attempt has taken them. Skips locked rows:
+ * such a step is just ending, perhaps behind the lock of a busy space, and must not delay the other holds.
  */
 export async function keepHeld(database: Database, turnIds: readonly string[], holdMs: number): Promise<void> {
   await transaction(database, async (tx) => {
@@ -40,7 +40,10 @@ export async function keepHeld(database: Database, turnIds: readonly string[], h
   });
 }
 
-/** Lets go of a turn's first step: who is to take it need not wait. `leftAs` is for that one to go on with. */
+/**
+ * Releases a turn's first step, so that the next process need not wait. `leftAs` is the step's result, for that
+ * process.
+ */
 export async function release({ pool }: Database, turnId: string, leftAs?: object): Promise<void> {
   await pool.query(
     `UPDATE model_calls SET held_until = NULL, left_as = ?
@@ -49,7 +52,7 @@ export async function release({ pool }: Database, turnId: string, leftAs?: objec
   );
 }
 
-/** Takes what a step was left with. Only one gets it. */
+/** Takes the result that the holder left. Only one caller gets it. */
 export async function takeLeft({ pool }: Database, turnId: string): Promise<boolean> {
   const [{ affectedRows }] = await pool.query<ResultSetHeader>(
     'UPDATE model_calls SET left_as = NULL WHERE turn_id = ? AND step = 0 AND left_as IS NOT NULL',

@@ -9,10 +9,10 @@ export function closeTexts(fold: MessageFold): UiChunk[] {
   return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
 }
 
-/** Calls without a result get one: their recorded effect, or else that they did not finish. */
+/** Gives every call without a result its recorded effect, or an error that it did not finish. */
 export async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, fold: MessageFold): Promise<UiChunk[]> {
   const openIds = fold.openToolIds();
-  // A call is in the log since it has a row, and has its result there since it is settled.
+  // A call is in the log as soon as it has a row, and its result as soon as it is settled.
   if (openIds.length === 0) return [];
   const { ToolCall } = chatModels(tx);
   const pending = await ToolCall.pendingOf(turnId, tx);

@@ -4,17 +4,17 @@ import type { Database } from '../database/database.ts';
 import { insert } from '../database/sql.ts';
 import type { Turn } from './turn.ts';
 
-/** By what a request of OpenAI's API, or one that goes on behind its answer, finds its turn again. */
+/** Hashes by which a repeated request of OpenAI's API, or one that continues a conversation, finds its turn. */
 export interface CompletionHashes {
-  /** Of all that it asks for. */
+  /** The hash of the whole request. */
   request: Buffer;
-  /** Of what has been said up to it, and in it. */
+  /** The hash of the conversation up to its last message. */
   conversation: Buffer;
 }
 
 type On = Pick<Database, 'pool'>;
 
-/** How many answers to the same conversation are looked at for the one that a client goes on behind. */
+/** How many answers to the same conversation are compared with the one that a client continues. */
 const mostCandidates = 10;
 
 export async function insertCompletion(
@@ -32,7 +32,7 @@ export async function insertCompletion(
   });
 }
 
-/** Writes down that the client has got all of the turn's answer: the same request again means another one. */
+/** Records that the client has received the whole answer: the same request then asks for another one. */
 export async function noteDelivered({ pool }: On, turnId: string): Promise<void> {
   await pool.query('UPDATE completion_requests SET delivered_at = ? WHERE turn_id = ? AND delivered_at IS NULL', [
     new Date(),
@@ -40,7 +40,7 @@ export async function noteDelivered({ pool }: On, turnId: string): Promise<void>
   ]);
 }
 
-/** The newest turn that this request of the user's has begun since then, and whose answer has not reached its client. */
+/** The newest turn of the user since `since` that this request began and whose answer has not reached its client. */
 export async function findUndelivered(
   { pool }: On,
   { userId, request, since }: { userId: string; request: Buffer; since: Date },
@@ -54,14 +54,14 @@ export async function findUndelivered(
   return rows[0]?.turnId as string | undefined;
 }
 
-/** A thread whose last turn has answered a conversation. */
+/** A thread whose last turn answered a given conversation. */
 export interface AnsweredThread {
   threadId: string;
   ordinal: number;
   assistantMessageId: string;
 }
 
-/** The user's kept threads that end with an answer to just this conversation, the newest first. */
+/** The user's kept threads that end with an answer to exactly this conversation, the newest first. */
 export async function findAnswered(
   { pool }: On,
   { userId, spaceId, conversation }: { userId: string; spaceId: string; conversation: Buffer },

@@ -2,7 +2,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { chatModels } from './models.ts';
 
-/** Hides a thread from everybody, and writes the intent to purge it, in one commit. */
+/** Hides a thread and begins the operation that purges it, in one commit. */
 export async function deleteThread(database: Database, threadId: string): Promise<Operation> {
   return transaction(database, async (tx) => {
     const { Thread, ThreadAlias } = chatModels(tx);

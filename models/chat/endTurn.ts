@@ -23,28 +23,28 @@ export type TurnEnd =
 export interface EndedTurn {
   /** False when the turn had ended before. */
   ended: boolean;
-  /** As it is now, with its thread; null when there is none. */
+  /** The turn as it is now; null if there is none. */
   turn: Turn | null;
   thread: Thread | null;
-  /** The thread's next turn: it is active now, and needs its workflow. */
+  /** The thread's next turn. It is active now, and the caller starts its workflow. */
   nextTurn: Turn | undefined;
 }
 
-/** The turn's last step, whose end is in the same commit. */
+/** The turn's last step, which ends in the same commit. */
 export interface LastStep {
-  /** Its writer's: with another one the turn is left as it is, and {@link WriterFencedError} thrown. */
+  /** The writer's epoch. If the turn has another one, nothing changes and {@link WriterFencedError} is thrown. */
   epoch: number;
-  /** What it has not written yet, its end among it. */
+  /** The chunks that the step has not written yet, including its last one. */
   chunks: UiChunk[];
-  /** What the turn has used, where its caller knows that this was its only call. */
+  /** What the turn has used, if the caller knows that this was its only model call. */
   usage?: Usage | undefined;
-  /** Writes down how its call ended, once the turn is locked. */
+  /** Records how the step's model call ended, once the turn is locked. */
   record(tx: Transaction): Promise<void>;
-  /** Books what the call has used. Last, since it locks a row of the whole space. */
+  /** Charges for the model call. This comes last, since it locks a row that the whole space shares. */
   settle(tx: Transaction): Promise<void>;
 }
 
-/** What makes the message of what was said. */
+/** Makes the stored message's parts from the parts that were streamed. */
 type Keep = (parts: MessagePart[]) => MessagePart[];
 
 const tooLarge: TurnEnd = {
@@ -55,8 +55,8 @@ const tooLarge: TurnEnd = {
 
 /**
  * Ends a turn in one transaction: the assistant's message as its readers saw it, the last chunk, the terminal state,
- * and the thread's next turn. Safe to call again, by the workflow and the sweeper alike. A message that the database
- * will never take fails the turn, with as much of it as it does take: the thread is free in any case.
+ * and the thread's next turn. The workflow and the sweeper may call it again. If the database will never take the
+ * message, the turn fails and keeps as much of it as fits, so that the thread is free in any case.
  */
 export async function endTurn(
   deps: { database: Database; turnLog: TurnLog },
@@ -79,8 +79,8 @@ export async function endTurn(
 }
 
 /**
- * The same with the end of the turn's last step, or not at all: throws what the database does not take, and where the
- * turn has ended, or is another writer's.
+ * Ends a turn together with its last step. Throws, and changes nothing, if the database does not take the message, or
+ * if the turn has ended or belongs to another writer.
  */
 export async function endTurnWithStep(
   deps: { database: Database; turnLog: TurnLog },
@@ -99,13 +99,13 @@ async function endOnce(
   const { database, turnLog } = deps;
   const { ModelCall, Thread, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
-  // The end is in the fold before it is in the log: who tries again begins it anew, and nobody else gets it.
+  // The fold has the closing chunks before the log has them, so a retry must begin with a fresh fold.
   const forgetFold = () => turnLog.folds.forget(turnId);
   let tries = 0;
   const result = await transaction(database, async (tx) => {
     segments.length = 0;
     if (tries++ > 0) forgetFold();
-    // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
+    // Every transaction locks the thread first and then the turn. The turns of a deleted thread end too.
     const { thread, isHeard } = await Thread.lockOfTurn(turnId, tx);
     const turn = await Turn.lockRow(turnId, tx);
     if (step !== undefined && (turn === null || turn.isTerminal || turn.writerEpoch !== step.epoch)) {
@@ -150,7 +150,7 @@ function endOf(end: TurnEnd, now: Date): RowChanges {
   };
 }
 
-/** Marks a turn to stop. A queued one ends at once; a running one is ended by its workflow. */
+/** Asks a turn to stop. A queued turn ends at once; a running one is ended by its workflow. */
 export async function requestStop(
   deps: { database: Database; turnLog: TurnLog },
   turnId: string,
@@ -164,20 +164,21 @@ export async function requestStop(
   });
   if (turn === null || turn.isTerminal) return 'ended';
   if (turn.status !== 'queued') return 'stopping';
-  // It may have been promoted since: then endTurn finds it active, ends it all the same, and its workflow finds it
-  // ended.
+  // If the turn was promoted meanwhile, `endTurn` ends it all the same, and its workflow finds it ended.
   await endTurn(deps, turnId, { status: 'stopped' });
   return 'ended';
 }
 
-/** After a crash between the end and the start of the next turn, the same answer leads to the same start. */
+/**
+ * If the process died between the turn's end and the start of the next turn, a repeated call returns that turn again.
+ */
 async function successorOf(tx: Transaction, thread: Thread | null, turnId: string): Promise<Turn | undefined> {
   const active = thread?.activeTurnId ?? null;
   if (active === null || active === turnId) return undefined;
   return (await chatModels(tx).Turn.findByPk(active, { transaction: tx })) ?? undefined;
 }
 
-/** The output is kept, however the turn ended; a turn without output leaves no message. */
+/** Stores the output, however the turn ended; a turn without output leaves no message. */
 async function storeAnswer(
   tx: Transaction,
   turn: Turn,
@@ -204,14 +205,14 @@ async function storeAnswer(
   await insertInstance(tx, message);
 }
 
-/** Whether its message was edited, or asked again, while it was being answered. Such a turn has been told to stop. */
+/** Whether the turn's message was edited or regenerated while it was being answered. Such a turn was asked to stop. */
 async function isReplaced(tx: Transaction, turn: Turn): Promise<boolean> {
   if (turn.stopRequestedAt === null) return false;
   const asked = { threadId: turn.threadId, turnOrdinal: turn.ordinal, position: userPosition, replacedAt: null };
   return (await chatModels(tx).Message.count({ where: asked, transaction: tx })) === 0;
 }
 
-/** Makes the thread's oldest queued turn the active one, and says so in that turn's log. */
+/** Makes the thread's oldest queued turn the active one, and logs that it runs. */
 async function promoteNext(
   tx: Transaction,
   turnLog: TurnLog,
@@ -219,8 +220,7 @@ async function promoteNext(
   ended: Turn,
   now: Date,
 ): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
-  // Whoever queues a turn takes an ordinal, under the lock that we hold: where none was taken since, there is none to
-  // look for.
+  // Queuing a turn takes an ordinal under the lock that we hold: if none was taken since, no turn is queued.
   const isLast = thread.nextTurnOrdinal === ended.ordinal + 1;
   const next = isLast ? null : await chatModels(tx).Turn.nextQueued(thread.id, ended.ordinal, tx);
   thread.set({ activeTurnId: next?.id ?? null, updatedAt: now });

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 
-/** Threads that were to be kept until now only, and in which nothing runs, the longest expired first. */
+/** Threads whose time to be kept is over and in which no turn runs, the longest expired first. */
 export async function expiredThreads({ pool }: Pick<Database, 'pool'>, limit: number): Promise<string[]> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT id FROM threads WHERE expires_at < ? AND deleted_at IS NULL AND active_turn_id IS NULL

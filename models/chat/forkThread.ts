@@ -10,23 +10,23 @@ import type { MessagePlace } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 
-/** What one transaction copies, in messages, and in pieces of long answers of 128 KB each. */
+/** How much one transaction copies: messages, and pieces of long answers of 128 KB each. */
 const mostMessages = 10_000;
 const mostPieces = 512;
 
 export interface Fork {
-  /** Of the copy. The same again is the same copy. */
+  /** The copy's id. Repeating the call with the same id returns the same copy. */
   id: string;
   threadId: string;
-  /** The last message that is copied; without one, all of the turns that have ended. */
+  /** The last message to copy; without it, all turns that have ended are copied. */
   messageId?: string | undefined;
   title?: string | undefined;
 }
 
 /**
- * Copies a thread up to a message into a new one of the same owner: its messages, with turns that have ended, under new
- * ids. What the turns used is not counted again; files stay where they are. Throws 404 for a message that is not there,
- * 409 `TURN_NOT_ENDED`, 422 `THREAD_TOO_LONG`.
+ * Copies a thread up to a message into a new thread of the same owner: the messages of ended turns, under new ids.
+ * Their usage is not charged again; files stay where they are. Throws 404 for an unknown message, 409 `TURN_NOT_ENDED`,
+ * 422 `THREAD_TOO_LONG`.
  */
 export async function forkThread(database: Database, fork: Fork): Promise<Thread> {
   return transaction(
@@ -35,7 +35,7 @@ export async function forkThread(database: Database, fork: Fork): Promise<Thread
       const { Thread } = chatModels(tx);
       const known = await Thread.findByPk(fork.id, { transaction: tx });
       if (known !== null) return known;
-      // Locked, so that no message is edited between the copies.
+      // The lock keeps messages from being edited between the copies.
       const source = await Thread.lock(fork.threadId, tx);
       await requireLivingSpace(tx, source.spaceId);
       const end = await endOf(tx, source, fork.messageId);
@@ -51,12 +51,12 @@ export async function forkThread(database: Database, fork: Fork): Promise<Thread
   );
 }
 
-/** The place of the last message to be copied, of a turn that has ended. */
+/** The place of the last message to copy, which must belong to an ended turn. */
 async function endOf(tx: Transaction, source: Thread, messageId: string | undefined): Promise<MessagePlace> {
   const { Message, Turn } = chatModels(tx);
   const { activeTurnId } = source;
   const active = activeTurnId === null ? null : await Turn.findByPk(activeTurnId, { transaction: tx });
-  // Those that are queued come after the one that is under way.
+  // Queued turns come after the running one.
   const firstUnended = active?.ordinal ?? source.nextTurnOrdinal;
   if (messageId === undefined) return { turnOrdinal: firstUnended - 1, position: 1 };
   const where = { threadId: source.id, id: messageId, replacedAt: null };
@@ -86,8 +86,8 @@ async function refuseTooLong(tx: Transaction, threadId: string, end: MessagePlac
 }
 
 /**
- * A turn's copy is named by a hash of the new thread and its own id, in the form of an id of now, so that every
- * statement knows it and nothing has to pass through this process.
+ * The id of a turn's copy is a hash of the new thread and the turn's id, in the form of a new id. So each statement can
+ * compute it, and no row passes through this process.
  */
 async function copyRows(
   tx: Transaction,
@@ -142,7 +142,7 @@ async function copyRows(
 /** How far back copies of copies are followed. */
 const mostOrigins = 10;
 
-/** A thread, and then those that it is a copy of, as far as they are there: all are one person's in one space. */
+/** A thread, and the threads that it was copied from, as far as they exist. All belong to one user in one space. */
 export async function* originsOf(on: On, threadId: string): AsyncGenerator<string> {
   const { Thread } = chatModels(on);
   let id = threadId;

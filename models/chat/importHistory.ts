@@ -4,15 +4,15 @@ import { assistantPosition, type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 
-/** A message that was said elsewhere, before its thread began here. */
+/** A message of a conversation that began elsewhere. */
 export interface ImportedMessage {
   role: 'user' | 'assistant';
   parts: StoredPart[];
 }
 
 /**
- * Puts messages at the beginning of a thread that has none. They belong to no turn of ours: nothing was asked or paid
- * for. The caller saves the thread.
+ * Puts imported messages at the beginning of an empty thread. They belong to no turn of ours and are not charged. The
+ * caller saves the thread.
  */
 export async function importHistory(
   tx: Transaction,

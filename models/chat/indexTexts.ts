@@ -18,16 +18,16 @@ interface MessageRow {
 }
 
 export interface Indexing {
-  /** So many texts at most; the rest is for the next time. */
+  /** The most texts to index now; the rest waits for the next run. */
   most: number;
   onBatch(): void;
-  /** A text that could not be indexed; it is tried again the next time. */
+  /** Called for a text that could not be indexed; the next run tries again. */
   onFailure(threadId: string, error: unknown): void;
 }
 
 /**
- * Brings the index of words up to date with messages and titles that are new, changed or replaced, and returns how many
- * that were. One that fails stops no other.
+ * Indexes the messages and titles that are new, changed or replaced, and returns their number. A text that fails does
+ * not stop the others.
  */
 export async function indexDueTexts(database: Database, indexing: Indexing): Promise<number> {
   const titles = await indexTitles(database, indexing);
@@ -51,7 +51,7 @@ async function indexTitles(database: Database, { most, onBatch, onFailure }: Ind
   return count;
 }
 
-/** In batches, for a turn leaves two; those that are not simply new are indexed one by one. */
+/** New messages are indexed in batches, since every turn leaves two; all others one by one. */
 async function indexMessages(database: Database, { most, onBatch, onFailure }: Indexing): Promise<number> {
   let count = 0;
   let last: Place = { threadId: '', turnOrdinal: 0, position: 0 };
@@ -83,7 +83,7 @@ async function indexMessages(database: Database, { most, onBatch, onFailure }: I
   return count;
 }
 
-/** The thread's row is locked: a thread that is being deleted gets no words any more. */
+/** Locks the thread's row, so that a thread that is being deleted gets no more words. */
 async function indexTitle(database: Database, id: string): Promise<void> {
   await transaction(database, async (tx) => {
     const [thread] = await select<{ spaceId: string; userId: string; title: string | null }>(
@@ -99,7 +99,7 @@ async function indexTitle(database: Database, id: string): Promise<void> {
   });
 }
 
-/** The message's row is locked: a purge that removes it afterwards finds its words. */
+/** Locks the message's row, so that a later purge finds its words. */
 async function indexMessage(database: Database, { threadId, turnOrdinal, position }: Place): Promise<void> {
   const key = [threadId, turnOrdinal, position];
   await transaction(database, async (tx) => {
@@ -155,22 +155,22 @@ async function read<Row>({ pool }: Database, sql: string, values: unknown[]): Pr
 
 export const threadWords: WordTable = { table: 'thread_words', owner: 'owner', thing: 'text_number' };
 
-/** Where a word stands. */
+/** The fields in which a word can stand, as bits. */
 export const textBits = { title: 1, text: 2 } as const;
 export type TextField = keyof typeof textBits;
 
-/** In `thread_texts`, a title is the text of no message. */
+/** The message id under which `thread_texts` has a thread's title. */
 export const titleId = '';
 
-/** How much of a message can be found. */
+/** How much of a message is indexed. */
 const searchedCharacters = 100_000;
 
-/** Whose texts these are, in short. What it finds may be another's, who has the same by chance: look at the thread. */
+/** A short hash of the owner. Two owners may share one by chance, so a search checks the thread as well. */
 export function ownerKey({ spaceId, userId }: { spaceId: string; userId: string }): Buffer {
   return hash('sha256', `${spaceId}/${userId}`, 'buffer').subarray(0, 8);
 }
 
-/** What was said in a message, without what was thought and what tools gave. */
+/** The text of a message, without its reasoning and tool results. */
 export function saidIn(parts: readonly StoredPart[]): string {
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   return firstOf(texts.join('\n'), searchedCharacters);
@@ -188,7 +188,7 @@ interface NewMessage extends Place {
   parts: string;
 }
 
-/** Indexes those of the messages that have no words yet, all at once, and returns the others. */
+/** Indexes those messages that have no words yet in one transaction, and returns the others. */
 export async function indexNewMessages(database: Database, places: readonly Place[]): Promise<Place[]> {
   if (places.length === 0) return [];
   return transaction(database, async (tx) => {
@@ -239,7 +239,7 @@ async function ownersOf(tx: Transaction, of: readonly Place[]): Promise<Map<stri
   return new Map(threads.map((thread) => [thread.id, ownerKey(thread)]));
 }
 
-/** The numbers of those texts that have one, by name. */
+/** The numbers of the texts that are indexed, by name. */
 async function numbersOf(tx: Transaction, of: readonly { threadId: string; messageId: string }[]) {
   const texts = await select<{ threadId: string; messageId: string; number: number }>(
     tx,

@@ -6,7 +6,7 @@ import { threadContainerId } from '../drive/containers.ts';
 import { type ByteStore, type DriveLimits, UploadSession } from '../drive/uploadSession.ts';
 import type { Turn } from './turn.ts';
 
-/** A longer result is stored as a file, which the answer refers to. */
+/** A longer result is stored as a file, and the answer refers to it. */
 export const maxInlineBytes = 64 * 1024;
 /** A longer result is not stored at all. */
 export const maxResultBytes = 100 * 1_000_000;
@@ -19,8 +19,8 @@ interface LargeResult {
   /** Its beginning. */
   preview: string;
   /**
-   * Where all of it is: a file that `drive_read` reads, and the client by thread-files/url. Null where there was no
-   * room for it.
+   * Where the whole result is: a file that `drive_read` reads and that clients get by thread-files/url. Null if the
+   * drive had no room for it.
    */
   file: { containerId: string; path: string } | null;
 }
@@ -29,13 +29,13 @@ export interface ResultStore {
   database: Database;
   storage: ByteStore;
   limits: DriveLimits;
-  /** Told why a file could not be stored. */
+  /** Called with the reason if a file could not be stored. */
   onFailure(error: unknown): void;
 }
 
 /**
- * A tool's result as the model and the clients get it: itself, or a reference to a file of the thread with its
- * beginning. Storing it again after a crash replaces the same file.
+ * A tool's result as the model and the clients get it: the result itself, or its beginning with a reference to a file
+ * of the thread. Storing it again after a crash replaces the same file.
  */
 export async function shorten(store: ResultStore, turn: Turn, toolCallId: string, output: unknown): Promise<unknown> {
   const isText = typeof output === 'string';
@@ -47,7 +47,7 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
   }
   const name = `${toolCallId}.${isText ? 'txt' : 'json'}`;
   const file = await keepResultFile(store, turn, name, inPieces(text)).catch((error: unknown) => {
-    // A store that is away comes back; one without room does not soon.
+    // A store that is down comes back soon; one without room does not.
     if (isAway(error)) throw error;
     store.onFailure(error);
     return null;
@@ -55,7 +55,7 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
   return { isLarge: true, bytes, preview: firstOf(text, previewCharacters), file } satisfies LargeResult;
 }
 
-/** What of a result is not in the result itself. Keeping it again replaces it. */
+/** Stores the part of a result that the result itself does not carry. Storing it again replaces it. */
 export async function keepResultFile(
   { database, storage, limits }: ResultStore,
   turn: Turn,
@@ -80,7 +80,7 @@ export async function keepResultFile(
   return { containerId, path: `/${names.join('/')}` };
 }
 
-/** Where such a file is in its thread’s container. */
+/** The path of such a file in the thread's container. */
 export function resultFileNames(name: string): string[] {
   return ['tool-results', name];
 }

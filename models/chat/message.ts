@@ -18,10 +18,10 @@ export interface FileReference {
   height?: number;
 }
 
-/** The same, resolved: the item, its content, and the content's actual type. */
+/** The same reference, resolved to the drive item, its content and the content's actual type. */
 export interface AttachedFile extends FileReference {
   containerId: string;
-  /** Detected from its bytes, whatever the client has called it. */
+  /** Detected from the bytes, whatever type the client claimed. */
   mimeType: string;
   fileName: string;
   itemId: string;
@@ -30,11 +30,11 @@ export interface AttachedFile extends FileReference {
   size: number;
 }
 
-/** What a stored message is made of: the AI SDK's parts, and references to files. */
+/** The parts of a stored message: the AI SDK's parts, and references to files. */
 export type StoredPart = MessagePart | { type: 'data-file'; data: AttachedFile };
 
 /**
- * Where in its turn a message stands. A turn's place in the thread is its ordinal, so queued turns keep their order.
+ * A message's position within its turn. A turn's place in the thread is its ordinal, so queued turns keep their order.
  */
 export const userPosition = 0;
 export const assistantPosition = 1;
@@ -47,11 +47,11 @@ export interface MessagePlace {
 
 export interface MessagePage {
   messages: Message[];
-  /** Whether there are more behind them: a page ends at its limit, or before, where its answers are long. */
+  /** Whether more messages follow. A page may end before its limit if its answers are long. */
   hasMore: boolean;
 }
 
-/** A page gets on by a turn at least: a user's message and its answer. */
+/** A page holds at least one turn: a user's message and its answer. */
 const leastPerPage = 2;
 
 export type Message = InstanceType<ReturnType<typeof defineMessage>>;
@@ -65,17 +65,17 @@ export function defineMessage(sequelize: Sequelize) {
     declare turnId: string;
     declare role: 'user' | 'assistant';
     declare parts: StoredPart[];
-    /** In how many rows of their own the parts are; 0 where they are in this one. */
+    /** How many rows of `answer_pieces` hold the parts; 0 if this row holds them. */
     declare pieces: number;
-    /** What those rows hold, once they are read. */
+    /** The parts from those rows, once they are read. */
     declare wholeParts: StoredPart[] | undefined;
     declare metadata: Record<string, unknown> | null;
     declare createdAt: Date;
     declare replacedAt: Date | null;
-    /** 1 until the index of words has its text as it is. */
+    /** 1 until the words of the current text are indexed. */
     declare wordsDue: number;
 
-    /** A thread's messages behind a place, in this order. Answers that were regenerated are left out. */
+    /** A thread's messages after a place, in this order. Regenerated answers are left out. */
     static async page(options: {
       threadId: string;
       order?: Order;
@@ -104,7 +104,7 @@ export function defineMessage(sequelize: Sequelize) {
       return Message.#readWhole(messages, limit);
     }
 
-    /** A thread's messages before a place, newest first, and only those of turns after `afterOrdinal`. */
+    /** A thread's messages before a place, newest first, limited to turns after `afterOrdinal`. */
     static async latest(
       { pool }: Pick<Database, 'pool'>,
       options: { threadId: string; afterOrdinal: number; before: MessagePlace; limit: number },
@@ -122,7 +122,7 @@ export function defineMessage(sequelize: Sequelize) {
       return Message.#readWhole(messages, limit);
     }
 
-    /** As many of these as may be in memory at once. `rows` are one more than wanted, where there is more. */
+    /** As many rows as may be in memory at once. `rows` holds one more than asked for if there are more. */
     static async #readWhole(rows: Message[], limit: number): Promise<MessagePage> {
       let pieces = 0;
       const excess = rows.findIndex((row, at) => {

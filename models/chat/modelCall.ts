@@ -4,8 +4,8 @@ import { holdEnd } from './callHolds.ts';
 import type { FinishReason, Usage } from './turnLog/chunks.ts';
 
 /**
- * Model calls beside a turn's steps have numbers of their own, so that they are metered like any step: the summaries
- * that make room, and the thread's title, which does not count towards the turn.
+ * A turn also makes model calls that are none of its steps: summaries that make room, and the thread's title. They get
+ * step numbers from here on, so that they are metered like any step. The title does not count towards the turn's usage.
  */
 const firstSummaryStep = 1_000_000;
 export const titleStep = 2_000_000;
@@ -28,10 +28,10 @@ export function isOutOfCredits(code: unknown): code is OutOfCredits {
   return (outOfCredits as readonly unknown[]).includes(code);
 }
 
-/** Which attempt at a step begins, and what is known of those before it. */
+/** Which attempt begins, and what is known of the earlier ones. */
 export type BegunCall = Pick<ModelCall, 'attempts' | 'status' | 'firstSeq' | 'cuts' | 'failedAttempt'>;
 
-/** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
+/** The model call of one step of a turn. It is one row however often it was tried, so its usage counts once. */
 export type ModelCall = InstanceType<ReturnType<typeof defineModelCall>>;
 
 export function defineModelCall(sequelize: Sequelize) {
@@ -39,15 +39,15 @@ export function defineModelCall(sequelize: Sequelize) {
     declare turnId: string;
     declare step: number;
     declare attempts: number;
-    /** How many of them had begun to speak when their process, or its connections, ended. */
+    /** How many attempts were cut off after the model began to speak. */
     declare cuts: number;
-    /** The last attempt that ended by itself, with a failure. */
+    /** The number of the last attempt that failed by itself. */
     declare failedAttempt: number;
-    /** Where in the log the step begins: what an earlier attempt said stands from here on. */
+    /** The step's first chunk in the log. Output of earlier attempts begins here. */
     declare firstSeq: number;
     declare modelId: string;
     declare status: 'started' | 'completed' | 'stopped';
-    /** Why it ended: its provider's reason, or the code of what ended it. */
+    /** The provider's finish reason, or the code of what ended the call. */
     declare finishReason: FinishReason | OutOfCredits | null;
     declare inputTokens: number;
     declare cachedInputTokens: number;
@@ -55,12 +55,12 @@ export function defineModelCall(sequelize: Sequelize) {
     declare reasoningTokens: number;
     declare startedAt: Date;
     declare endedAt: Date | null;
-    /** How its first attempt ended, for whoever takes it over from the process that made it. */
+    /** The first attempt's result, left by the process that made it for the process that takes the step over. */
     declare leftAs: object | null;
 
     /**
-     * Records that a call begins, or begins again: which attempt it is, and where in the log the first one began. For
-     * `holdMs` it is held by whoever begins it, if that is no activity: those are Temporal's to watch.
+     * Records that an attempt begins; returns its number, and where in the log the first attempt began. With `holdMs`,
+     * the process holds the step: Temporal watches over activities only, and this attempt runs outside one.
      */
     static async begin(
       tx: Transaction,
@@ -75,29 +75,29 @@ export function defineModelCall(sequelize: Sequelize) {
             left_as = NULL`,
         [turnId, step, firstSeq, modelId, new Date(), ...(holdMs === undefined ? [] : [holdMs])],
       );
-      // MySQL counts an insert as one row and an update in its place as two.
+      // MySQL counts an insert as one row, and an update in its place as two.
       if (inserted.affectedRows === 1) return { attempts: 1, status: 'started', firstSeq, cuts: 0, failedAttempt: 0 };
       return ModelCall.findOne({ where: { turnId, step }, transaction: tx, rejectOnEmpty: true });
     }
 
-    /** Writes down that the attempt before was cut off in the middle of what it said. */
+    /** Records that the earlier attempt was cut off while the model spoke. */
     static async noteCut(tx: Transaction, { turnId, step }: Pick<ModelCall, 'turnId' | 'step'>): Promise<void> {
       await execute(tx, 'UPDATE model_calls SET cuts = cuts + 1 WHERE turn_id = ? AND step = ?', [turnId, step]);
     }
 
-    /** Writes down that an attempt has failed by itself: it was not cut. */
+    /** Records that an attempt failed by itself and was not cut off. */
     static async noteFailure(call: Pick<ModelCall, 'turnId' | 'step'>, attempt: number): Promise<void> {
       await ModelCall.update({ failedAttempt: attempt }, { where: { turnId: call.turnId, step: call.step } });
     }
 
-    /** The calls of a turn that were cut off: none of them says how it has ended. */
+    /** The calls of a turn that were cut off: their rows have no end. */
     static cutOf(turnId: string): Promise<Pick<ModelCall, 'step' | 'modelId'>[]> {
       const isCut = { [Op.lt]: col('attempts') };
       const where = { turnId, status: 'started', failedAttempt: isCut };
       return ModelCall.findAll({ attributes: ['step', 'modelId'], where, raw: true });
     }
 
-    /** Writes down how it ended, and by which model. */
+    /** Records how the call ended, and which model answered. */
     static async end(
       tx: Transaction,
       { turnId, step, modelId }: Pick<ModelCall, 'turnId' | 'step' | 'modelId'>,
@@ -117,21 +117,21 @@ export function defineModelCall(sequelize: Sequelize) {
       ]);
     }
 
-    /** What the turn has used, over the calls that ended; `afterSeq` leaves out those that were made before it. */
+    /** What the turn's ended calls have used; `afterSeq` leaves out earlier calls. */
     static async usageOf(turnId: string, { afterSeq = 0 } = {}): Promise<Usage> {
       return sum(
         await ModelCall.findAll({ where: { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns }, raw: true }),
       );
     }
 
-    /** All that the turn has used, as the transaction sees it. */
+    /** What the turn has used, as the transaction sees it. */
     static async usageWithin(tx: Transaction, turnId: string): Promise<Usage> {
       const columns = Object.entries(usageColumns).map(([field, column]) => `${column} AS ${field}`);
       const calls = `SELECT ${columns.join(', ')} FROM model_calls WHERE turn_id = ? AND step < ?`;
       return sum(await select<Usage>(tx, calls, [turnId, titleStep]));
     }
 
-    /** The same for many turns, by one query. */
+    /** What many turns have used, by one query. */
     static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
       const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns }, raw: true });
       const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);

@@ -10,10 +10,10 @@ const turnsPerBatch = 200;
 const positionName = 'model_calls';
 
 /**
- * Removes the working data of turns created before `before`: their tool calls' inputs, what their clients said about
- * themselves, who has seen them. Their model calls become one row a turn, the sum of what was used. Turns that have not
- * ended are left as they are, and so is all that is younger than the oldest of them. Ids begin with their time, so each
- * table is read from its beginning only.
+ * Deletes the working data of turns created before `before`: the inputs of their tool calls, what their clients
+ * reported about themselves, and who has seen them. Their model calls are summed up in one row a turn. Unended turns,
+ * and all turns younger than the oldest of these, stay as they are. Ids begin with their time, so each table is read
+ * from its beginning only.
  */
 export async function purgeOldTurns(database: Database, before: Date, onBatch: () => void): Promise<number> {
   const bound = await endedBefore(database, idBound('turn', before));
@@ -24,7 +24,7 @@ export async function purgeOldTurns(database: Database, before: Date, onBatch: (
   return removed + (await foldModelCalls(database, bound, onBatch));
 }
 
-/** The bound, or the oldest unended turn where that is older. */
+/** The bound, or the oldest unended turn if that is older. */
 async function endedBefore({ pool }: Database, bound: string): Promise<string> {
   const [rows] = await pool.query<RowDataPacket[]>('SELECT MIN(id) AS id FROM turns WHERE terminal = 0 AND id < ?', [
     bound,
@@ -70,8 +70,8 @@ interface Sum {
 }
 
 /**
- * Keeps the first call of each turn, with what all of them used. The call that named the thread is not counted to the
- * turn, and goes.
+ * Keeps each turn's first call, with the sum of all its calls. The call that named the thread does not count and is
+ * deleted.
  */
 async function foldTurns(tx: Transaction, turnIds: string[]): Promise<number> {
   const titles = await execute(tx, 'DELETE FROM model_calls WHERE turn_id IN (?) AND step = ?', [turnIds, titleStep]);

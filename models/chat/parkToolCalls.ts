@@ -11,17 +11,17 @@ import { openCalls, tell } from './turnWaiting.ts';
 export interface ParkedCalls {
   /** An answer is still missing; the turn waits unless a tool is still running. */
   isOpen: boolean;
-  /** Until the first of them times out, in milliseconds. */
+  /** The time until the first of them expires, in milliseconds. */
   nextDeadlineMs: number;
-  /** This check made the turn wait. */
+  /** This check made the turn begin to wait. */
   beganToWait: boolean;
-  /** Those that may run now. */
+  /** The calls that may run now. */
   approved: { id: string; toolName: string }[];
 }
 
 /**
- * Checks a step's waiting calls: ends those that have timed out, and makes the turn wait where there is nothing else to
- * do (`isIdle`). Safe to call again at any time.
+ * Checks a step's waiting calls: ends the expired ones, and makes the turn wait if it has nothing else to do
+ * (`isIdle`). It may be called again at any time.
  */
 export async function parkToolCalls(
   deps: { database: Database; turnLog: TurnLog },

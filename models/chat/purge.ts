@@ -2,7 +2,7 @@ import { QueryTypes } from 'sequelize';
 import type { AreaPurge } from '../database/areaPurge.ts';
 import type { Database } from '../database/database.ts';
 
-/** What is being permanently removed: one thread, or all threads of a space. */
+/** What to purge: one thread, or all threads of a space. */
 export type PurgeScope = { threadId: string } | { spaceId: string };
 
 const turnsPerBatch = 50;
@@ -16,8 +16,8 @@ export const chatPurge: AreaPurge = {
 };
 
 /**
- * Removes threads with everything that belongs to them and to their turns. Children go before parents, so a crash
- * leaves no orphans.
+ * Purges threads with everything that belongs to them and to their turns. Children are deleted before parents, so a
+ * crash leaves no orphans.
  */
 export async function purgeThreads(
   database: Database,
@@ -39,7 +39,7 @@ async function purgeThread(
   { ofTurn, ofThread }: { ofTurn: readonly string[]; ofThread: readonly string[] },
   onBatch: () => void,
 ): Promise<void> {
-  // From now on its title gets no words any more.
+  // From now on the title is no longer indexed.
   await remove(
     database,
     'UPDATE threads SET deleted_at = UTC_TIMESTAMP(3) WHERE id = ? AND deleted_at IS NULL',
@@ -57,7 +57,7 @@ async function purgeThread(
     onBatch();
   }
   for (const table of ofThread) await remove(database, `DELETE FROM ${table} WHERE thread_id = ?`, threadId);
-  // Messages get no words either once they are gone.
+  // Deleted messages are no longer indexed.
   await purgeTexts(database, threadId, onBatch);
   await remove(database, 'DELETE FROM threads WHERE id = ?', threadId);
   onBatch();
@@ -77,7 +77,7 @@ async function purgeTexts(database: Database, threadId: string, onBatch: () => v
   }
 }
 
-/** Drops the logs of turns that ended before `before`, a batch at a time, and returns how many turns that were. */
+/** Deletes the logs of turns that ended before `before`, a batch at a time, and returns the number of turns. */
 export async function purgeTurnLogs(
   database: Database,
   before: Date,
@@ -91,7 +91,7 @@ export async function purgeTurnLogs(
     );
     if (turns.length === 0) return purged;
     const ids = turns.map(({ id }) => id);
-    // Marked first: a reader that finds the mark rebuilds the answer, and never sees half a log.
+    // The mark comes first: a reader that finds it rebuilds the answer, so no reader sees half a log.
     await remove(database, 'UPDATE turns SET log_purged_at = UTC_TIMESTAMP(3) WHERE id IN (?)', ids);
     await remove(database, 'DELETE FROM turn_segments WHERE turn_id IN (?)', ids);
     purged += turns.length;

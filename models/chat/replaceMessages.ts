@@ -5,7 +5,7 @@ import { type Message, type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 
-/** The message in question; undefined for an edit of a message that the thread never had, which is treated as new. */
+/** The message to replace. Undefined if the thread never had the edited message, which is then treated as new. */
 export async function findReplaced(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Message | undefined> {
   const ofUser = { threadId: thread.id, role: 'user', replacedAt: null };
   const message = await chatModels(tx).Message.findOne({
@@ -18,9 +18,9 @@ export async function findReplaced(tx: Transaction, thread: Thread, intent: Send
 }
 
 /**
- * Moves a message of the user to the thread's end, with other words where there are any. Everything after it is
- * replaced: its answers and later messages are hidden, summaries that cover them are removed, and turns that are still
- * working on them stop. Returns the running one of these. The thread's row is locked by the caller.
+ * Moves a user message to the thread's end, with a new text if `parts` are given. Everything after it is replaced:
+ * answers and later messages are hidden, summaries that cover them are deleted, and turns that still work on them are
+ * asked to stop. Returns the running one of these turns. The caller holds the lock of the thread's row.
  */
 export async function replaceFrom(
   tx: Transaction,
@@ -32,7 +32,7 @@ export async function replaceFrom(
   const { turnId, ordinal, now, parts } = change;
   const from = message.turnOrdinal;
   const place = { threadId: thread.id, turnOrdinal: from, position: userPosition };
-  // Its place in the order is its key, so it moves by itself: first out of the range that is replaced.
+  // A message's place is its key, so it is moved out of the replaced range first.
   await Message.update(
     { turnOrdinal: ordinal, turnId, ...(parts && { parts, wordsDue: 1 }) },
     { where: place, transaction: tx },

@@ -19,7 +19,7 @@ export interface NewPicture {
   height: number;
 }
 
-/** The same in a result, by reference: a file of the thread, which clients get by thread-files/url. */
+/** A picture in a result, by reference: a file of the thread, which clients get by thread-files/url. */
 export interface ResultPicture {
   containerId: string;
   path: string;
@@ -28,7 +28,7 @@ export interface ResultPicture {
   height: number;
 }
 
-/** Keeps the picture of a call. Keeping it again, after a crash, replaces it. */
+/** Stores the picture of a call. Storing it again, after a crash, replaces it. */
 export async function keepPicture(
   store: ResultStore,
   turn: Turn,
@@ -39,7 +39,7 @@ export async function keepPicture(
   return { ...file, mediaType, width, height };
 }
 
-/** The type of the picture in a call’s result, where its tool has put one into `picture`. */
+/** The type of the picture in a call's result, if its tool returned one in `picture`. */
 export function pictureTypeOf(output: unknown): PictureType | undefined {
   if (typeof output !== 'object' || output === null || !('picture' in output)) return undefined;
   const type = (output.picture as { mediaType?: unknown } | null)?.mediaType;
@@ -47,8 +47,8 @@ export function pictureTypeOf(output: unknown): PictureType | undefined {
 }
 
 /**
- * The file of a call’s picture; undefined where it is gone. It is found by the call’s id alone: whatever a result says,
- * it can name no other file.
+ * The file of a call's picture; undefined if it is gone. It is found by the call's id alone, so no result can name
+ * another file.
  */
 export async function contentOfPicture(
   on: On,

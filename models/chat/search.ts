@@ -9,7 +9,7 @@ import type { MessagePlace, StoredPart } from './message.ts';
 
 export interface ThreadSearch {
   spaceId: string;
-  /** Whose threads are searched. */
+  /** The user whose threads are searched. */
   userId: string;
   query: string;
   fields: readonly TextField[];
@@ -17,7 +17,7 @@ export interface ThreadSearch {
   after?: SearchPosition | undefined;
 }
 
-/** A piece of a text, and where in it the words are that were asked for. */
+/** A piece of a text, and the places of the found words in it. */
 export interface Snippet {
   text: string;
   matches: WordPlace[];
@@ -48,7 +48,7 @@ interface TextRow {
 const before = 60;
 const after = 180;
 
-/** Titles and messages of somebody's threads in a space, as {@link searchWords} finds them. */
+/** Finds titles and messages of the user's threads in a space, as {@link searchWords} describes. */
 export async function searchThreads(
   database: Database,
   search: ThreadSearch,
@@ -59,7 +59,7 @@ export async function searchThreads(
   return searchWords(database, request, (rows) => open(database, rows, search));
 }
 
-/** What the index's rows stand for, each read only when it is asked for: a message may be long. */
+/** Reads the texts behind the index's rows, each only when it is needed: a message may be long. */
 async function* open(
   database: Database,
   rows: WordRow[],
@@ -74,7 +74,7 @@ async function* open(
   }
 }
 
-/** By their numbers. Only of threads that are there, and of nobody else whose key is the same. */
+/** The texts by their numbers, limited to the user's own visible threads: another owner may share the short key. */
 async function textsOf(
   database: Database,
   rows: WordRow[],
@@ -91,7 +91,7 @@ async function textsOf(
   return new Map(texts.map((text) => [text.number, text]));
 }
 
-/** Undefined for a text that has changed since it was indexed, and for an answer that was replaced. */
+/** Undefined if the text has changed since it was indexed, or the answer was replaced. */
 async function openText(
   database: Database,
   { threadId, messageId, title }: TextRow,
@@ -114,7 +114,7 @@ async function openText(
   return snippet && { thread, message, snippet };
 }
 
-/** The text around the first word that was asked for; undefined where one of them is missing. */
+/** The text around the first found word; undefined if one of the words is missing. */
 function snippetOf(whole: string, asked: readonly string[]): Snippet | undefined {
   const text = whole.normalize('NFC');
   const missing = new Set(asked);

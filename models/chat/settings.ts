@@ -6,17 +6,17 @@ import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 
-/** What a space has set for its chats. Null means the installation's own, or the model's. */
+/** A space's settings for its chats. Null means the installation's setting, or the model's. */
 export interface ChatSettings {
-  /** Comes after our own words, before everything else. */
+  /** The space's system prompt: it follows our own and precedes everything else. */
   systemPrompt: string | null;
-  /** For messages that name no model and do not ask for an automatic choice. */
+  /** The model for messages that name none and do not ask for an automatic choice. */
   defaultModelId: string | null;
-  /** Model calls in one turn. */
+  /** The most model calls in one turn. */
   maxStepsPerTurn: number | null;
-  /** Of one model call. */
+  /** The most output tokens of one model call. */
   maxOutputTokens: number | null;
-  /** Of one prompt: beyond it the thread is summarised, however large the model's window is. */
+  /** The most tokens of one prompt. A longer thread is summarised, however large the model's window is. */
   maxContextTokens: number | null;
   updatedBy: string | null;
   updatedAt: Date | null;
@@ -34,13 +34,13 @@ const unset: ChatSettings = {
   updatedAt: null,
 };
 
-/** In another process: in this one a change is known at once. */
+/** How long another process may use the old settings. */
 const maxAgeMs = 1_000;
 const cacheOf = oneFor((pool: Pool) =>
   createFreshCache((spaceId) => readChatSettings({ pool }, spaceId), { maxAgeMs }),
 );
 
-/** The settings for messages and model calls, as of a second ago: each turn asks for them, and they hardly change. */
+/** The settings for messages and model calls, at most a second old: every turn reads them, and they hardly change. */
 export function chatSettingsOf({ pool }: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
   return cacheOf(pool).get(spaceId);
 }
@@ -56,7 +56,7 @@ export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId
   return (rows[0] as ChatSettings | undefined) ?? unset;
 }
 
-/** Replaces all settings; running turns use them from their next model call on, in other processes a second later. */
+/** Replaces all settings. Running turns use them from their next model call on, in other processes a second later. */
 export async function putChatSettings(
   database: Database,
   spaceId: string,

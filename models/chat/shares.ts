@@ -9,15 +9,15 @@ import { findLinkByToken, insertLink, type LinkKind, renewLinkToken, revokeLink 
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 
-/** A link by which anybody reads a thread who has it. Its row goes when it is revoked. */
+/** A link that lets anyone who has it read a thread. Its row is deleted when it is revoked. */
 export interface ThreadShare {
   id: string;
   threadId: string;
-  /** The key that it was made with, and ends with. */
+  /** The API key that created the link; the link ends with it. */
   apiKeyId: string | null;
-  /** The last turn that is shown; null where later ones are, too. */
+  /** The last turn that the link shows; null if it shows later ones as well. */
   upToOrdinal: number | null;
-  /** Whether tool calls are shown, with what went in and came out. */
+  /** Whether tool calls are shown, with their inputs and results. */
   toolCalls: boolean;
   /** Whether the names of attached files are shown. Their contents never are. */
   fileNames: boolean;
@@ -48,8 +48,8 @@ const columns = `id, thread_id AS threadId, api_key_id AS apiKeyId, up_to_ordina
   tool_calls AS toolCalls, file_names AS fileNames, created_at AS createdAt, expires_at AS expiresAt`;
 
 /**
- * Makes a link, still without a token; the same id again is the same link. It shows turns that have ended by now, and
- * later ones if that was chosen. Throws 422 `TOO_MANY_SHARES`.
+ * Creates a link that has no token yet. Repeating the call with the same id returns the same link. It shows the turns
+ * that have ended by now, and later ones if that was chosen. Throws 422 `TOO_MANY_SHARES`.
  */
 export async function createShare(
   database: Database,
@@ -57,6 +57,7 @@ export async function createShare(
   actor: Actor,
 ): Promise<void> {
   await transaction(database, async (tx) => {
+    // The lock of the thread's row keeps two requests from exceeding the limit together.
     const thread = await chatModels(tx).Thread.lock(threadId, tx);
     await requireLivingSpace(tx, thread.spaceId);
     const columns = {
@@ -70,19 +71,19 @@ export async function createShare(
   });
 }
 
-/** The ordinal of the turn before the one that is under way. */
+/** The ordinal of the turn before the running one. */
 async function lastEnded(tx: Transaction, thread: Thread): Promise<number> {
   if (thread.activeTurnId === null) return thread.nextTurnOrdinal - 1;
   const active = await chatModels(tx).Turn.findByPk(thread.activeTurnId, { attributes: ['ordinal'], transaction: tx });
   return (active?.ordinal ?? thread.nextTurnOrdinal) - 1;
 }
 
-/** Gives a link another token; its earlier one stops working. Throws 410 `SHARE_ENDED`. */
+/** Gives a link a new token, and stores only its hash. The earlier token stops working. Throws 410 `SHARE_ENDED`. */
 export function renewShareToken(database: Pick<Database, 'pool'>, id: string): Promise<string> {
   return renewLinkToken(database, threadShares, id);
 }
 
-/** The links to a thread that have not expired, newest first. */
+/** A thread's links that have not expired, the newest first. */
 export async function listShares(
   database: Pick<Database, 'pool'>,
   threadId: string,
@@ -99,7 +100,7 @@ export async function getShare({ pool }: Pick<Database, 'pool'>, id: string): Pr
   return shareOf(rows[0]);
 }
 
-/** The link with this token, unless it has expired. Whether its thread and owner are still there is not looked at. */
+/** The link with this token, unless it has expired. Does not check whether its thread and owner still exist. */
 export async function findShareByToken(
   database: Pick<Database, 'pool'>,
   token: string,
@@ -108,7 +109,7 @@ export async function findShareByToken(
   return row && shareOf(row);
 }
 
-/** Throws 404 for a link of another thread, and for one that was revoked already. */
+/** Revokes a link. Throws 404 if it belongs to another thread, or was revoked already. */
 export async function revokeShare(
   database: Database,
   { id, thread }: { id: string; thread: Pick<Thread, 'id' | 'spaceId'> },

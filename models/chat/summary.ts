@@ -1,23 +1,23 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 
 /**
- * Replaces all of a thread up to a turn in a prompt. Each summary includes the one before; the messages themselves
- * stay, and are read as before.
+ * A summary that replaces a thread up to a turn in prompts. Each summary includes the one before it. The messages
+ * themselves stay and can be read as before.
  */
 export type ThreadSummary = InstanceType<ReturnType<typeof defineThreadSummary>>;
 
 export function defineThreadSummary(sequelize: Sequelize) {
   class ThreadSummary extends Model {
     declare threadId: string;
-    /** The ordinal of the last turn that is in it. */
+    /** The ordinal of the last turn that it covers. */
     declare upToOrdinal: number;
-    /** The turn that it was made for. */
+    /** The turn for which it was made. */
     declare turnId: string;
     declare modelId: string;
     declare summary: string;
     declare createdAt: Date;
 
-    /** The latest that does not cover a turn or anything after it. */
+    /** The latest summary that covers only turns before this ordinal. */
     static async before(threadId: string, ordinal: number): Promise<ThreadSummary | null> {
       return ThreadSummary.findOne({
         where: { threadId, upToOrdinal: { [Op.lt]: ordinal } },
@@ -36,7 +36,7 @@ export function defineThreadSummary(sequelize: Sequelize) {
       return ThreadSummary.count({ where: { turnId } });
     }
 
-    /** Drops those that cover messages which are being replaced. */
+    /** Deletes the summaries that cover replaced messages. */
     static async dropFrom(threadId: string, ordinal: number, tx: Transaction): Promise<void> {
       await ThreadSummary.destroy({ where: { threadId, upToOrdinal: { [Op.gte]: ordinal } }, transaction: tx });
     }

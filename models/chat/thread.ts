@@ -6,7 +6,7 @@ import { along, behind, behindSql, type Order } from '../database/pages.ts';
 import { instanceOf, select } from '../database/sql.ts';
 import { hasEndpoints } from '../webhooks/events.ts';
 
-/** A conversation. It belongs to one person in one space, and has at most one turn under way. */
+/** A conversation. It belongs to one user in one space, and at most one of its turns runs. */
 export type Thread = InstanceType<ReturnType<typeof defineThread>>;
 
 export function defineThread(sequelize: Sequelize) {
@@ -20,18 +20,21 @@ export function defineThread(sequelize: Sequelize) {
     declare createdAt: Date;
     declare updatedAt: Date;
     declare deletedAt: Date | null;
-    /** Until when it is kept, in nobody's list; null for ever. */
+    /** The end of a temporary thread, which no list shows; null for a thread that is kept. */
     declare expiresAt: Date | null;
-    /** The thread that it is a copy of. */
+    /** The thread that it was copied from. */
     declare forkedFrom: string | null;
-    /** 1 until the index of words has its title as it is. */
+    /** 1 until the words of the current title are indexed. */
     declare wordsDue: number;
 
     static async open(id: string, tx?: Transaction): Promise<Thread | null> {
       return Thread.findOne({ where: { id, deletedAt: null }, transaction: tx });
     }
 
-    /** Makes a thread. The same id again is the same thread, also while the first try is still being committed. */
+    /**
+     * Creates a thread. Repeating the call with the same id returns the same thread, even while the first call is still
+     * committing.
+     */
     static async make(fields: { id: string; spaceId: string; userId: string; title: string | null }): Promise<Thread> {
       const known = await Thread.findByPk(fields.id);
       if (known !== null) return known;
@@ -46,14 +49,14 @@ export function defineThread(sequelize: Sequelize) {
       }
     }
 
-    /** The thread's row, locked: changing the active turn requires it. */
+    /** Locks the thread's row, which is required to change the active turn. */
     static async lock(id: string, tx: Transaction): Promise<Thread> {
       const thread = await Thread.findOne({ where: { id, deletedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
       if (thread === null) throw notFound('thread');
       return thread;
     }
 
-    /** The thread of a turn, locked, deleted or not, and whether its space has endpoints that hear of events. */
+    /** Locks the thread of a turn, deleted or not, and reads whether its space has webhook endpoints that listen. */
     static async lockOfTurn(turnId: string, tx: Transaction): Promise<{ thread: Thread | null; isHeard: boolean }> {
       const [row] = await select<Record<string, unknown> & { isHeard: number }>(
         tx,
@@ -61,13 +64,13 @@ export function defineThread(sequelize: Sequelize) {
            FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE`,
         [turnId],
       );
-      // A turn without a thread is told of by whoever finds its space in it.
+      // Without a thread, assume that an endpoint listens.
       return row === undefined
         ? { thread: null, isHeard: true }
         : { thread: instanceOf(Thread, row), isHeard: row.isHeard === 1 };
     }
 
-    /** A new thread, still to be stored. */
+    /** A new thread that is not stored yet. */
     static prepare(fields: {
       spaceId: string;
       userId: string;
@@ -92,14 +95,14 @@ export function defineThread(sequelize: Sequelize) {
       });
     }
 
-    /** The owner's threads of a space, by when they were last used. `cursor` is the last row's `updatedAt,id`. */
+    /** The owner's threads of a space, ordered by their last use. `cursor` is the last row's `updatedAt,id`. */
     static async page(options: {
       spaceId: string;
       userId: string;
       order?: Order;
       limit: number;
       cursor?: { updatedAt: Date; id: string };
-      /** Only those whose turn waits for its client, or only the others. */
+      /** True for threads whose turn waits for its client, false for all others. */
       needsInput?: boolean | undefined;
     }): Promise<Thread[]> {
       const { spaceId, userId, order = 'desc', limit, cursor, needsInput } = options;
@@ -129,7 +132,7 @@ export function defineThread(sequelize: Sequelize) {
       });
     }
 
-    /** From the few turns of the space that are under way to their threads: most threads wait for nothing. */
+    /** Starts from the space's few running turns, since most threads wait for nothing. */
     private static async waitingPage(options: {
       spaceId: string;
       userId: string;
@@ -158,12 +161,12 @@ export function defineThread(sequelize: Sequelize) {
       await this.update({ title, wordsDue: 1 });
     }
 
-    /** Names a thread that has no name. */
+    /** Names a thread, unless it has a name. */
     static async nameOnce(id: string, title: string, tx: Transaction): Promise<void> {
       await Thread.update({ title, wordsDue: 1 }, { where: { id, title: null, deletedAt: null }, transaction: tx });
     }
 
-    /** Takes the thread's next place in order for a turn. The caller holds the row's lock and saves it. */
+    /** Takes the thread's next ordinal for a turn. The caller holds the row's lock and saves the row. */
     takeOrdinal(): number {
       const ordinal = this.nextTurnOrdinal;
       this.nextTurnOrdinal = ordinal + 1;
@@ -191,7 +194,7 @@ export function defineThread(sequelize: Sequelize) {
   return Thread;
 }
 
-/** A chat id that a client made, by which the same caller finds the thread again. */
+/** A client's own chat id, by which the same user finds the thread again. */
 export type ThreadAlias = InstanceType<ReturnType<typeof defineThreadAlias>>;
 
 export function defineThreadAlias(sequelize: Sequelize) {

@@ -6,12 +6,12 @@ import type { Scope } from '../identity/scopes.ts';
 import { sweepPageSize } from '../sweeping/oldestFirst.ts';
 
 export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
-/** What a call needs before it has a result: a run on the server, the client's answer, or approval to run. */
+/** Who has to act before a call has a result: the server, the client, or a person who approves it. */
 export type WaitsFor = 'nothing' | 'client' | 'approval';
 
 /**
- * Whether a call was in control of a screen that people use too: it had it to the end, lost it to a person, or never got
- * it since somebody else had it.
+ * Whether a call controlled a screen that people use too: it held control to the end, lost it to a person, or was
+ * refused because another user or call held it.
  */
 export interface ControlOfCall {
   surface: 'desktop' | 'browser';
@@ -21,10 +21,10 @@ export interface ControlOfCall {
   until: string;
 }
 
-/** A tool call that a model made. Its result is in the turn's log; this row says whether it is there yet. */
+/** A tool call that a model made. Its result is in the turn's log; this row says whether the result is there. */
 export type ToolCall = InstanceType<ReturnType<typeof defineToolCall>>;
 
-/** What happened with a call, and when. */
+/** The events of a call, with their times. */
 export type ToolCallTimes = Pick<
   ToolCall,
   | 'id'
@@ -48,21 +48,21 @@ export function defineToolCall(sequelize: Sequelize) {
     declare step: number;
     declare toolName: string;
     declare input: unknown;
-    /** The scope that a key needs to approve it; null for older calls: every scope. */
+    /** The scopes that a key needs to approve the call; null for every scope. */
     declare scopes: readonly Scope[] | null;
     declare status: ToolCallStatus;
     declare waitsFor: WaitsFor;
-    /** Until when a client or a person may answer. */
+    /** The time by which the client or a person must answer. */
     declare deadlineAt: Date | null;
-    /** The last chunk of the response that asked for the answer; whoever answers gets what follows. */
+    /** The last chunk of the response that asked for the answer. Answering returns what follows it. */
     declare askedSeq: number | null;
     declare decision: 'approved' | 'denied' | null;
     declare answeredAt: Date | null;
-    /** When it was first run: its external effects may have happened since. */
+    /** When the call first ran. Its external effects may have happened since. */
     declare begunAt: Date | null;
-    /** Its recorded effect, written in the transaction that had it; null until then. */
+    /** The recorded effect, written in the transaction that had it; null until then. */
     declare effect: { result: unknown } | null;
-    /** Of the screen that it typed on; null where it did not. */
+    /** Its control of the screen that it typed on; null for all other calls. */
     declare control: ControlOfCall | null;
     declare createdAt: Date;
     declare endedAt: Date | null;
@@ -71,7 +71,7 @@ export function defineToolCall(sequelize: Sequelize) {
       return ToolCall.findAll({ where: { turnId, step }, order: [['id', 'ASC']], transaction: tx });
     }
 
-    /** Those of a turn in their order, without what they were given and what came of it. */
+    /** A turn's calls in their order, without inputs and results. */
     static async timesOf(turnId: string, limit: number): Promise<ToolCallTimes[]> {
       const attributes = ['id', 'toolName', 'step', 'status', 'waitsFor', 'decision', 'deadlineAt', 'answeredAt'];
       const order: [string, string][] = [
@@ -84,12 +84,12 @@ export function defineToolCall(sequelize: Sequelize) {
       return calls.map((call) => call.get());
     }
 
-    /** Those of a turn that have no result yet. */
+    /** A turn's calls without a result. */
     static async pendingOf(turnId: string, tx?: Transaction): Promise<ToolCall[]> {
       return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
     }
 
-    /** Those that had begun to run when their turn ended, and have no result of their own. */
+    /** Calls that were running when their turn ended, so that the end gave them their result. */
     static async cutOf(turnId: string): Promise<ToolCall[]> {
       return ToolCall.findAll({
         where: { turnId, status: 'failed', begunAt: { [Op.not]: null } },
@@ -97,7 +97,7 @@ export function defineToolCall(sequelize: Sequelize) {
       });
     }
 
-    /** Turns that go on because of an answer given before `before`, and have not begun their next step since. */
+    /** Turns that continue because of an answer given before `before`, but have not begun their next step. */
     static async turnsAnsweredUnheard(
       database: Pick<Database, 'pool'>,
       before: Date,
@@ -114,7 +114,7 @@ export function defineToolCall(sequelize: Sequelize) {
       return rows.map(({ turnId }) => String(turnId));
     }
 
-    /** The calls of these turns that a client or a person has not yet answered. */
+    /** The calls of these turns that a client or a person still has to answer. */
     static async openOf(turnIds: readonly string[]): Promise<ToolCall[]> {
       if (turnIds.length === 0) return [];
       const calls = await ToolCall.findAll({
@@ -140,15 +140,15 @@ export function defineToolCall(sequelize: Sequelize) {
       return Map.groupBy(calls, ({ step }) => step);
     }
 
-    /** Marks it as about to run; false when an earlier run already did. */
+    /** Marks the call as running; false if an earlier run did so. */
     static async begin(id: string): Promise<boolean> {
       const [changed] = await ToolCall.update({ begunAt: new Date() }, { where: { id, begunAt: null } });
       return changed === 1;
     }
 
     /**
-     * Writes what a call has done, in the transaction that does it: both are there, or neither. False when the call has
-     * ended, or has been done before: the transaction must then be rolled back.
+     * Records a call's effect in the transaction that has it, so that both happen or neither. False if the call has
+     * ended or has recorded its effect already: the caller must then roll back.
      */
     static async recordEffect(id: string, result: unknown, tx: Transaction): Promise<boolean> {
       const [changed] = await ToolCall.update(
@@ -158,12 +158,12 @@ export function defineToolCall(sequelize: Sequelize) {
       return changed === 1;
     }
 
-    /** Notes whether it was in control of a screen. */
+    /** Records whether the call controlled a screen. */
     static async noteControl(id: string, control: ControlOfCall): Promise<void> {
       await ToolCall.update({ control }, { where: { id } });
     }
 
-    /** Marks it done; false when another run of it was first. */
+    /** Marks the call as done; false if another run of it was first. */
     static async settle(id: string, status: 'succeeded' | 'failed', tx: Transaction): Promise<boolean> {
       const [changed] = await ToolCall.update(
         { status, endedAt: new Date() },
@@ -172,7 +172,7 @@ export function defineToolCall(sequelize: Sequelize) {
       return changed === 1;
     }
 
-    /** The same for all that are left when a turn ends. From here on none of them can have an effect any more. */
+    /** Marks all remaining calls as failed when the turn ends. From here on none of them can record an effect. */
     static async settleRest(turnId: string, tx: Transaction): Promise<void> {
       await ToolCall.update(
         { status: 'failed', endedAt: new Date() },
@@ -180,7 +180,7 @@ export function defineToolCall(sequelize: Sequelize) {
       );
     }
 
-    /** Writes an answer down. `seq` is the last chunk before it: whoever answers again hears what follows. */
+    /** Records an answer. `seq` is the last chunk before it: a repeated answer gets what follows. */
     async answer(
       change: { status: ToolCallStatus; decision?: 'approved' | 'denied' },
       seq: number,
@@ -196,12 +196,12 @@ export function defineToolCall(sequelize: Sequelize) {
       return this.status === 'pending' && this.waitsFor !== 'nothing' && this.decision === null;
     }
 
-    /** Whether it timed out before anything else ended it. */
+    /** Whether the call expired before anything else ended it. */
     get isExpired(): boolean {
       return this.decision === null && this.deadlineAt !== null && this.deadlineAt <= (this.endedAt ?? new Date());
     }
 
-    /** Whether it may run now: it waits for nobody, or was approved. */
+    /** Whether the call may run now: it needs no answer, or was approved. */
     get mayRun(): boolean {
       return this.waitsFor === 'nothing' || (this.waitsFor === 'approval' && this.decision === 'approved');
     }

@@ -2,7 +2,7 @@ import { wellFormed } from '../../base/text.ts';
 import type { ToolCall } from './toolCall.ts';
 import type { UiChunk } from './turnLog/chunks.ts';
 
-/** How a tool call ended, as in the log: in well-formed text, whatever the tool has said. */
+/** A tool call's end, as in the log: in well-formed text, whatever the tool returned. */
 export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
 
 export function succeededResult(toolCallId: string, output: unknown): ResultChunk {
@@ -13,12 +13,12 @@ export function failedResult(toolCallId: string, errorText: string): ResultChunk
   return { type: 'tool-output-error', toolCallId, errorText: errorText.toWellFormed(), dynamic: true };
 }
 
-/** The row's status that goes with it. */
+/** The status of the call's row for this result. */
 export function statusOf(result: ResultChunk): 'succeeded' | 'failed' {
   return result.type === 'tool-output-available' ? 'succeeded' : 'failed';
 }
 
-/** The state of a call's approval; undefined for a call that needs none. */
+/** The chunk with the state of a call's approval; none for a call that needs no approval. */
 export function approvalChunks(call: ToolCall, state: 'asked' | 'approved' | 'denied' | 'expired'): UiChunk[] {
   if (call.waitsFor !== 'approval') return [];
   const { id: toolCallId, turnId, toolName, deadlineAt } = call;

@@ -9,8 +9,8 @@ export type NotificationPriority = 'low' | 'default' | 'high';
 export type TurnMode = 'ask' | 'work';
 
 /**
- * One answer of the assistant to one message of the user. Its row is also the fence of its log: whoever appends holds
- * its lock and compares `writerEpoch` and `terminal`.
+ * A turn: one answer of the assistant to one message of the user (see activities/chat/runStep.ts). Its row is the fence
+ * of its log: a writer locks it and compares `writerEpoch` and `terminal` before it appends.
  */
 export type Turn = InstanceType<ReturnType<typeof defineTurn>>;
 
@@ -24,8 +24,8 @@ export function defineTurn(sequelize: Sequelize) {
     declare status: TurnStatus;
     declare terminal: number;
     /**
-     * The next number of its log when its state last changed, which is exact while it waits and when it has ended. A
-     * turn that is locked has that of now.
+     * The next number of its log when its state last changed: exact while the turn waits and after its end. `lock` sets
+     * it to the current number.
      */
     declare nextSeq: number;
     declare writerEpoch: number;
@@ -37,7 +37,7 @@ export function defineTurn(sequelize: Sequelize) {
     declare modelId: string;
     declare effort: string | null;
     declare notificationPriority: NotificationPriority;
-    /** The scopes of the credential that asked for it, and its key: see models/identity/authority.ts. */
+    /** The scopes and the key of the credential that asked for the turn: see models/identity/authority.ts. */
     declare scopes: readonly string[] | null;
     declare apiKeyId: string | null;
     declare stopRequestedAt: Date | null;
@@ -48,12 +48,12 @@ export function defineTurn(sequelize: Sequelize) {
     declare startedAt: Date | null;
     declare endedAt: Date | null;
     declare logPurgedAt: Date | null;
-    /** What its client has said of its device, where whoever made the turn has it still; not a column. */
+    /** What the client reported of its device, if this process has it in memory; not a column. */
     declare context?: Record<string, unknown> | null;
 
     /**
-     * The turn's row, locked: nobody else appends to its log. Lock its thread first where both are needed, so that two
-     * callers cannot deadlock.
+     * Locks the turn's row, so that no other transaction appends to its log. If the thread is needed too, lock it
+     * first, so that two callers cannot deadlock.
      */
     static async lock(id: string, tx: Transaction): Promise<Turn | null> {
       const turn = await Turn.lockRow(id, tx);
@@ -62,7 +62,7 @@ export function defineTurn(sequelize: Sequelize) {
       return turn;
     }
 
-    /** The same for who reads its log anyway: `nextSeq` is as the row has it. */
+    /** Locks the row without looking at the log: `nextSeq` is the row's own. */
     static async lockRow(id: string, tx: Transaction): Promise<Turn | null> {
       const [row] = await select<Record<string, unknown>>(tx, 'SELECT * FROM turns WHERE id = ? FOR UPDATE', [id]);
       return row === undefined ? null : instanceOf(Turn, row);
@@ -73,8 +73,8 @@ export function defineTurn(sequelize: Sequelize) {
     }
 
     /**
-     * A thread's oldest queued turn. All queued turns come after the active one, and only those are searched: a thread
-     * of thousands of turns costs as little as a new one.
+     * A thread's oldest queued turn. Queued turns come after the active one, so only those are searched: a thread of
+     * thousands of turns costs no more than a new one.
      */
     static async nextQueued(threadId: string, afterOrdinal: number, tx: Transaction): Promise<Turn | null> {
       return Turn.findOne({
@@ -85,14 +85,14 @@ export function defineTurn(sequelize: Sequelize) {
       });
     }
 
-    /** How many are queued behind the active turn. */
+    /** The number of turns queued behind the active turn. */
     static async countQueued(threadId: string, activeTurnId: string, tx: Transaction): Promise<number> {
       const active = await Turn.findByPk(activeTurnId, { attributes: ['ordinal'], transaction: tx });
       const behind = { [Op.gt]: active?.ordinal ?? 0 };
       return Turn.count({ where: { threadId, status: 'queued', ordinal: behind }, transaction: tx });
     }
 
-    /** A thread's turns behind an ordinal, in this order. */
+    /** A thread's turns after an ordinal, in this order. */
     static async page(options: {
       threadId: string;
       order: Order;
@@ -110,7 +110,7 @@ export function defineTurn(sequelize: Sequelize) {
       });
     }
 
-    /** Those of the given turns that somebody wants stopped. */
+    /** Those of the given turns that were asked to stop. */
     static async findStopping(turnIds: string[]): Promise<string[]> {
       if (turnIds.length === 0) return [];
       const turns = await Turn.findAll({
@@ -121,7 +121,7 @@ export function defineTurn(sequelize: Sequelize) {
       return turns.map(({ id }) => id);
     }
 
-    /** Those of the given turns that wait for their client; null stands for no turn. */
+    /** Those of the given turns that wait for their client. Null stands for no turn. */
     static async waitingOf(turnIds: readonly (string | null)[]): Promise<Set<string>> {
       const ids = turnIds.filter((id) => id !== null);
       if (ids.length === 0) return new Set();
@@ -137,7 +137,7 @@ export function defineTurn(sequelize: Sequelize) {
       return this.terminal === 1;
     }
 
-    /** The turn's state for clients. */
+    /** The chunk that tells clients the turn's state. */
     statusChunk(status: TurnStatus): UiChunk {
       return {
         type: 'data-turn',

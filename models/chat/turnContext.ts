@@ -2,20 +2,20 @@ import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 import type { Turn } from './turn.ts';
 
-/** What a client of OpenAI's API has asked of its turn, beside the messages. */
+/** What a request of OpenAI's API asks of its turn beside the messages. */
 export interface CompletionRequest {
-  /** Its system and developer messages. */
+  /** The request's system and developer messages. */
   instructions?: string;
-  /** The model is offered the client's own tools only. */
+  /** The model is offered no tools but the client's own. */
   ownToolsOnly?: true;
-  /** Of the turn's first step, among the client's own tools: none of them, any, or the one of this name. */
+  /** How the turn's first step chooses among the client's own tools: none, any, or the one with this name. */
   toolChoice?: 'none' | 'required' | { name: string };
   maxOutputTokens?: number;
-  /** How its model calls are made: the `CallSettings` of integrations/chat/modelCall.ts. */
+  /** The settings of its model calls: `CallSettings` in integrations/chat/modelCall.ts. */
   settings?: Record<string, unknown>;
 }
 
-/** What clients have said of their devices with the messages of these turns, by turn. */
+/** What clients reported of their devices with the messages of these turns, by turn. */
 export async function readTurnContexts(
   database: Pick<Database, 'pool'>,
   turnIds: readonly string[],
@@ -30,7 +30,7 @@ export async function readTurnContexts(
   );
 }
 
-/** The same of one turn. */
+/** What the client reported with one turn's message. */
 export async function contextOf(
   database: Pick<Database, 'pool'>,
   turn: Pick<Turn, 'id' | 'context'>,
@@ -39,12 +39,12 @@ export async function contextOf(
   return (await readTurnContexts(database, [turn.id])).get(turn.id);
 }
 
-/** Reads it once, for all who ask for it of this turn later: it never changes. */
+/** Reads the context into `turn.context` for later callers. It never changes. */
 export async function loadContext(database: Pick<Database, 'pool'>, turn: Pick<Turn, 'id' | 'context'>): Promise<void> {
   turn.context = (await contextOf(database, turn)) ?? null;
 }
 
-/** What the turn's client has asked of it by OpenAI's API; undefined for all other turns. */
+/** The turn's request by OpenAI's API; undefined for all other turns. */
 export async function completionOf(
   database: Pick<Database, 'pool'>,
   turn: Pick<Turn, 'id' | 'context'>,

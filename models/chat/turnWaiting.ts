@@ -8,9 +8,9 @@ import type { CommittedSegment } from './turnLog/entry.ts';
 import type { TurnLog } from './turnLog/turnLog.ts';
 
 /**
- * How a turn begins to wait for its client and goes on afterwards. Each response is a whole stream of its own: it ends
- * with `finish` when the turn begins to wait, and what comes later begins with a `start` without an id, which continues
- * the same message. The caller holds the turn's lock.
+ * How a turn begins to wait for its client and continues afterwards. Each response is a complete stream: it ends with
+ * `finish` when the turn begins to wait, and the next one begins with a `start` without an id, which continues the same
+ * message. The caller holds the turn's lock.
  */
 export type NextState = 'running' | 'waiting';
 
@@ -44,8 +44,7 @@ export async function openCalls(turnId: string, tx: Transaction): Promise<ToolCa
 }
 
 /**
- * What a turn does next once one of its calls is answered: it keeps waiting for others, unless there is something to
- * run.
+ * The turn's state once one of its calls is answered: it keeps waiting for the others, unless there is a call to run.
  */
 export function nextState(turn: Turn, open: readonly ToolCall[], isToRun: boolean): NextState {
   return turn.status === 'waiting' && open.length > 0 && !isToRun ? 'waiting' : 'running';

@@ -6,7 +6,7 @@ import type { Turn } from './turn.ts';
 /** What the sweeper needs to know about a turn. */
 export type UnendedTurn = Waiting & Pick<Turn, 'spaceId' | 'threadId' | 'userId' | 'modelId' | 'stopRequestedAt'>;
 
-/** Active turns that have not ended: each should have a workflow. */
+/** Active turns that have not ended. Each should have a workflow. */
 export function unendedTurns(
   database: Pick<Database, 'pool'>,
   status: 'running' | 'waiting',

@@ -4,7 +4,7 @@
  */
 
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
-/** Why an answer ended that ends its turn. */
+/** The finish reasons of an answer that ends its turn. */
 export type AnswerEnd = Exclude<FinishReason, 'tool-calls' | 'error'>;
 
 /** What one turn has used so far, in tokens, summed over its model calls. */
@@ -67,8 +67,8 @@ export type UiChunk =
       };
     }
   /**
-   * What a running call puts out, as it comes; the result has it again. `position` is the number of bytes up to the end
-   * of this piece. `isCut`: there is more, and it is not shown here.
+   * Live output of a running call; the result repeats it. `position` is the number of bytes up to the end of this
+   * piece. `isCut`: there is more output, which is not shown.
    */
   | {
       type: 'data-tool-output';
@@ -81,11 +81,11 @@ export type UiChunk =
         isCut?: boolean;
       };
     }
-  /** The limit that the turn ends at, before its error. */
+  /** The limit that ends the turn, before its error. */
   | { type: 'data-limit'; transient: true; data: { limit: TurnLimit; code: string } }
   | { type: 'finish'; finishReason: FinishReason; messageMetadata?: Record<string, unknown> }
   | { type: 'abort'; reason?: string }
-  /** `code` is the one that problem+json would carry for the same failure. */
+  /** `code` is the problem+json code of the same failure. */
   | { type: 'error'; errorText: string; code: string };
 
 /** The limits that end a turn. */

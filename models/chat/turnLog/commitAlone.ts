@@ -6,9 +6,8 @@ import { lastSeqSql } from './tails.ts';
 import type { PendingSegment } from './turnWriter.ts';
 
 /**
- * How long a writer outlives a database that restarts or freezes, before its activity fails and Temporal tries
- * elsewhere, which costs a model call again. Longer than the server keeps the locks of a connection that has frozen (30
- * s).
+ * How long a writer tolerates a database that restarts or freezes. After that its activity fails, and another worker
+ * repeats the model call. It is longer than the server keeps the locks of a frozen connection (30 s).
  */
 const giveUpAfterMs = 45_000;
 const firstRetryMs = 5;
@@ -19,7 +18,7 @@ interface Fence extends RowDataPacket {
   terminal: number;
 }
 
-/** An epoch belongs to one writer and a writer has one segment in flight, so these numbers name it. */
+/** An epoch belongs to one writer, and a writer has one segment in flight, so these numbers identify a segment. */
 export const isSegment = '(turn_id = ? AND first_seq = ? AND last_seq = ? AND writer_epoch = ?)';
 
 export function nameOf({ writer, firstSeq, lastSeq }: PendingSegment): unknown[] {
@@ -27,9 +26,9 @@ export function nameOf({ writer, firstSeq, lastSeq }: PendingSegment): unknown[]
 }
 
 /**
- * Commits one segment by itself and returns its first sequence number, which has moved when another transaction (a
- * tool's result, say) wrote to the turn meanwhile. A segment that was `tried` before is looked for first: its COMMIT
- * may have arrived though the answer did not, and it must not be in the log twice.
+ * Commits one segment by itself and returns its first sequence number, which has moved if another transaction (a tool's
+ * result, say) wrote to the turn meanwhile. A segment that was `tried` before is looked up first: its COMMIT may have
+ * arrived although the answer did not, and it must not be in the log twice.
  */
 export async function commitAlone(
   pool: Pool,
@@ -82,7 +81,7 @@ async function commitOnce(connection: PoolConnection, segment: PendingSegment, t
   }
   const [ends] = await connection.query<RowDataPacket[]>(lastSeqSql, [writer.turnId]);
   const firstSeq = ((ends[0]?.lastSeq as number | undefined) ?? 0) + 1;
-  // Where a retry would look for it: known before the COMMIT whose answer may be lost.
+  // Set before the COMMIT, whose answer may be lost: a retry looks the segment up here.
   segment.firstSeq = firstSeq;
   segment.lastSeq = firstSeq + count - 1;
   await connection.query<ResultSetHeader>(

@@ -6,11 +6,14 @@ export interface CommittedSegment {
   firstSeq: number;
   lastSeq: number;
   lines: string;
-  /** Whether the turn ended, or began to wait for its client, in the same transaction: this response is complete. */
+  /**
+   * Whether the turn ended, or began to wait for its client, in the same transaction, so that this response is
+   * complete.
+   */
   rests: boolean;
 }
 
-/** Called for every commit of this process, after it happened and never before. */
+/** Called after every commit of this process. */
 export type CommitListener = (segment: CommittedSegment) => void;
 
 /** JSON text never holds a raw line feed, so a line is one chunk and readers split without parsing. */
@@ -22,7 +25,9 @@ export function decodeLines(lines: string): UiChunk[] {
   return lines.split('\n').map((line) => JSON.parse(line) as UiChunk);
 }
 
-/** The writer's epoch is old, or its turn has ended: another writer has taken over. It must not continue. */
+/**
+ * The writer's epoch is old because another writer has taken over, or the turn has ended. The writer must not continue.
+ */
 export class WriterFencedError extends Error {
   override readonly name = 'WriterFencedError';
   constructor(turnId: string) {
@@ -30,7 +35,7 @@ export class WriterFencedError extends Error {
   }
 }
 
-/** A single run of chunks that no packet to MySQL can carry. Only the turn that made it suffers. */
+/** A run of chunks that no packet to MySQL can carry. Only its own turn fails. */
 export class SegmentTooLargeError extends Error {
   override readonly name = 'SegmentTooLargeError';
   constructor(turnId: string, bytes: number) {

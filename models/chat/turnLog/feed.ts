@@ -7,15 +7,13 @@ import { linesAfter, portionsOf, readState, readTails, type Tail } from './tails
 import type { TurnLog } from './turnLog.ts';
 
 export interface TurnReader {
-  /** Committed chunks, in order and without a gap: `lines` are those numbered from `firstSeq` on. */
+  /** Committed chunks, in order and without a gap. `lines` are the chunks from `firstSeq` on. */
   onChunks(firstSeq: number, lines: string[]): void;
-  /**
-   * Resolves when the reader has room for more of what is read from the log; commits of the moment do not wait for it.
-   */
+  /** Resolves when the reader has room for more chunks from the log. Live commits do not wait for it. */
   ready?(): Promise<void>;
   /** The reader has everything of this part of the turn. */
   onEnd(): void;
-  /** The log could not be read; the reader may come back with its last position. */
+  /** The log could not be read. The reader may come back with its last position. */
   onError(error: unknown): void;
 }
 
@@ -34,32 +32,28 @@ export interface FeedOptions {
   database: Database;
   logger: Logger;
   /**
-   * Whether other processes write turns: then their commits are looked for every few milliseconds, unless `notices`
-   * tell of them.
+   * Whether other processes write turns. Their commits are polled for every few milliseconds, unless `notices` report
+   * them.
    */
   remoteWriters: boolean;
   notices?: CommitNotices | undefined;
   blindMs?: number;
 }
 
-/** How often a log that is read is looked at even where all its commits are told. */
+/** How often a log with readers is checked even if all its commits are reported. */
 const safetyIntervalMs = 1_000;
 const remoteTailIntervalMs = 20;
-/**
- * After this long without reading the log, readers are disconnected: they come back, perhaps to a process that can read
- * it.
- */
+/** Readers are disconnected if the log could not be read for this long: they may reconnect to a process that can. */
 const longestBlindMs = 10_000;
-/** One statement looks at so many logs at most. */
+/** The most logs that one statement checks. */
 const turnsAtOnce = 500;
-/** What is read at once of a log that somebody catches up with. */
+/** How many segments are read at a time for a reader that catches up. */
 const segmentsAtOnce = 200;
 
 /**
- * Brings committed chunks to readers. Commits of this process arrive by {@link publish}; those of other processes are
- * found by looking at the logs of all subscribed turns in one statement: at an interval, or when notices say that there
- * is something. A reader that has missed something reads it from the log, so what it gets is the log's own order in any
- * case.
+ * Delivers committed chunks to readers. Commits of this process arrive by {@link publish}. Commits of other processes
+ * are found by checking the logs of all subscribed turns in one statement, at an interval or when a notice reports one.
+ * A reader that has missed something reads it from the log, so every reader gets the log's own order.
  */
 export class TurnFeed {
   readonly #database: Database;
@@ -89,12 +83,12 @@ export class TurnFeed {
     });
   }
 
-  /** The log that missed chunks are read from. Feed and log refer to each other, so one is set later. */
+  /** The log from which missed chunks are read. Feed and log refer to each other, so one is set later. */
   attach(log: TurnLog): void {
     this.#log = log;
   }
 
-  /** A commit of this process. */
+  /** Delivers a commit of this process. */
   readonly publish = (segment: CommittedSegment): void => {
     this.#notices?.tell(segment.turnId, segment.lastSeq);
     const subscriptions = this.#subscriptions.get(segment.turnId);
@@ -114,8 +108,8 @@ export class TurnFeed {
   };
 
   /**
-   * * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just
-   * written the log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
+   * Reads the turn's log from after `afterSeq`, and then as it grows. Returns a function that ends the subscription. A
+   * reader that has just written the log's beginning itself is `caughtUp`: it needs no look-up.
    */
   subscribe(turnId: string, afterSeq: number, reader: TurnReader, options: { caughtUp?: boolean } = {}): () => void {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };
@@ -127,12 +121,12 @@ export class TurnFeed {
     return () => this.#leave(subscription);
   }
 
-  /** Whether anybody in this process is reading the turn. */
+  /** Whether this process has a reader of the turn. */
   hasReaders(turnId: string): boolean {
     return this.#subscriptions.has(turnId);
   }
 
-  /** Ends all subscriptions: their clients resume elsewhere. */
+  /** Ends all subscriptions. Their clients resume with another process. */
   close(): void {
     this.#breakOff(new Error('The process is stopping.'));
   }
@@ -146,14 +140,14 @@ export class TurnFeed {
     }
   }
 
-  /** Reads from the log until the subscription stands where the log does. */
+  /** Reads from the log until the subscription has caught up. */
   async #catchUp(subscription: Subscription): Promise<void> {
     if (subscription.reading || subscription.closed || this.#log === undefined) return;
     subscription.reading = true;
     try {
       do {
         subscription.behind = false;
-        // The state is read before the chunks: when it says the end, all the chunks are there.
+        // The state is read before the chunks: if it says that the turn rests, all its chunks are there.
         const state = await readState(this.#database, subscription.turnId);
         await this.#readThrough(subscription, this.#log);
         if (state === undefined || (state.rests && subscription.position >= state.nextSeq - 1)) {
@@ -181,7 +175,7 @@ export class TurnFeed {
     }
   }
 
-  /** Another process says that a log has grown. It may be wrong: the log is asked. */
+  /** Another process reports that a log has grown. The report may be wrong, so the log is checked. */
   #onNotice(turnId: string, lastSeq: number): void {
     const subscriptions = this.#subscriptions.get(turnId);
     if (subscriptions === undefined) return;
@@ -215,7 +209,7 @@ export class TurnFeed {
     }
   }
 
-  /** All that are read. Those that this process writes tell their readers, so they are looked at less often. */
+  /** The turns with readers. A turn that this process writes reports its own commits, so it is checked less often. */
   #turnsToLookAt(): Iterable<string> {
     const now = performance.now();
     if (now - this.#lookedAtOwnMs < safetyIntervalMs) {
@@ -225,7 +219,7 @@ export class TurnFeed {
     return this.#subscriptions.keys();
   }
 
-  /** Those who are not just being brought up to date. */
+  /** The readers that are not catching up now. */
   #liveReadersOf(turns: Iterable<string>): [turnId: string, live: Subscription[]][] {
     return Array.from(turns, (turnId): [string, Subscription[]] => {
       const subscriptions = [...(this.#subscriptions.get(turnId) ?? [])];
@@ -243,12 +237,12 @@ export class TurnFeed {
       if (untold && tail !== undefined && (positions.get(turnId) ?? 0) < tail.state.nextSeq - 1) {
         this.#trust.found(turnId, tail.state.nextSeq - 1);
       }
-      // Only those who were there before the log was read: what it said then may be over for who has come since.
+      // Only readers that subscribed before the log was read: for later ones, what was read may be outdated.
       for (const subscription of live) this.#bring(subscription, tail, cut);
     }
   }
 
-  /** Brings a reader as far as the tail goes. */
+  /** Delivers the tail to a reader. */
   #bring(subscription: Subscription, tail: Tail | undefined, cut: boolean): void {
     if (subscription.closed || subscription.reading) return;
     if (tail === undefined) {

@@ -1,6 +1,6 @@
 import type { UiChunk } from './chunks.ts';
 
-/** The parts of a stored UI message: what AI SDK clients put together from the same chunks. */
+/** The parts of a stored UI message, as AI SDK clients build them from the same chunks. */
 export type MessagePart =
   | { type: 'step-start' }
   | { type: 'text' | 'reasoning'; text: string; state: 'streaming' | 'done'; providerMetadata?: unknown }
@@ -28,8 +28,8 @@ interface IdentifiedPart {
 }
 
 /**
- * Puts a turn's message together from its log, or from the beginning of it. Feed it chunks in order; parts that a later
- * attempt discards are gone. What a stopped turn keeps is therefore just what its reader saw.
+ * Builds a turn's message from its log, or from the beginning of its log. Feed it chunks in order. Parts that a later
+ * attempt discards disappear, so a stopped turn keeps exactly what its reader saw.
  */
 export class MessageFold {
   #parts: IdentifiedPart[] = [];
@@ -87,22 +87,22 @@ export class MessageFold {
         this.#discard(chunk.data.discard);
         break;
       default:
-        // start, finish, deltas of a tool's input and the transient data chunks leave nothing in the message.
+        // The other chunks leave nothing in the message.
         break;
     }
   }
 
-  /** The message's parts as they stand. Empty text parts are left out. */
+  /** The message's parts so far, without empty text parts. */
   parts(): MessagePart[] {
     return this.#parts.map(({ part }) => part).filter((part) => part.type !== 'text' || part.text !== '');
   }
 
-  /** The ids of text and reasoning parts that were begun and not ended. */
+  /** Text and reasoning parts that are not closed. */
   openTextIds(): { id: string; type: 'text' | 'reasoning' }[] {
     return [...this.#open].map(([id, { type }]) => ({ id, type }));
   }
 
-  /** The text that is being said, where a step has said nothing else. */
+  /** The open text part, if the step has said nothing else. */
   onlyText(): { id: string; text: string } | undefined {
     const [only, ...others] = this.#parts.filter(({ part }) => part.type !== 'step-start');
     if (only?.part.type !== 'text' || others.length > 0 || only.id === undefined || !this.#open.has(only.id))
@@ -110,7 +110,7 @@ export class MessageFold {
     return { id: only.id, text: only.part.text };
   }
 
-  /** The ids of tool calls that were made and have no result. */
+  /** Tool calls without a result. */
   openToolIds(): string[] {
     return [...this.#tools.values()].flatMap(({ state, toolCallId }) =>
       state === 'input-available' ? [toolCallId] : [],
@@ -132,7 +132,7 @@ export class MessageFold {
     const part = this.#open.get(id);
     this.#open.delete(id);
     if (part === undefined) return;
-    // Only now: two deltas may hold a half of one character each.
+    // Not before the end: two deltas may hold half a character each.
     part.text = part.text.toWellFormed();
     part.state = 'done';
     if (providerMetadata !== undefined) part.providerMetadata = providerMetadata;
@@ -162,7 +162,7 @@ export class MessageFold {
   }
 }
 
-/** The ids of the parts that a step has begun since its own beginning, for the next attempt to discard. */
+/** The ids of the parts that a step has begun so far, for the next attempt to discard. */
 export function partIdsOf(chunks: UiChunk[]): string[] {
   const ids = new Set<string>();
   for (const chunk of chunks) {

@@ -11,18 +11,18 @@ type ReadAfter = (
 
 interface Kept {
   fold: MessageFold;
-  /** The last chunk in it. */
+  /** The number of the last chunk in the fold. */
   seq: number;
-  /** In characters of its log. */
+  /** The length of the folded log in characters. */
   length: number;
 }
 
-/** In characters, of all turns together: each takes a few times its length in memory. */
+/** The limit for all turns together, in characters of their logs; a fold takes a few times as much memory. */
 const maxLength = 16 * 1_024 * 1_024;
 
 /**
- * What running turns have said, put together once: a turn of a thousand steps reads each chunk of its log once, and not
- * at each step again. A log only grows, so what is kept is always its beginning. The turn used last stays longest.
+ * A cache of folds of running turns. Without it, a turn of a thousand steps would read its whole log again at each
+ * step. A log only grows, so a cached fold is always its beginning. The least recently used turns are dropped first.
  */
 export class TurnFolds {
   readonly #readAfter: ReadAfter;
@@ -33,7 +33,7 @@ export class TurnFolds {
     this.#readAfter = readAfter;
   }
 
-  /** All of a turn's log, and the number of its next chunk. What it says further is added to the same fold. */
+  /** The fold of a turn's whole log, and the number of its next chunk. Later chunks are added to the same fold. */
   async of(turnId: string, tx?: Transaction): Promise<{ fold: MessageFold; nextSeq: number }> {
     for (;;) {
       const kept = this.#kept.get(turnId) ?? { fold: new MessageFold(), seq: 0, length: 0 };
@@ -45,7 +45,7 @@ export class TurnFolds {
         length += characters;
       };
       const seq = await this.#readAfter(turnId, from, tell, tx);
-      // Another attempt at the same turn has read it meanwhile.
+      // Another attempt at the same turn has added to the fold meanwhile.
       if (kept.seq !== from) continue;
       for (const chunk of said) kept.fold.add(chunk);
       this.#keep(turnId, { fold: kept.fold, seq, length: kept.length + length }, kept);
@@ -53,7 +53,7 @@ export class TurnFolds {
     }
   }
 
-  /** Call it when the turn has ended, or is told to others as something else than its log. */
+  /** Call this when the turn has ended, or when the fold may hold chunks that are not in the log. */
   forget(turnId: string): void {
     this.#length -= this.#kept.get(turnId)?.length ?? 0;
     this.#kept.delete(turnId);

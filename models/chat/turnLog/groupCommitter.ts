@@ -5,19 +5,20 @@ import type { CommitListener } from './entry.ts';
 import type { PendingSegment, TurnWriter } from './turnWriter.ts';
 
 /**
- * How long the server may say nothing to a statement of a batch, none of which waits for a lock. All turns of the
- * process wait for a connection that has frozen; after this it is replaced, and the fences say what had arrived.
+ * How long the server may take for a statement of a batch, none of which waits for a lock. All turns of the process
+ * wait behind a frozen connection, so it is replaced after this time. The log then tells which segments had arrived.
  */
 const commitSilenceMs = 5_000;
 
 /**
  * Adaptive group commit: one loop per process writes what all its turns have gathered, and begins again as soon as the
- * last commit is done, with no timer. So a lone stream does not wait, and a hundred share each commit's fsync.
+ * last commit is done, without a timer. So a lone stream does not wait, and a hundred streams share each commit's
+ * fsync.
  *
- * A batch is one statement. It locks the fences `(writer_epoch, terminal)` of its turns and inserts the segments of
- * those that are as their writers believe; the rows of the turns are not written, so a token costs no more than itself
- * in the logs of the database. A turn whose row is locked by somebody else, or whose fence has moved, leaves the batch
- * and is committed alone, beside the loop: no turn waits for another's lock, or shares its failure.
+ * A batch is one statement. It locks the fences `(writer_epoch, terminal)` of its turns and inserts the segments whose
+ * fences match. It does not write the turns' rows, so a token costs the database's logs no more than itself. If a
+ * turn's row is locked or its fence has moved, its segment leaves the batch and is committed alone, beside the loop: no
+ * turn waits for the lock of another, or fails with it.
  */
 export class GroupCommitter {
   readonly #database: Database;
@@ -48,7 +49,8 @@ export class GroupCommitter {
   }
 
   async #run(): Promise<void> {
-    // After this turn of the event loop, so that what one network read brought goes in one commit.
+    // Wait for the end of this iteration of the event loop, so that everything from one network read goes into one
+    // commit.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.size > 0) {
       const batch = this.#takeBatch();
@@ -66,7 +68,7 @@ export class GroupCommitter {
       const segment = writer.take();
       if (segment === undefined) continue;
       if (segment.bytes > this.#maxBatchBytes) {
-        // It would take the whole packet, and its neighbours, down with it.
+        // One huge segment could fail the whole packet, with its neighbours.
         void this.#commitAlone(segment, false);
         continue;
       }
@@ -82,7 +84,7 @@ export class GroupCommitter {
       const connection = await this.#connect();
       landed = await this.#soon(connection, () => commitTogether(connection, batch));
     } catch {
-      // Unknown state: the connection goes, and with it whatever it was doing.
+      // The state is unknown: drop the connection, and with it whatever it was doing.
       this.#connection?.destroy();
       this.#connection = undefined;
     }
@@ -125,17 +127,17 @@ export class GroupCommitter {
 }
 
 /**
- * The fence's lock: nobody takes an epoch or ends the turn until the commit. It is shared because nothing is written
- * through it, and MySQL's binary log names each table that a statement might write, a quarter of a token's commit. MySQL
- * and MariaDB have no common words for it that SKIP LOCKED may follow, so each runs its own and takes the other's for a
- * comment.
+ * Locks the fence: until the commit, no other transaction takes an epoch or ends the turn. The lock is shared, since
+ * the row is not written; MySQL's binary log names each table that a statement might write, which is a quarter of a
+ * token's commit. MySQL and MariaDB have no common syntax for it before SKIP LOCKED, so each reads its own and takes
+ * the other's for a comment.
  */
 const shared = '/*!80000 FOR SHARE */ /*M!100600 LOCK IN SHARE MODE */';
 
-/** Commits those segments whose fences match and can be locked at once, and returns them. */
+/** Commits the segments whose fences match and can be locked at once, and returns them. */
 async function commitTogether(connection: PoolConnection, batch: PendingSegment[]): Promise<Set<PendingSegment>> {
   const ids = batch.map(({ writer }) => writer.turnId);
-  // Which of the batch's values a turn's row takes.
+  // Chooses a turn's value among those of the batch.
   const cases = `CASE id ${'WHEN ? THEN ? '.repeat(batch.length)}END`;
   const valuesOf = (value: (segment: PendingSegment) => unknown) =>
     batch.flatMap((segment) => [segment.writer.turnId, value(segment)]);

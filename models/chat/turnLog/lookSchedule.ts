@@ -1,17 +1,17 @@
-/** Two looks begin so far apart at least: what is told meanwhile is looked for together. */
+/** The shortest time between two checks. What is reported meanwhile is checked together. */
 const shortestPauseMs = 20;
 const pauseAfterFailureMs = 250;
 
 export interface LookScheduleOptions {
-  /** How long until everything is looked at again; asked anew each time. */
+  /** The time until everything is checked again; asked anew each time. */
   intervalMs(): number;
-  /** Looks at these turns, or at all that are read. Rejects when the database does not answer. */
+  /** Checks these turns, or all that have readers. Rejects if the database does not answer. */
   look(turns: ReadonlySet<string> | 'all'): Promise<void>;
 }
 
 /**
- * When the logs that are read are looked at: all of them at an interval, and single ones when they are said to have
- * grown. One look at a time.
+ * Schedules the checks of logs with readers: all of them at an interval, and single ones when they are reported to have
+ * grown. One check runs at a time.
  */
 export class LookSchedule {
   readonly #options: LookScheduleOptions;
@@ -41,7 +41,7 @@ export class LookSchedule {
     this.#next = undefined;
   }
 
-  /** Takes the interval anew. */
+  /** Checks everything now, and starts a new interval. */
   restart(): void {
     if (!this.#running) return;
     clearTimeout(this.#interval);
@@ -83,7 +83,7 @@ export class LookSchedule {
       await this.#options.look(due);
       this.#pauseMs = shortestPauseMs;
     } catch {
-      // `look` has said so. Nobody will tell of these turns again.
+      // `look` has logged it. These turns will not be reported again, so check everything.
       this.#pauseMs = pauseAfterFailureMs;
       this.#due = 'all';
     } finally {

@@ -1,10 +1,10 @@
 /**
- * Word from process to process that a turn's log has grown. It is a hint: what the log says is in the database alone.
+ * Messages between processes that a turn's log has grown. They are hints: only the database knows what the log says.
  */
 export interface CommitNotices {
-  /** Tells all processes, soon and at most once. Never waits, never fails. */
+  /** Tells all processes soon, and at most once. It neither waits nor fails. */
   tell(turnId: string, lastSeq: number): void;
-  /** Whether what was told lately has been heard. */
+  /** Whether recent notices arrived. */
   readonly areHeard: boolean;
   /** Begins to listen. */
   listen(listener: NoticeListener): void;
@@ -17,13 +17,12 @@ export interface NoticeListener {
 }
 
 const distrustMs = 60_000;
-/** How much later than its commit a notice may come. */
+/** How long after its commit a notice may arrive. */
 const patienceMs = 500;
 
 /**
- * * Whether the notices that come are all there are. A look at the log that finds a commit of which nobody has told
- * expects its notice; when that has not come until the next such look, notices are lost on their way, and nobody relies
- * on them for a minute.
+ * Detects lost notices. If a check of the log finds a commit that no notice reported, that notice is expected. If it
+ * has not come by the next such check, notices get lost, and they are not relied on for a minute.
  */
 export class NoticeTrust {
   readonly #heard = new Map<string, number>();
@@ -39,7 +38,9 @@ export class NoticeTrust {
     if ((this.#missed.get(turnId)?.lastSeq ?? Number.POSITIVE_INFINITY) <= lastSeq) this.#missed.delete(turnId);
   }
 
-  /** A look begins that asks no notice what there is. Whatever was expected for long should be here by now. */
+  /**
+   * Call before a check that does not rely on notices. Every notice that was expected for long should be here by now.
+   */
   beginLook(): void {
     const now = performance.now();
     for (const [turnId, { sinceMs }] of this.#missed) {
@@ -49,13 +50,13 @@ export class NoticeTrust {
     }
   }
 
-  /** Such a look has found the log at `lastSeq`. */
+  /** Call when such a check has found the log at `lastSeq`. */
   found(turnId: string, lastSeq: number): void {
     if ((this.#heard.get(turnId) ?? 0) >= lastSeq || this.#missed.has(turnId)) return;
     this.#missed.set(turnId, { lastSeq, sinceMs: performance.now() });
   }
 
-  /** Nobody reads the turn any more. */
+  /** The turn has no reader any more. */
   forget(turnId: string): void {
     this.#heard.delete(turnId);
   }

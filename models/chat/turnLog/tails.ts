@@ -6,28 +6,28 @@ import type { UiChunk } from './chunks.ts';
 import { decodeLines } from './entry.ts';
 import type { SegmentRow } from './turnLog.ts';
 
-/** Where a turn's log stands: what a reader needs to know whether it has all of it. */
+/** The state of a turn's log: what a reader needs to know whether it has all of it. */
 export interface LogState {
-  /** Of a log that is being written: at least. */
+  /** The next number; a lower bound for a log that is being written. */
   nextSeq: number;
-  /** The turn has ended, or waits for its client's tool results: this response says no more. */
+  /** The turn has ended, or waits for its client's tool results: the current response is complete. */
   rests: boolean;
 }
 
-/** What a log says after a position, as of one moment. */
+/** The log after a position, at one moment. */
 export interface Tail {
   state: LogState;
   segments: SegmentRow[];
 }
 
 export interface Tails {
-  /** A turn that is not among them does not exist any more. */
+  /** Turns that no longer exist are missing. */
   turns: Map<string, Tail>;
-  /** There is more: a tail that ends before its `nextSeq` goes on. */
+  /** There is more: a tail that ends before its `nextSeq` continues. */
   cut: boolean;
 }
 
-/** A column that is NULL in one half of a UNION is a decimal to MariaDB, which the driver gives as text. */
+/** MariaDB turns a column that is NULL in one half of a UNION into a decimal, which the driver returns as text. */
 type Numeric = number | string | null;
 
 interface TailRow extends RowDataPacket {
@@ -41,17 +41,17 @@ interface TailRow extends RowDataPacket {
 }
 
 /**
- * The one place that reads the state of logs for their readers. A turn's own `next_seq` is of its last change of state:
- * it is exact for a turn that rests, and behind the log while a writer speaks.
+ * The state of logs for their readers. A turn's own `next_seq` is that of its last change of state: exact for a turn
+ * that rests, and behind the log while a writer streams.
  */
 const statesSql = 'SELECT id AS turnId, next_seq AS nextSeq, terminal, status';
 const segmentsAtOnce = 200;
 
-/** Where a log ends. Nobody appends meanwhile if the caller holds the turn's lock. */
+/** The last number of a log. It is stable if the caller holds the turn's lock. */
 const lastSeqWhere = (turnId: string) =>
   `SELECT last_seq AS lastSeq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
 export const lastSeqSql = lastSeqWhere('?');
-/** The same within a statement about turns. */
+/** The same as a subquery of a statement about turns. */
 export const lastSeqOfTurn = lastSeqWhere('turns.id');
 
 /** The next number of the log of a turn that `tx` has locked. */
@@ -60,7 +60,7 @@ export async function nextSeqOf(tx: Transaction, turnId: string): Promise<number
   return (last?.lastSeq ?? 0) + 1;
 }
 
-/** The last number of each turn's log. Those that have ended say it themselves: their logs may be purged. */
+/** The last number of each turn's log. For ended turns it is in their rows, since their logs may be purged. */
 export async function readLastSeqs(
   database: Pick<Database, 'pool'>,
   turns: readonly { id: string; isTerminal: boolean; nextSeq: number }[],
@@ -83,8 +83,8 @@ export async function readState(database: Database, turnId: string): Promise<Log
 }
 
 /**
- * * What many logs say after the position of each: those segments that begin behind it. One statement, so states and
- * segments are of the same moment: when a state says the end, all the chunks are there.
+ * The segments that begin after each log's position. One statement reads states and segments at the same moment: if a
+ * state says that the turn rests, all its chunks are there.
  */
 export async function readTails(database: Database, positions: ReadonlyMap<string, number>): Promise<Tails> {
   const [rows] = await database.pool.query<TailRow[]>(
@@ -115,7 +115,7 @@ function stateOf({ nextSeq, terminal, status }: TailRow): LogState {
   return { nextSeq: Number(nextSeq), rests: Number(terminal) === 1 || status === 'waiting' };
 }
 
-/** What is handed over at once of a log that is read: a long one goes out at its reader's pace. */
+/** How much of a log is delivered at a time: a long log goes out at its reader's pace. */
 const charactersAtOnce = 128 * 1024;
 
 /** The chunks after `position`, in portions. A chunk is never divided, however large it is. */
@@ -135,7 +135,7 @@ export function* portionsOf(segments: SegmentRow[], position: number): Generator
   if (portion.length > 0) yield portion;
 }
 
-/** The chunks after `position`, as far as they go without a gap. */
+/** The chunks after `position`, up to the first gap. */
 export function linesAfter(segments: SegmentRow[], position: number): string[] {
   const found: string[] = [];
   for (const { firstSeq, lastSeq, lines } of segments) {

@@ -55,9 +55,9 @@ export class TurnLog {
   readonly #database: Database;
   readonly #committer: GroupCommitter;
   readonly #onCommit: CommitListener;
-  /** How many writers of this process each log has. */
+  /** The number of this process's writers for each turn. */
   readonly #writers = new Map<string, number>();
-  /** What running turns have said so far. */
+  /** The folds of running turns. */
   readonly folds = new TurnFolds((...of) => this.eachAfter(...of));
 
   constructor(options: { database: Database; onCommit: CommitListener }) {
@@ -66,7 +66,7 @@ export class TurnLog {
     this.#committer = new GroupCommitter({ ...options, maxBatchBytes });
   }
 
-  /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. Close it. */
+  /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. The caller closes it. */
   writer(options: { turnId: string; epoch: number; nextSeq: number }): TurnWriter {
     const { turnId } = options;
     const writer = new TurnWriter({ ...options, wake: this.#committer.wake });
@@ -79,14 +79,13 @@ export class TurnLog {
     return writer;
   }
 
-  /** Whether this process has a writer for the turn, so that its readers are told of what is said. */
+  /** Whether this process has a writer for the turn, so that its readers learn of commits directly. */
   isWritten(turnId: string): boolean {
     return this.#writers.has(turnId);
   }
 
   /**
-   * Takes the turn's next epoch within `tx`: every earlier writer is fenced off by it. Undefined when the turn has
-   * ended.
+   * Takes the turn's next epoch within `tx`, which fences off every earlier writer. Undefined if the turn has ended.
    */
   async takeEpoch(tx: Transaction, turnId: string): Promise<{ epoch: number; nextSeq: number } | undefined> {
     const taken = await execute(tx, 'UPDATE turns SET writer_epoch = writer_epoch + 1 WHERE id = ? AND terminal = 0', [
@@ -102,8 +101,8 @@ export class TurnLog {
   }
 
   /**
-   * Appends within a transaction that also changes the turn's state, which makes it happen once. With an `epoch` it is
-   * that writer's last word, and throws {@link WriterFencedError} when the epoch is old. Pass the returned segment to
+   * Appends within a transaction that also changes the turn's state, which makes it happen once. With an `epoch`, these
+   * are that writer's last chunks; throws {@link WriterFencedError} if the epoch is old. Pass the returned segment to
    * {@link announce} after the commit.
    */
   async appendIn(
@@ -120,8 +119,8 @@ export class TurnLog {
   }
 
   /**
-   * The same for a turn whose row `tx` has locked and read, and in one statement with other changes of that row. With
-   * `terminal` it is the log's end.
+   * The same for a turn whose row `tx` has locked and read, in one statement with other changes of that row. With
+   * `terminal` it ends the log.
    */
   async appendLocked(
     tx: Transaction,
@@ -144,17 +143,14 @@ export class TurnLog {
     return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 || changes.status === 'waiting' };
   }
 
-  /**
-   * Tells this process's readers of a segment that was appended in a transaction, now that its transaction is
-   * committed.
-   */
+  /** Delivers a segment to this process's readers after its transaction has committed. */
   announce(segment: CommittedSegment): void {
     this.#onCommit(segment);
   }
 
   /** Segments that hold chunks after `afterSeq`, oldest first, at most `limit` of them. */
   async read(turnId: string, afterSeq: number, limit = segmentsAtOnce, tx?: Transaction): Promise<SegmentRow[]> {
-    // The primary key finds the place: a segment that holds afterSeq + 1 begins at it or before it.
+    // The primary key finds the place: the segment that holds afterSeq + 1 begins there or before.
     const sql = `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
       WHERE turn_id = ? AND last_seq > ? AND first_seq >= COALESCE(
         (SELECT MAX(first_seq) FROM turn_segments WHERE turn_id = ? AND first_seq <= ?), 0)
@@ -166,8 +162,8 @@ export class TurnLog {
   }
 
   /**
-   * Tells of each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. Returns the number
-   * of the last.
+   * Calls `tell` for each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. Returns
+   * the last number.
    */
   async eachAfter(
     turnId: string,
@@ -192,7 +188,7 @@ export class TurnLog {
   }
 
   async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
-    // The last segment is locked like the turn, and so read as it is once the turn's lock is had.
+    // The last segment is locked with the turn, so it is current once the lock is held.
     const sql = `SELECT t.writer_epoch AS epoch, t.terminal, s.last_seq AS lastSeq
       FROM turns t LEFT JOIN turn_segments s ON s.turn_id = t.id
       WHERE t.id = ? ORDER BY s.first_seq DESC LIMIT 1 FOR UPDATE`;

@@ -1,7 +1,7 @@
 import { isDelta, type UiChunk } from './chunks.ts';
 import { encodeChunks, WriterFencedError } from './entry.ts';
 
-/** What a writer hands to the committer: the chunks gathered since its last commit. */
+/** The chunks that a writer has gathered since its last commit, for the committer. */
 export interface PendingSegment {
   writer: TurnWriter;
   firstSeq: number;
@@ -20,8 +20,8 @@ interface FlushWaiter {
 
 /**
  * Writes one turn's log under one epoch. `append` only gathers; the group committer takes what has gathered as soon as
- * its last commit is done. Deltas of one part that meet while they wait become one chunk: a slow database makes
- * chunks larger, not later, and a paced stream still has one chunk a token.
+ * its last commit is done. Deltas of one part that wait together become one chunk: a slow database makes chunks larger,
+ * not later, and a paced stream still has one chunk a token.
  */
 export class TurnWriter {
   readonly turnId: string;
@@ -54,7 +54,7 @@ export class TurnWriter {
       last.delta += chunk.delta;
       return;
     }
-    // A delta is copied, since a later one may be joined to it.
+    // A delta is copied, since later deltas may be joined to it.
     this.#pending.push(isDelta(chunk) ? { ...chunk } : chunk);
     if (this.#pending.length === 1 && !this.#inFlight) this.#wake(this);
   }
@@ -67,8 +67,8 @@ export class TurnWriter {
   }
 
   /**
-   * What has gathered and is not on its way, once what is has been committed: for the transaction that ends the writer's
-   * use. What is too large for that is committed too.
+   * Waits for the commit under way, and returns the chunks gathered since, for the transaction that ends the writer's
+   * use. If they are too large for it, they are committed too.
    */
   async rest(): Promise<UiChunk[]> {
     const isSmall = encodeChunks(this.#pending).length <= maxRestLength;
@@ -115,7 +115,7 @@ export class TurnWriter {
     for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
   }
 
-  /** Ends the writer's use: a late append is an error instead of a chunk behind the end. */
+  /** Ends the writer's use. A later append is an error, not a chunk behind the end. */
   close(): void {
     this.fail(new WriterFencedError(this.turnId));
   }
