@@ -18,8 +18,8 @@ const preloadModules = ['@temporalio/workflow', '@temporalio/common', entry];
 const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };
 
 /**
- * The workflows as one script for Temporal's sandbox. Building it takes seconds, so it is kept in `cacheDir` under a
- * hash of everything that it is made of, and with one of itself: what is damaged there is built again.
+ * The workflows as one script for Temporal's sandbox. Building it takes seconds, so it is cached in `cacheDir` under a
+ * hash of its sources, together with its own hash: a damaged file is built again.
  */
 export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle> {
   const cached = join(cacheDir, `workflows-${await hashSources()}.js`);
@@ -42,7 +42,7 @@ export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle>
   return { code };
 }
 
-/** What was kept whole; undefined where nothing was. */
+/** The cached script; undefined if it is missing or damaged. */
 function readKept(file: string): string | undefined {
   try {
     const text = readFileSync(file, 'utf8');

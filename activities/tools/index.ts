@@ -21,7 +21,7 @@ import { mcpToolSource } from './mcp/mcp.ts';
 import { ToolRegistry } from './registry.ts';
 import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 
-/** What tools need. An area whose tools need more adds a field here. */
+/** The dependencies of all tools. An area whose tools need more adds a field here. */
 export interface ToolDeps
   extends WebFetchDeps,
     Pick<DatabaseToolDeps, 'spaceDatabases' | 'tenantServer'>,
@@ -35,7 +35,7 @@ export interface ToolDeps
   secrets: Pick<SecretStore, 'redactors'>;
 }
 
-/** Every tool there is. A new area is a file in this folder and a line here. */
+/** Creates all tools. A new area adds a file in this folder and a line here. */
 export function createTools(deps: ToolDeps): ToolRegistry {
   return new ToolRegistry({
     tools: [

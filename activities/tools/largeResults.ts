@@ -1,4 +1,4 @@
-/** How many large results one process holds in memory at a time; one per space. */
+/** How many large results one process holds in memory at a time. A space may hold one of them. */
 const places = 2;
 /** How long a result may take to arrive once it has a place: a slow server must not block the others. */
 const longestMs = 60_000;
@@ -17,8 +17,8 @@ interface Waiting {
 }
 
 /**
- * Keeps a worker's memory bounded where many calls have large results at once: results of 100 MB are read, redacted and
- * stored one after the other, while small ones pass.
+ * Limits a worker's memory if many calls have large results at once: results of 100 MB are read, redacted and stored
+ * one after the other, while small ones pass.
  */
 export class LargeResults {
   /** The spaces that have a place now. */

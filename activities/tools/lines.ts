@@ -5,11 +5,11 @@ export interface Lines {
   /** From 1. */
   firstLine: number;
   lines: string[];
-  /** Whether there are more lines after these, or the last one was cut. */
+  /** Whether more lines follow, or the last one was cut. */
   hasMore: boolean;
 }
 
-/** The most that a model reads at once, so that the result is not moved into a file again. */
+/** The most text that a model reads at once. A longer result would be stored as a file again. */
 const maxCharacters = 48_000;
 const maxLineCharacters = 2_000;
 
@@ -43,7 +43,7 @@ export function numbered({ firstLine, lines }: Lines): string {
 
 async function* linesOf(stream: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  // A very long line, such as a minified file's, is kept only as far as it is shown.
+  // A very long line, such as a minified file's, is buffered only as far as it is shown.
   let rest = '';
   const keep = (text: string) => firstOf(text, maxLineCharacters * 2);
   for await (const chunk of stream) {

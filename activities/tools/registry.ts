@@ -5,17 +5,16 @@ import { may, type Standing } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { scopeRefusal, type Tool, type ToolSource } from './tool.ts';
 
-/** What the turn's authority rests on, checked now. */
+/** Reads the user's current role and whether their key is still valid. */
 export type StandingOf = (turn: Turn) => Promise<Standing>;
 
-/** A tool that this turn may use, or why it may not, for the model to read. */
+/** A tool that this turn may use, or the reason why it may not, for the model. */
 export type Found = { tool: Tool } | { refused: string };
 
 const shownFaults = 5;
 
 /**
- * All tools, and which of them a turn may use: by its mode, by the scopes of the key that asked for it, and by its
- * user's role, checked each time.
+ * All tools, and the rules which of them a turn may use: its mode, the scopes of its key, and its user's current role.
  */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
@@ -24,7 +23,7 @@ export class ToolRegistry {
   readonly #sources: readonly ToolSource[];
   readonly #standingOf: StandingOf;
 
-  /** `checked`: source tools whose inputs are checked like those of the tools that all turns have. */
+  /** `checked`: tools of sources whose inputs are validated like those of `tools`. */
   constructor(options: {
     tools: readonly Tool[];
     checked?: readonly Tool[];
@@ -43,7 +42,7 @@ export class ToolRegistry {
     return new Map([...all].filter(([, tool]) => refusalOf(tool, turn, standing) === undefined));
   }
 
-  /** The tool of that name, if this turn may use it. */
+  /** The tool with this name, if this turn may use it. */
   async find(turn: Turn, name: string): Promise<Found> {
     const [all, standing] = await Promise.all([this.#allFor(turn), this.#standingOf(turn)]);
     const tool = all.get(name);
@@ -52,7 +51,7 @@ export class ToolRegistry {
     return refused === undefined ? { tool } : { refused };
   }
 
-  /** What is wrong with an input, in words for the model. Fills in defaults. */
+  /** The faults of an input, in words for the model; undefined if there are none. Fills in defaults. */
   faultsOf(tool: Tool, input: unknown): string | undefined {
     const validate = this.#validatorOf(tool);
     if (validate === undefined || validate(input)) return undefined;
@@ -63,13 +62,13 @@ export class ToolRegistry {
     return `The input does not fit the tool: ${faults.join('; ')}.`;
   }
 
-  /** Ends what a call has left running, where its tool knows how. */
+  /** Ends the processes that a call left running, if its tool can. */
   async abandon(name: string, call: { turn: Turn; toolCallId: string; input: unknown }): Promise<void> {
     const tool = this.#tools.get(name);
     if (tool?.runs === 'server') await tool.abandon?.(call);
   }
 
-  /** Compiles the inputs' schemas, and throws for one that is wrong. Each is compiled at its tool's first call else. */
+  /** Compiles all input schemas, and throws if one is wrong. Otherwise each is compiled at its tool's first call. */
   compileAll(): void {
     for (const tool of this.#checked) this.#validatorOf(tool);
   }
@@ -83,14 +82,14 @@ export class ToolRegistry {
 
   async #allFor(turn: Turn): Promise<Map<string, Tool>> {
     const further = await Promise.all(this.#sources.map((source) => source.toolsFor(turn)));
-    // Our own come last, so that no other tool can take the name of one of them.
+    // Our own tools come last, so that no other tool can take one of their names.
     return new Map([...byName(further.flat()), ...this.#tools]);
   }
 }
 
 let compiler: Ajv2020.default | undefined;
 
-/** One for all registries: making it compiles JSON Schema's own schemas. */
+/** All registries share one compiler, since creating it compiles JSON Schema's own schemas. */
 function ajv(): Ajv2020.default {
   compiler ??= new Ajv2020.default({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true });
   return compiler;

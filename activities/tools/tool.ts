@@ -15,12 +15,12 @@ export type InputSchema = { type: 'object'; [keyword: string]: unknown };
 interface ToolBase {
   /** `<area>_<verb>`, as models call it. */
   name: string;
-  /** For the model: what it does, and when to use it. */
+  /** Tells the model what the tool does and when to use it. */
   description: string;
   inputSchema: InputSchema;
-  /** Read-only tools are there in mode `ask` too. */
+  /** Read-only tools are offered in mode `ask` too. */
   access: 'read' | 'act';
-  /** The lowest role in the space that may use it. */
+  /** The lowest role in the space that may use the tool. */
   role: Role;
   /** The scope that an API key needs for its turns to use it. */
   scope: Scope;
@@ -32,25 +32,25 @@ export interface ServerTool extends ToolBase {
   /** The user must approve each call first. */
   isDangerous?: boolean;
   /**
-   * Its input may refer to what a person has typed into a form, by `{"$secret": …}`; that person must then approve the
-   * call. All other tools refuse such an input, and the secret stays sealed: their input is stored, shown or sent where
-   * the model chooses.
+   * Whether the input may refer to secrets that a person typed into a form, by `{"$secret": …}`. That person must then
+   * approve the call. All other tools refuse such an input, since a model chooses where their input is stored, shown or
+   * sent.
    */
   takesSecrets?: boolean;
   timeoutMs: number;
   /**
-   * Whether to run again after a crash. `again`: harmless, since it only reads, or records its effect with {@link
-   * ToolContext.record}. `never`: the effect may already have happened, and the model is told that this is unknown.
+   * Whether to run again after a crash. `again`: a repeated run is harmless, since the tool only reads, or records its
+   * effect with {@link ToolContext.record}. `never`: the effect may already have happened, and the model is told so.
    */
   afterCrash: 'again' | 'never';
   /**
-   * `input` has secrets in place of their references. What it returns, or throws as a DomainError, is redacted and
-   * shown. It must end soon after the signal is aborted.
+   * `input` contains the secrets themselves. The result, or a thrown DomainError, is redacted and shown to the model.
+   * The run must end soon after the signal is aborted.
    */
   run(input: never, context: ToolContext): Promise<unknown>;
   /**
-   * Ends what a call has left running somewhere, when its turn ended without it. It may be called for a call that did
-   * end by itself, and more than once.
+   * Ends what a call left running, for a turn that ended before the call did. It may be called more than once, and for
+   * a call that ended by itself.
    */
   abandon?(call: { turn: Turn; toolCallId: string; input: unknown }): Promise<void>;
 }
@@ -58,20 +58,20 @@ export interface ServerTool extends ToolBase {
 /** A tool that the client, or the person in front of it, answers with `toolResults`. */
 export interface ClientTool extends ToolBase {
   runs: 'client';
-  /** Declared by the client of the turn, and not by us. */
+  /** Whether the turn's client declared the tool. */
   isDeclared?: true;
-  /** How long the answer may take before the model is told of a timeout. */
+  /** The time for an answer, after which the model is told of a timeout. */
   deadlineMs: number;
 }
 
-/** A tool that must not run twice throws it for what has failed before anything was done: then it may. */
+/** Thrown by a tool that must not run twice when a failure came before any effect: the call may then be repeated. */
 export class NothingDone extends Error {
   constructor(cause: unknown) {
     super('Nothing was done.', { cause });
   }
 }
 
-/** What such a tool needs before it does anything. */
+/** Runs preparations of such a tool, whose failure proves that nothing was done. */
 export async function beforehand<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -85,37 +85,41 @@ export type Tool = ServerTool | ClientTool;
 export interface ToolContext {
   turn: Turn;
   toolCallId: string;
-  /** An earlier run of this call has begun, and may have done anything of it. */
+  /** An earlier run of this call has begun, and its effect may have happened. */
   isRepeated: boolean;
-  /** Aborted when the turn stops, the tool's time is over, or the worker stops. */
+  /** Aborted when the turn stops, the call times out, or the worker stops. */
   signal: AbortSignal;
   /**
-   * Whether nobody will go on with the call once the signal is aborted: its turn stops, or its time is over. When only
-   * the worker stops, another one runs it again.
+   * Whether the abort is final: the turn stops or the call timed out. If only the worker stops, another worker repeats
+   * the call.
    */
   isGivenUp(): boolean;
   live: LiveOutput;
   /** Await this before reading a result of more than 4 MB into memory: a worker holds only a few of them at a time. */
   admitLarge(): Promise<void>;
   /**
-   * Keeps a picture, as a file of the thread. A tool puts what it gets into the field `picture` of its result: models
-   * that see images are then shown it. A call has one; the text beside it must be short.
+   * Stores a picture as a file of the thread. The tool puts the returned value into the field `picture` of its result,
+   * and models that see images are shown it. A call has one picture; the text beside it must be short.
    */
   keepPicture(picture: NewPicture): Promise<ResultPicture>;
-  /** Notes in the turn’s timeline whether it was in control of the screen that it typed on. */
+  /** Records in the turn's timeline whether the call controlled the screen that it typed on. */
   noteControl(control: ControlOfCall): Promise<void>;
   /**
-   * Records the result in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so
-   * that nothing happens, when the call is already done or has ended.
+   * Records the result in the transaction that has the effect, so that both happen once, whatever crashes. Throws if
+   * the call is done or has ended: the transaction must then roll back.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
 }
 
-/** Shows what a call puts out while it runs, in the turn’s stream. */
+/** Shows a running call's output in the turn's stream. */
 export interface LiveOutput {
-  /** How far the runs of this call have shown it: the `position` of the last piece, 0 before the first. */
+  /**
+   * How much of the output earlier runs of this call have shown: the `position` of the last piece, 0 before the first.
+   */
   shownUntil(): Promise<number>;
-  /** Never waits and never fails: what cannot be shown is in the result. `position` is where the next piece begins. */
+  /**
+   * Neither waits nor fails; output that cannot be shown is in the result. `position` is where the next piece begins.
+   */
   show(stream: 'stdout' | 'stderr' | 'pty', text: string, position: number): void;
 }
 
@@ -126,7 +130,7 @@ export function needsApproval({ isDangerous = false, takesSecrets = false }: Ser
 
 const secretScope = 'secrets:read';
 
-/** The scope that an API key needs to do the same as this call. */
+/** The scope that an API key needs for the effect of this call. */
 export function scopesOf({ scope }: Tool, input: unknown): Scope[] {
   return namesSecrets(input) ? [scope, secretScope] : [scope];
 }
@@ -136,7 +140,7 @@ export function scopeRefusal(what: string, scope: Scope): string {
   return `${what}: the API key that asked for this turn lacks the scope "${scope}".`;
 }
 
-/** Why the tool cannot be given this input, in words for the model: it names a secret, and the tool takes none. */
+/** The reason why the tool cannot take this input, for the model: it names a secret, and the tool takes none. */
 export function secretRefusal(
   { name, takesSecrets = false }: ServerTool,
   input: unknown,

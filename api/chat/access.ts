@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what in chat. A viewer may ask; mode `work` changes things, and needs an editor. */
+/** Who may call chat's operations. A viewer may ask; mode `work` changes things and needs an editor. */
 export const access = {
   listChatModels: 'signedIn',
   listModels: 'signedIn',

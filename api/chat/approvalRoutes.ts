@@ -7,7 +7,7 @@ import { createRouter } from '../frame/router.ts';
 import { authorizeTurn } from './authorizeThread.ts';
 import { presentOneTurn } from './presentThread.ts';
 
-/** Whether a tool call may run: decided by the turn's user, on any of their devices. */
+/** Approvals of tool calls. The turn's user decides, on any of their devices. */
 export function approvalRoutes(deps: RouteDeps) {
   const router = createRouter();
 

@@ -10,7 +10,7 @@ import type { Caller } from '../frame/auth/caller.ts';
 
 type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 
-/** A thread for its owner: 404 when its space is not the caller's, 403 when another member owns it. */
+/** Finds a thread for its owner: 404 if its space is not the caller's, 403 if another member owns it. */
 export async function authorizeThread(deps: Deps, caller: Caller, threadId: string): Promise<Thread> {
   const thread = await chatModels(deps.database).Thread.open(threadId);
   if (thread === null) throw notFound('thread');
@@ -25,7 +25,7 @@ async function authorizeOpen(deps: Deps, caller: Caller, thread: Thread): Promis
   return thread;
 }
 
-/** A turn, through its thread. */
+/** Finds a turn, authorized through its thread. */
 export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string): Promise<Turn> {
   const turn = await chatModels(deps.database).Turn.findByPk(turnId);
   if (turn === null) throw notFound('turn');
@@ -35,7 +35,7 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
   return turn;
 }
 
-/** Whether whoever reads a turn's stream may go on. */
+/** Whether the reader of a turn's stream may continue to read. */
 export async function mayStillRead(
   deps: { identity: Pick<Identity, 'members' | 'sessions' | 'keys'> },
   caller: Caller,
@@ -48,8 +48,8 @@ export async function mayStillRead(
 type NamingDeps = Deps & { identity: Pick<Identity, 'users'> };
 
 /**
- * A thread by its id or by its client's chat id; undefined for a chat id that no message was sent with yet. Either way
- * 403 for anybody else's, and 404 where the caller is no longer a member.
+ * Finds a thread by its id or its client's chat id; undefined for a chat id without a message so far. 403 for another
+ * user's thread, 404 if the caller is no longer a member.
  */
 export async function authorizeNamedThread(
   deps: NamingDeps,
@@ -63,7 +63,7 @@ export async function authorizeNamedThread(
   return threadOfClient(deps, caller, name, spaceId);
 }
 
-/** The same for the operations on threads: 404 for one that is not there, and for another tenant's. */
+/** The same for operations on threads: 404 for an unknown thread, and for another tenant's. */
 export async function authorizeListedThread(
   deps: NamingDeps,
   caller: Caller,
@@ -75,7 +75,7 @@ export async function authorizeListedThread(
   return thread;
 }
 
-/** The same, and undefined for a chat id that no message was sent with yet. */
+/** The same, but undefined for a chat id without a message so far. */
 export async function findListedThread(
   deps: NamingDeps,
   caller: Caller,
@@ -88,7 +88,7 @@ export async function findListedThread(
   return threadOfClient(deps, caller, name, spaceId);
 }
 
-/** The thread that a chat id of the caller's client stands for in a space, their default one if none is named. */
+/** The thread with this chat id of the caller's client, in the named space or the caller's default one. */
 async function threadOfClient(
   deps: NamingDeps,
   caller: Caller,
@@ -103,7 +103,7 @@ async function threadOfClient(
   return thread === null ? undefined : authorizeOpen(deps, caller, thread);
 }
 
-/** The default space, for a request that names none. */
+/** The caller's default space, for a request that names none. */
 export async function defaultSpaceOf(
   { identity }: { identity: Pick<Identity, 'users'> },
   caller: Caller,
@@ -113,7 +113,7 @@ export async function defaultSpaceOf(
   throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
 }
 
-/** Endpoint 2 says 403 for any thread that is somebody else's, of whichever space (spec §4 and §7). */
+/** Endpoint 2 answers 403 for any thread of another user, in whichever space (spec §4 and §7). */
 function notThreadOwner(): DomainError {
   return new DomainError('forbidden', 'NOT_THREAD_OWNER', 'This thread belongs to somebody else.');
 }

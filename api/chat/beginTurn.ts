@@ -16,8 +16,8 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { authorizeTurn } from './authorizeThread.ts';
 
 /**
- * Accepts a message and starts its turn, or finds the turn that it began before. Throws 422 `OUTBOX_ITEM_REUSED`, and
- * whatever refuses a message: 402, 404, 409.
+ * Accepts a message and starts its turn, or finds the turn that the same message started before. Throws 422
+ * `OUTBOX_ITEM_REUSED`, and 402, 404 or 409 if the message is refused.
  */
 export async function beginTurn(
   deps: RouteDeps,
@@ -28,10 +28,10 @@ export async function beginTurn(
   const { launcher, logger } = deps;
   const accepted = await acceptMessage(deps.database, intent, creditGate(deps, intent));
   const { turn, created, differs, interrupted } = accepted;
-  // An outbox item finds its turn wherever that is: even in a space that the sender has left, or in a deleted thread.
+  // An outbox item finds its turn anywhere, even in a space that the sender has left or in a deleted thread.
   if (!created) await authorizeTurn(deps, caller, turn.id);
   if (differs) throw outboxItemReused();
-  // The intent is stored: from here on a failed start is late but not lost, since the sweeper repeats it.
+  // The message is stored: if the start fails now, the turn is late but not lost, since the sweeper repeats it.
   if (created) {
     deps.meters.turnBegun(turn.modelId);
     logger.info({ turnId: turn.id, threadId: turn.threadId, modelId: turn.modelId }, 'A turn has begun.');
@@ -42,10 +42,9 @@ export async function beginTurn(
 }
 
 /**
- * Sets credits aside for a message's first model call in the transaction that accepts the message: without credits the
- * answer is 402 before any byte of the stream, and of many messages at once only as many are accepted as there are
- * credits for. A message that was accepted before already has its turn, and costs nothing more. Undefined where the
- * model costs nothing.
+ * Reserves credits for a message's first model call in the transaction that accepts the message. So the answer is 402
+ * before any byte of the stream, and many messages at once are accepted only as far as the credits go. A repeated
+ * message has its turn already and costs nothing more. Undefined for a free model.
  */
 export function creditGate(
   { config, catalogue }: { config: Pick<Config, 'billing'>; catalogue: Catalogue },

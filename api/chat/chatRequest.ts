@@ -8,10 +8,10 @@ import type { BodyOf } from '../frame/request.ts';
 export type ChatStreamBody = BodyOf<'streamChat'>;
 type UiMessage = NonNullable<ChatStreamBody['messages']>[number];
 
-/** What a body says, whichever of its two dialects it is written in. */
+/** The user message of a body, from either dialect. */
 export interface ReadMessage {
   parts: StoredPart[];
-  /** Given by reference, not yet looked up. */
+  /** Files given by reference, not looked up yet. */
   files: FileReference[];
   userMessageId: string | undefined;
   /** The message replaces an earlier one and everything after it, either unchanged (to be answered again) or edited. */
@@ -45,8 +45,8 @@ export function readMessage(body: ChatStreamBody): ReadMessage {
 }
 
 /**
- * Hashes what a message says and asks for, as it was sent. Left out is what may differ when the same message is sent
- * again: the thread, which the client knows by then, and the state of its device.
+ * Hashes the content and options of a message. The hash leaves out what may differ when the message is sent again: the
+ * thread, which the client knows by then, and the state of its device.
  */
 export function hashMessage({ parts, files, replaces, userMessageId }: ReadMessage, body: ChatStreamBody): Buffer {
   const { mode = 'ask', modelId, autoModel, effort } = body;
@@ -77,7 +77,7 @@ function partsOf(message: UiMessage): { parts: StoredPart[]; files: FileReferenc
       if (readDataUrl(url) === undefined) throw refusedUrl('FILE_URL_INVALID', 'This data: URL cannot be read.');
       parts.push({ type: 'file', url, mediaType, ...(typeof filename === 'string' && { filename }) });
     }
-    // A file by reference, as our own list of messages shows it.
+    // A file by reference, as our own message list returns it.
     if (part.type === 'data-file') files.push(...referenceIn(part.data));
   }
   return { parts, files };
@@ -107,7 +107,7 @@ function refusedUrl(code: string, detail: string): DomainError {
   return new DomainError('unprocessable', code, detail, { errors: [{ pointer: '/messages', detail }] });
 }
 
-/** What the client says about its device, unchanged. */
+/** The state of the client's device, unchanged. */
 export function readContext(body: ChatStreamBody): Record<string, unknown> {
   const { openTabs, agentContextSnapshot, deviceComputerId, clientTools } = body;
   return {

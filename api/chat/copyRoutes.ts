@@ -11,7 +11,7 @@ import { authorizeListedThread } from './authorizeThread.ts';
 import { exportJson, exportMarkdown } from './exportThread.ts';
 import { presentThread } from './presentThread.ts';
 
-/** Copies of a thread, for its owner: another thread that goes on from a message of it, and files. */
+/** Copies of a thread for its owner: another thread that continues from one of its messages, and exports. */
 export function copyRoutes(deps: RouteDeps) {
   const { database } = deps;
   const router = createRouter();

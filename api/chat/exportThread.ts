@@ -7,7 +7,7 @@ import { presentMessage, presentThread } from './presentThread.ts';
 
 const messagesPerRead = 100;
 
-/** A thread as one JSON document, in pieces: the thread as `getThread` tells it, and its messages. */
+/** A thread as one JSON document, in pieces: the thread as `getThread` returns it, and its messages. */
 export async function* exportJson(database: Database, thread: Thread): AsyncGenerator<string> {
   yield `{"thread":${JSON.stringify(presentThread(thread))},"messages":[`;
   let separator = '\n';
@@ -18,7 +18,7 @@ export async function* exportJson(database: Database, thread: Thread): AsyncGene
   yield '\n]}\n';
 }
 
-/** A thread for people, as CommonMark: what was said as it was said, and tool calls as blocks of code. */
+/** A thread as CommonMark for people, with tool calls as code blocks. */
 export async function* exportMarkdown(database: Database, thread: Thread): AsyncGenerator<string> {
   yield `# ${oneLine(thread.title ?? 'Chat')}\n`;
   for await (const message of messagesOf(database, thread)) {
@@ -30,7 +30,7 @@ export async function* exportMarkdown(database: Database, thread: Thread): Async
   }
 }
 
-/** Page after page, those that there are when it begins: a long thread does not pass through memory at once. */
+/** Page by page, up to the last message at the beginning: a long thread is never in memory as a whole. */
 async function* messagesOf(database: Database, thread: Thread): AsyncGenerator<Message> {
   const { Message } = chatModels(database);
   const upToOrdinal = thread.nextTurnOrdinal - 1;
@@ -76,7 +76,7 @@ function inCode(text: string): string {
   return `${fence} ${oneLine(text)} ${fence}`;
 }
 
-/** Longer than any that is in the text, so that the text cannot end it. */
+/** A fence longer than any in the text, so that the text cannot close it. */
 function fenceFor(text: string, least: number): string {
   const longest = (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), least - 1);
   return '`'.repeat(longest + 1);

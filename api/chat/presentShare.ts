@@ -3,7 +3,7 @@ import { type Message, type StoredPart, userPosition } from '../../models/chat/m
 import type { ThreadShare } from '../../models/chat/shares.ts';
 import { time } from '../frame/times.ts';
 
-/** How much is shown of a text, and of what a tool was given or gave, in UTF-16 units. */
+/** How much is shown of a text and of a tool's input and result, in UTF-16 units. */
 const textCharacters = 100_000;
 const toolCharacters = 10_000;
 const partsShown = 1_000;
@@ -30,8 +30,8 @@ export type SharedPart =
   | { type: 'tool'; toolName: string; input: string; output: string | null };
 
 /**
- * What others may read of a message: its texts and the sources they name, and what the link's maker has chosen. Ids,
- * what was thought, and the contents of files are for nobody.
+ * The parts of a message that readers of a link see: texts, the sources that they name, and what the link's creator
+ * chose. Ids, reasoning and the contents of files are never shown.
  */
 export function presentSharedMessage(message: Message, share: Pick<ThreadShare, 'toolCalls' | 'fileNames'>) {
   return {

@@ -23,7 +23,7 @@ export function presentThread(thread: Thread, waiting: ReadonlySet<string> = new
   };
 }
 
-/** `calls` are the turns' calls that still need an answer, `lastSeq` where its log ends. */
+/** `calls` are the turn's calls that still need an answer, `lastSeq` is the last number of its log. */
 export function presentTurn(
   turn: Turn,
   { usage, calls, lastSeq }: { usage: Usage; calls: readonly ToolCall[]; lastSeq: number },
@@ -53,7 +53,7 @@ export function presentTurn(
 }
 
 function presentPendingCall({ id, toolName, input, waitsFor, deadlineAt }: ToolCall) {
-  // A call that waits for nobody is just running.
+  // A call that needs no answer is running.
   if (waitsFor === 'nothing') return [];
   return [{ toolCallId: id, toolName, input, waitsFor, deadlineAt: deadlineAt?.toISOString() ?? null }];
 }
@@ -69,7 +69,7 @@ export function presentMessage(message: Message) {
   };
 }
 
-/** What the cursors of a list of messages hold: ordinal and position. */
+/** The content of a message list's cursor: ordinal and position. */
 export const messageKey = /^\d{1,9} ([01]|-?0\.5)$/;
 
 export function placeOf(key: string | undefined): MessagePlace | undefined {
@@ -84,12 +84,12 @@ export function messageKeyOf({ turnOrdinal, position }: MessagePlace): string {
 export function presentFoundText({ thread, message, snippet }: FoundText) {
   if (message === null) return { thread, message, snippet };
   const { id, turnId, role, createdAt } = message;
-  // Just before it, so that a list that goes on from there begins with it.
+  // The place just before the message, so that a list that continues there begins with it.
   const cursor = encodeCursor(messageKeyOf({ ...message, position: message.position - 0.5 }));
   return { thread, message: { id, turnId, role, createdAt: createdAt.toISOString(), cursor }, snippet };
 }
 
-/** Turns with what they have used, what they wait for and where their logs end: one query of each for all of them. */
+/** Turns with their usage, their waiting calls and the ends of their logs: one query of each for all turns. */
 export async function presentTurns(database: Database, turns: readonly Turn[]) {
   const { ModelCall, ToolCall } = chatModels(database);
   const ids = turns.map(({ id }) => id);

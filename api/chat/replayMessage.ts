@@ -7,12 +7,12 @@ import { encodeChunks } from '../../models/chat/turnLog/entry.ts';
 import type { Database } from '../../models/database/database.ts';
 import { doneEvent, drained, formatEvents, openEventStream } from '../frame/sse.ts';
 
-/** Streams an ended turn whose log has been purged: the same message, rebuilt from its stored parts. */
+/** Streams an ended turn whose log has been purged, rebuilt from its stored message. */
 export async function replayMessage(database: Database, res: Response, turn: Turn): Promise<void> {
   const message = await chatModels(database).Message.find(turn.threadId, turn.assistantMessageId);
   openEventStream(res, { turnId: turn.id, threadId: turn.threadId });
   let seq = 1;
-  // Part by part, as fast as the reader takes them: an answer may be many megabytes long.
+  // Writes part by part at the reader's pace: an answer may be many megabytes long.
   for (const chunks of partsAsChunks(turn, message)) {
     if (res.destroyed) return;
     if (!res.write(formatEvents(seq, encodeChunks(chunks).split('\n')))) await drained(res);
@@ -21,7 +21,7 @@ export async function replayMessage(database: Database, res: Response, turn: Tur
   res.end(doneEvent);
 }
 
-/** What the log of an ended turn said, of its stored message. */
+/** The chunks of an ended turn's log, rebuilt from its stored message. */
 export function* partsAsChunks(turn: Turn, message: Message | null): Generator<UiChunk[]> {
   const metadata = message?.metadata ?? undefined;
   yield [{ type: 'start', messageId: turn.assistantMessageId, messageMetadata: metadata ?? {} }];

@@ -28,7 +28,7 @@ import { replayMessage } from './replayMessage.ts';
 import { isOnlyResults, takeToolResults } from './toolResults.ts';
 import { turnTimeline } from './turnTimeline.ts';
 
-/** Models, sending, and the streams of turns. Threads themselves are in threadRoutes.ts. */
+/** Models, sending messages, and the streams of turns. Threads are in threadRoutes.ts. */
 export function chatRoutes(deps: RouteDeps) {
   const { catalogue, launcher, logger } = deps;
   const { Turn } = chatModels(deps.database);
@@ -55,8 +55,7 @@ export function chatRoutes(deps: RouteDeps) {
     const { threadId } = pathOf<'resumeThreadStream'>(req);
     const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
     const thread = await authorizeNamedThread(deps, caller, threadId, spaceId);
-    // A client's chat id that no message was sent with yet: nothing runs in it. `useChat` asks for it when a page is
-    // opened.
+    // Nothing runs under a chat id without a message so far. `useChat` asks for it when a page is opened.
     if (thread === undefined && threadId.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
     const activeTurnId = thread?.activeTurnId ?? null;
     const turn = activeTurnId === null ? null : await Turn.findByPk(activeTurnId);
@@ -91,13 +90,13 @@ export function chatRoutes(deps: RouteDeps) {
   router.post('/chat/turns/:turnId/stop', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'stopTurn'>(req).turnId);
     const state = await requestStop(deps, turn.id);
-    // A worker sees the flag in the row; the signal ends a turn that no worker is busy with.
+    // A worker that is busy with the turn sees the flag in its row; the signal ends a turn that waits.
     if (state === 'stopping') void launcher.stopTurn(turn.id);
     await turn.reload();
     answer<'stopTurn'>(res, 200, await presentOneTurn(deps.database, turn));
   });
 
-  /** Passes a body's tool results, if any, to the turn that waits for them. */
+  /** Passes a body's tool results, if it has any, to the turn that waits for them. */
   async function continueTurn(caller: Caller, body: ChatStreamBody) {
     if (body.toolResults === undefined && body.messages?.at(-1)?.role !== 'assistant') return undefined;
     const name = body.threadId ?? body.id;
@@ -160,7 +159,7 @@ export function chatRoutes(deps: RouteDeps) {
     return { intent, settings };
   }
 
-  /** The space's default model, for a message that names none. A model that is gone is skipped. */
+  /** The space's default model, for a message that names none. Ignored if the model no longer exists. */
   function spacesModel(body: ChatStreamBody, chosen: string | null): string | undefined {
     return body.autoModel !== true && chosen !== null && catalogue.find(chosen) !== undefined ? chosen : undefined;
   }
@@ -194,8 +193,8 @@ function charactersOf(parts: readonly StoredPart[]): number {
 }
 
 /**
- * The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. A position that was never
- * given out is 400.
+ * The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. Throws 400 for a position
+ * that no stream has had.
  */
 async function positionIn(
   { database }: Pick<RouteDeps, 'database'>,

@@ -8,7 +8,7 @@ export interface SharedThreadView {
   nextCursor: string | null;
 }
 
-/** A shared thread for people: all that was said is text, and nothing in it is followed or run. */
+/** The page of a shared thread. Everything said is shown as text: no link in it works, and no script in it runs. */
 export function sharePage({ title, data, nextCursor }: SharedThreadView): Page {
   return {
     title: title ?? 'A shared chat',

@@ -29,7 +29,7 @@ import { sharePage } from './sharePage.ts';
 
 const messagesPerPage = 50;
 
-/** Links by which anybody reads a thread: for its owner, and for whoever has one. */
+/** Links by which others read a thread: routes for the thread's owner, and for readers who have a link. */
 export function shareRoutes(deps: RouteDeps) {
   const { config, database, identity } = deps;
   const router = createRouter();
@@ -56,7 +56,7 @@ export function shareRoutes(deps: RouteDeps) {
         return { id };
       },
       {
-        // The token is kept nowhere, so whoever asks again gets another.
+        // The token is not stored, so a repeated request gets a new one.
         async show({ id }) {
           const token = await renewShareToken(database, id);
           return { ...presentShare(await getShare(database, id)), url: publicLink(config, `shared/${token}`) };
@@ -96,7 +96,10 @@ export function shareRoutes(deps: RouteDeps) {
     return authorizeListedThread(deps, callerOf(req), threadId, queryOf<'listThreadShares'>(req).spaceId);
   }
 
-  /** A link ends with its thread and its key, and when who made it is no longer a member. Nobody is told which. */
+  /**
+   * A link ends with its thread, with its API key, and when its creator leaves the space. The answer does not tell
+   * which.
+   */
   async function openShare(token: string): Promise<{ share: ThreadShare; thread: Thread }> {
     const share = await findShareByToken(database, token);
     const thread = share && (await chatModels(database).Thread.open(share.threadId));

@@ -22,11 +22,11 @@ import {
   presentTurns,
 } from './presentThread.ts';
 
-/** The contents of two lists' cursors: time and id, ordinal. */
+/** The formats of two lists' cursors: time and id; ordinal. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
 const turnKey = /^\d{1,9}$/;
 
-/** Threads, for their owner only: its messages, its turns. */
+/** Threads, with their messages and turns, for their owner only. */
 export function threadRoutes(deps: RouteDeps) {
   const { Message, Thread, Turn } = chatModels(deps.database);
   const router = createRouter();
@@ -125,7 +125,7 @@ export function threadRoutes(deps: RouteDeps) {
     answer<'listTurns'>(res, 200, { ...page, data });
   });
 
-  /** By its own id or by its client's; all operations on one thread name it in the same places. */
+  /** Finds a thread by its own id or its client's chat id; all operations on one thread name it in the same places. */
   function threadOf(req: Request): Promise<Thread> {
     const { threadId } = pathOf<'getThread'>(req);
     return authorizeListedThread(deps, callerOf(req), threadId, queryOf<'getThread'>(req).spaceId);

@@ -22,23 +22,22 @@ interface ClientResult {
   isTimeout: boolean;
 }
 
-/** Whether a call may run, as AI SDK clients say it: in their last message. */
+/** An approval or denial, as AI SDK clients send it in their last message. */
 interface ClientDecision {
   toolCallId: string;
   approved: boolean;
 }
 
-/** The turn that the results belong to, and after which chunk the answer to them begins. */
+/** The turn that the results belong to, and the chunk after which the answer to them begins. */
 export interface Continued {
   turn: Turn;
   after: number;
 }
 
 /**
- * Passes a body's tool results, and its answers to approvals, to their turn. Undefined when there are none. In spec.md's
- * dialect each id must belong to a call that a client was asked to answer, in one of the caller's turns (422
- * `TOOL_RESULT_UNKNOWN`); AI SDK clients send all of their last message, of which only what we wait for, or have
- * received, counts.
+ * Passes a body's tool results and approvals to their turn. Undefined if it has none. In spec.md's dialect each id must
+ * belong to a call of the caller's turns that a client was asked to answer (422 `TOOL_RESULT_UNKNOWN`). AI SDK clients
+ * send their whole last message, of which only the calls count that wait, or have waited, for an answer.
  */
 export async function takeToolResults(
   deps: RouteDeps,
@@ -80,7 +79,7 @@ export async function takeToolResults(
   return { turn, after: Math.max(after, ...decided) };
 }
 
-/** The calls that these answer, of those that wait, or have waited, for just that. */
+/** The calls that these answers belong to, if they wait, or have waited, for such an answer. */
 async function callsOf(database: Database, results: ClientResult[], decisions: ClientDecision[]): Promise<ToolCall[]> {
   const { ToolCall } = chatModels(database);
   const idsOf = (answers: { toolCallId: string }[]) => answers.map(({ toolCallId }) => toolCallId);
@@ -91,7 +90,7 @@ async function callsOf(database: Database, results: ClientResult[], decisions: C
   return [...answered, ...decided];
 }
 
-/** Whether the body has nothing besides its results. */
+/** Whether the body contains nothing but results. */
 export function isOnlyResults(body: ChatStreamBody): boolean {
   return body.content === undefined && (body.messages === undefined || body.messages.at(-1)?.role === 'assistant');
 }
@@ -108,7 +107,7 @@ async function turnOf(
   return threadId === undefined || turn.threadId === threadId ? turn : undefined;
 }
 
-/** What the parts of the last message answer, if that is the assistant's: how AI SDK clients do it. */
+/** The answers in the parts of the last message, if that is the assistant's: so AI SDK clients send them. */
 function answersOfMessages(body: ChatStreamBody): { results: ClientResult[]; decisions: ClientDecision[] } {
   const results: ClientResult[] = [];
   const decisions: ClientDecision[] = [];
@@ -127,7 +126,7 @@ function answersOfMessages(body: ChatStreamBody): { results: ClientResult[]; dec
   return { results, decisions };
 }
 
-/** As the log stores it: without the space's secrets, and by reference when it is large. */
+/** The result as the log stores it: without the space's secrets, and by reference if it is large. */
 async function chunkOf(deps: RouteDeps, turn: Turn, result: ClientResult): Promise<ResultChunk> {
   const { toolCallId, isError, isTimeout } = result;
   const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);

@@ -15,7 +15,7 @@ type Timeline = AnswerOf<'getTurnTimeline'>;
 /** More steps than any turn may make. */
 const mostCalls = 5_000;
 
-/** What has become of a turn, and when: names, times and numbers, and nothing that was said in it. */
+/** The events of a turn: names, times and numbers, but none of its content. */
 export async function turnTimeline(
   { config, database }: Pick<RouteDeps, 'config' | 'database'>,
   turn: Turn,

@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** The space of a completion is its thread's, or named in a header: the route asks for the role there. */
+/** A completion's space is that of its thread, or is named in a header, so the route checks the role there. */
 export const access = {
   listOpenAiModels: 'signedIn',
   getOpenAiModel: 'signedIn',

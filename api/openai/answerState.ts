@@ -11,12 +11,12 @@ export type CompletionFinish = 'stop' | 'length' | 'tool_calls' | 'content_filte
 /** How an answer ended. */
 export type AnswerEnd = { finish: CompletionFinish } | { failure: { code: string; detail: string } };
 
-/** What is told of a turn's chunks, in the terms of a completion. */
+/** A turn's chunk in the terms of a completion. */
 export interface Said {
   text?: { part: string; delta: string };
   reasoning?: string;
   call?: MadeCall;
-  /** These parts were told and are void: they are said again. */
+  /** Parts that were sent and are void: the model says them again. */
   discarded?: string[];
   end?: AnswerEnd;
 }
@@ -30,8 +30,8 @@ const finishes: Partial<Record<FinishReason, CompletionFinish>> = {
 const stepBreak = '\n\n';
 
 /**
- * Reads a turn's log as the one message that a completion is: what the steps say, one after the other, and the calls of
- * the client's own tools. What the turn does by tools of the space is not told.
+ * Reads a turn's log as one message of a completion: the texts of its steps, one after the other, and the calls of the
+ * client's own tools. Calls of the space's tools are left out.
  */
 export class AnswerState {
   readonly #own: ReadonlySet<string>;
@@ -81,7 +81,7 @@ export class AnswerState {
     return steps.length > 0 && !steps.includes(this.#step) ? stepBreak + delta : delta;
   }
 
-  /** A turn that waits for nothing of the client's waits for a person: it goes on. */
+  /** If the turn waits for none of the client's calls, it waits for a person and continues afterwards. */
   #finish(reason: FinishReason): Said {
     if (reason !== 'tool-calls') return { end: { finish: finishes[reason] ?? 'stop' } };
     return this.#pending.size > 0 ? { end: { finish: 'tool_calls' } } : {};

@@ -20,12 +20,15 @@ import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
 import { findContinued, hashOfConversation } from './sameConversation.ts';
 
 const maxTitleLength = 80;
-/** How long after its request a turn is taken for the one that a client asks for again. */
+/** How long a repeated request finds the turn that it began. */
 const retriedWithinMs = 60 * 60_000;
-/** What is not to be kept is there for so long, for its client to come back to. */
+/** How long a thread that is not kept stays for its client to continue. */
 const unkeptMs = 24 * 60 * 60_000;
 
-/** The turn that answers a request: a new one, the one that waits for what it brings, or the one that it began before. */
+/**
+ * The turn that answers a request: a new one, the one that waits for the request's tool results, or the one that the
+ * same request began before.
+ */
 export async function beginCompletion(
   deps: RouteDeps,
   req: Request,
@@ -37,7 +40,7 @@ export async function beginCompletion(
   const conversation = readConversation(body);
   const place = readPlace(req, body, conversation);
   const request = hashOf([body, place]);
-  // One key does not take the answer that another one's client waits for.
+  // The hash includes the API key, so that a key does not get the answer of another one.
   const ofCaller = hashOf([caller.via === 'apiKey' ? caller.keyId : null, request.toString('hex')]);
   const retried = await findRetried(deps, req, caller, ofCaller);
   if (retried !== undefined) return retried;
@@ -74,7 +77,7 @@ export async function beginCompletion(
   return { turn, after: 0, opening };
 }
 
-/** What the body alone says of the turn. */
+/** The part of the intent that follows from the body alone. */
 function readIntent(
   { catalogue, launcher }: RouteDeps,
   body: CompletionBody,
@@ -86,7 +89,7 @@ function readIntent(
   const completion = completionRequestOf(body, { instructions, ownToolsOnly });
   const { model, effort } = catalogue.resolve({ modelId: body.model, effort: body.reasoning_effort });
   return {
-    // Of a thread that is there already, it is known by now.
+    // Ignored if the thread exists already.
     alias: thread,
     title: titleOf(parts),
     expiresAt: isKept ? null : new Date(Date.now() + unkeptMs),
@@ -102,8 +105,8 @@ function readIntent(
 }
 
 /**
- * OpenAI's clients say when they repeat a request whose answer has not come. The turn that it began goes on, and gives
- * the answer.
+ * The turn of a repeated request. OpenAI's clients mark a request that they repeat because its answer did not come. The
+ * turn that it began continues, and gives the answer.
  */
 async function findRetried(
   deps: RouteDeps,
@@ -112,20 +115,20 @@ async function findRetried(
   request: Buffer,
 ): Promise<Telling | undefined> {
   const isRetry = Number(req.get('x-stainless-retry-count')) > 0;
-  // A key says it for certain.
+  // An idempotency key finds the turn by itself.
   if (!isRetry || req.get('idempotency-key') !== undefined) return undefined;
   const since = new Date(Date.now() - retriedWithinMs);
   const turnId = await findUndelivered(deps.database, { userId: caller.userId, request, since });
   return turnId === undefined ? undefined : { turn: await authorizeTurn(deps, caller, turnId), after: 0 };
 }
 
-/** A client that goes on without the results that were asked of it does not bring them any more. */
+/** A client that continues without the requested results will not send them any more. */
 async function onBusy({ database }: RouteDeps, activeTurnId: string | null | undefined): Promise<SendIntent['onBusy']> {
   const active = activeTurnId ? await chatModels(database).Turn.findByPk(activeTurnId) : null;
   return active?.status === 'waiting' ? 'interrupt' : 'queue';
 }
 
-/** In a form of its own, for the same person's messages to `/chat/stream` have ids as well. */
+/** Has its own prefix, since the user's messages to `/chat/stream` have outbox ids too. */
 function outboxItemOf(idempotencyKey: string): string {
   return `v1:${createHash('sha256').update(idempotencyKey).digest('hex')}`;
 }
@@ -134,7 +137,7 @@ function hashOf(asked: unknown): Buffer {
   return createHash('sha256').update(JSON.stringify(asked)).digest();
 }
 
-/** The first words; asking a model for a title would cost more than many such requests do. */
+/** The message's first words: a model's title would cost more than many such requests. */
 function titleOf(parts: SendIntent['parts']): string {
   const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
   return firstOf(text.replace(/\s+/g, ' ').trim(), maxTitleLength).toWellFormed() || 'Untitled';

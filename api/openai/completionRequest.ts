@@ -8,7 +8,7 @@ import { refused } from './refusals.ts';
 
 type ClientTools = BodyOf<'streamChat'>['clientTools'];
 
-/** The functions that the client runs, as chat has them. */
+/** The client's functions, as chat's client tools. */
 export function clientToolsOf({ tools }: CompletionBody): ClientTools {
   if (!tools?.length) return undefined;
   return tools.map((tool, index) => {
@@ -21,7 +21,7 @@ export function clientToolsOf({ tools }: CompletionBody): ClientTools {
   });
 }
 
-/** What is asked of the turn beside the messages and the tools. */
+/** What the request asks of the turn, beside messages and tools. */
 export function completionRequestOf(
   body: CompletionBody,
   { instructions, ownToolsOnly }: { instructions: string | undefined; ownToolsOnly: boolean },
@@ -71,19 +71,19 @@ function settingsOf(body: CompletionBody): CallSettings {
   };
 }
 
-/** Where a completion belongs, and what it may do there. */
+/** Where a completion belongs and what it may do. */
 export interface Place {
-  /** A thread's id, or a chat id of the client's own making. */
+  /** A thread's id, or the client's own chat id. */
   thread: string | undefined;
   spaceId: string | undefined;
   mode: TurnMode;
   /** The model is offered no tools of the space. */
   ownToolsOnly: boolean;
-  /** A thread that is made for it stays, and is in its owner's list. */
+  /** Whether a new thread is kept and appears in its owner's list. */
   isKept: boolean;
 }
 
-/** What the metadata says, else the headers, which the contract has checked. */
+/** Metadata wins over the headers, which the contract has checked. */
 export function readPlace(req: Request, { metadata, store }: CompletionBody, conversation: Conversation): Place {
   const { thread_id, space_id, mode, server_tools } = metadata ?? {};
   const isAside = isTask(conversation);
@@ -98,8 +98,8 @@ export function readPlace(req: Request, { metadata, store }: CompletionBody, con
 }
 
 /**
- * Whether it is what Open WebUI asks beside a chat: for its title, its tags, what to ask next. By its own API it says
- * so; what reaches us are these first words, with which its templates begin.
+ * Whether the request is one of Open WebUI's side requests: for a title, tags or follow-up questions. They carry no
+ * mark here, so they are recognised by the first words of their templates.
  */
 function isTask({ history, news }: Conversation): boolean {
   const [first, ...more] = news;

@@ -12,7 +12,7 @@ import { followTurn, recallTurn, type Telling } from './followTurn.ts';
 import { streamCompletion } from './streamCompletion.ts';
 import { type Answering, wholeCompletion } from './wholeCompletion.ts';
 
-/** `POST /v1/chat/completions`: a turn of a thread, told as OpenAI tells an answer. */
+/** `POST /v1/chat/completions`: runs a turn and answers in OpenAI's form. */
 export function completionRoutes(deps: RouteDeps) {
   const { database, logger } = deps;
   const { ModelCall } = chatModels(database);

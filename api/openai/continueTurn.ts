@@ -8,9 +8,9 @@ import type { Telling } from './followTurn.ts';
 import { callFromElsewhere, refused, resultUnknown } from './refusals.ts';
 
 /**
- * Passes the results of tools to the turn that waits for them; undefined when there are none. All calls of the turn must
- * have one, as OpenAI wants it: 400 `TOOL_RESULT_MISSING`. Results that nobody waits for are a part of the history where
- * their calls are among the messages and a user has said something since; else 400 `TOOL_RESULT_UNKNOWN`.
+ * Passes tool results to the turn that waits for them; undefined if there are none. As in OpenAI's API, all calls of
+ * the turn must have a result (400 `TOOL_RESULT_MISSING`). Other results are part of the history if their calls are
+ * among the messages and a user has said something since; otherwise 400 `TOOL_RESULT_UNKNOWN`.
  */
 export async function continueTurn(
   deps: RouteDeps,

@@ -12,25 +12,26 @@ interface ToolResult {
   toolCallId: string;
   content: string;
   index: number;
-  /** Whether the request has the call, too. */
+  /** Whether the request contains the call as well. */
   hasCall: boolean;
 }
 
 /** The messages of a request, in our terms. */
 export interface Conversation {
-  /** What its system and developer messages say. */
+  /** The texts of its system and developer messages. */
   instructions: string | undefined;
-  /** What was said before the last assistant message, and that. User and assistant take turns. */
+  /** The messages up to the last one of the assistant. User and assistant alternate. */
   history: ImportedMessage[];
-  /** What users have said since. */
+  /** What the user has said since. */
   news: StoredPart[];
-  /** The results of tools behind the last assistant message, by the place of their message. */
+  /** The tool results after the last assistant message, by the index of their message. */
   results: ToolResult[];
 }
 
 /**
- * Reads the messages of a request. Several of one role after another are one message. Throws 400 for what none can have:
- * `CONTENT_UNSUPPORTED`, `FILE_URL_UNSUPPORTED`, `FILE_URL_INVALID`, `CONTENT_REQUIRED`, `TOOL_RESULT_UNKNOWN`.
+ * Reads the messages of a request. Consecutive messages of one role become one message. Throws 400 for messages that no
+ * conversation can have: `CONTENT_UNSUPPORTED`, `FILE_URL_UNSUPPORTED`, `FILE_URL_INVALID`, `CONTENT_REQUIRED`,
+ * `TOOL_RESULT_UNKNOWN`.
  */
 export function readConversation({ messages }: CompletionBody): Conversation {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant');
@@ -48,7 +49,7 @@ export function readConversation({ messages }: CompletionBody): Conversation {
       const content = textOf(message, pointer);
       if (toolCallId === '') throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'It is missing.');
       const hasCall = settle(history, { toolCallId, content });
-      // The call of one behind the last answer may be known from its thread alone.
+      // The thread may know the call of a result after the last answer.
       if (index > lastAnswer) results.push({ toolCallId, content, index, hasCall });
       else if (!hasCall) throw resultUnknown(index);
     } else if (message.role === 'user') {
@@ -60,7 +61,7 @@ export function readConversation({ messages }: CompletionBody): Conversation {
     }
   }
   const instructed = instructions.join('\n\n') || undefined;
-  // Some programs have nothing but a system message: there it is the question.
+  // Some programs send only a system message: then it is the question.
   if (instructed !== undefined && history.length + news.length + results.length === 0) {
     return { instructions: undefined, history, news: [{ type: 'text', text: instructed, state: 'done' }], results };
   }
@@ -74,7 +75,7 @@ function add(history: ImportedMessage[], role: ImportedMessage['role'], parts: S
   else history.push({ role, parts });
 }
 
-/** Puts a tool's result to its call; false where the last message has made none of this id. */
+/** Adds a tool's result to its call; false if the last message made no such call. */
 function settle(history: ImportedMessage[], { toolCallId, content }: { toolCallId: string; content: string }): boolean {
   const last = history.at(-1)?.parts ?? [];
   const call = last.find((part) => part.type === 'dynamic-tool' && part.toolCallId === toolCallId);
@@ -83,7 +84,7 @@ function settle(history: ImportedMessage[], { toolCallId, content }: { toolCallI
   return true;
 }
 
-/** A step of the assistant: what it said, and the calls that it made. */
+/** One step of the assistant: its text and its calls. */
 function answerOf(message: CompletionMessage, pointer: string): StoredPart[] {
   const text = textOf(message, pointer);
   const parts: StoredPart[] = text === '' ? [] : [{ type: 'text', text, state: 'done' }];
@@ -100,7 +101,7 @@ function answerOf(message: CompletionMessage, pointer: string): StoredPart[] {
   return parts.length === 0 ? [] : [{ type: 'step-start' }, ...parts];
 }
 
-/** A model may write JSON that does not parse, that is no object, or that is nothing a body may have in it. */
+/** A model may write JSON that does not parse, that is no object, or that contains what a body may not contain. */
 function inputOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -122,7 +123,7 @@ function textOf({ content }: CompletionMessage, pointer: string): string {
     .join('');
 }
 
-/** What a user says and shows. */
+/** The text and files of a user message. */
 function partsOf({ content }: CompletionMessage, pointer: string): StoredPart[] {
   const given = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
   return given.flatMap((part, index): StoredPart[] => {

@@ -8,15 +8,15 @@ import { partsAsChunks } from '../chat/replayMessage.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
-/** How often a turn that waits for a person is looked at. */
+/** How often a turn that waits for a person is checked. */
 const waitingLookMs = 1_000;
 
-/** The part of a turn that one answer tells of. */
+/** The part of a turn that one answer covers. */
 export interface Telling {
   turn: Turn;
   /** The answer begins strictly after this chunk. */
   after: number;
-  /** The log's first chunks, for a turn that this request has just begun. */
+  /** The log's first chunks, if this request has just begun the turn. */
   opening?: readonly UiChunk[] | undefined;
 }
 
@@ -25,17 +25,17 @@ export interface Listener {
   onChunk(chunk: UiChunk): boolean;
   /** Resolves when there is room for more of what is read from the log. */
   ready?(): Promise<void>;
-  /** Everything is told, up to this chunk. */
+  /** Everything up to this chunk was delivered. */
   onEnd(seq: number): void;
   /** The log could not be read. */
   onError(error: unknown): void;
-  /** Nothing is told any more, though the turn goes on: the server closes, or the caller may not read it any more. */
+  /** The server is closing, or the caller may no longer read the turn. The turn itself continues. */
   onLeave(): void;
 }
 
 /**
- * Tells a listener of a turn until the answer ends or its client has gone, which does not stop the turn. A turn that
- * waits for a person's approval is waited for.
+ * Delivers a turn to a listener until the answer ends or its client disconnects, which does not stop the turn. While
+ * the turn waits for a person's approval, the answer waits too.
  */
 export function followTurn(
   deps: RouteDeps,
@@ -103,12 +103,12 @@ export function followTurn(
   }
 
   async function leaveUnlessAllowed(): Promise<void> {
-    // A database that is down for a moment ends nothing: the next check decides.
+    // If the database is down for a moment, the next check decides.
     if (!isOver && !(await mayStillRead(deps, caller, turn).catch(() => true)) && !isOver) breakOff();
   }
 }
 
-/** The same of an ended turn whose log has been purged, of its stored message. */
+/** The same for an ended turn whose log has been purged, from its stored message. */
 export async function recallTurn(deps: RouteDeps, { turn }: Telling, listener: Listener): Promise<void> {
   const { Message } = chatModels(deps.database);
   const message: Message | null = await Message.find(turn.threadId, turn.assistantMessageId);

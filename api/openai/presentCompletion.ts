@@ -46,7 +46,7 @@ export interface Delta {
   tool_calls?: (ToolCallBody & { index: number })[];
 }
 
-/** A chunk of a stream. `withUsage`: the client wants to see the usage, which only the last chunk has. */
+/** A chunk of a stream. With `withUsage` the client expects a usage field, which only the last chunk fills. */
 export function presentChunk(turn: Turn, delta: Delta, finish: CompletionFinish | null, withUsage: boolean) {
   return {
     ...head(turn),

@@ -5,7 +5,7 @@ import type { Failure } from '../frame/failures.ts';
 
 export type OpenAiError = AnswerOf<'createChatCompletion', 400>;
 
-/** What programs look for by OpenAI's own name; all other codes are ours. */
+/** Codes that programs look for by OpenAI's own name; all other codes are ours. */
 const openAiCodes: Record<string, string> = {
   MODEL_UNKNOWN: 'model_not_found',
   CONTEXT_TOO_LONG: 'context_length_exceeded',
@@ -18,7 +18,7 @@ const types: Record<number, string> = {
   429: 'rate_limit_error',
 };
 
-/** What the fields that a failure names are called here. */
+/** OpenAI's names of the fields that a failure names. */
 const ownNames: Record<string, string> = {
   '/modelId': 'model',
   '/effort': 'reasoning_effort',
@@ -27,7 +27,7 @@ const ownNames: Record<string, string> = {
 
 const pathUnknown = 'Of OpenAI’s API there are /v1/chat/completions and /v1/models here, and nothing at this path.';
 
-/** A failure as OpenAI's clients read it. By `req`, a path that is not there is told from a thing that is not. */
+/** A failure in the form that OpenAI's clients read. `req` distinguishes an unknown path from an unknown object. */
 export function presentError({ status, code, detail, errors }: Failure, req?: Pick<Request, 'operation'>): OpenAiError {
   const isPathUnknown = code === 'NOT_FOUND' && req !== undefined && req.operation === undefined;
   const message = isPathUnknown ? pathUnknown : detail;
@@ -61,7 +61,7 @@ const kinds: Record<string, DomainErrorKind> = {
 
 const limits = ['STEP_LIMIT', 'TIME_LIMIT', 'TOOL_CALL_LIMIT', 'TOOL_LOOP', 'ANSWER_TOO_LARGE'];
 
-/** A turn that has failed, as the failure of the request that asked for it. */
+/** A failed turn, as the failure of its request. */
 export function turnFailure({ code, detail } = { code: 'INTERNAL', detail: 'The turn has failed.' }): DomainError {
   const kind = kinds[code] ?? (limits.includes(code) ? 'unprocessable' : 'upstream');
   return new DomainError(kind, code, detail);

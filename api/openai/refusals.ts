@@ -1,18 +1,18 @@
 import { DomainError } from '../../base/errors.ts';
 import type { CompletionBody } from './conversation.ts';
 
-/** 400 with the field that is wrong, as a JSON pointer. */
+/** A 400 that names the wrong field as a JSON pointer. */
 export function refused(code: string, pointer: string, detail: string): DomainError {
   return new DomainError('invalid', code, detail, { errors: [{ pointer, detail }] });
 }
 
-/** For a message of the role `tool` whose call is neither among the messages before it nor waits for it. */
+/** For a tool message whose call is not among the earlier messages and does not wait for a result. */
 export function resultUnknown(index: number): DomainError {
   const detail = 'No message before it has a tool call of this id, and no such call waits for a result of yours.';
   return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
 }
 
-/** For the result of a call that was made elsewhere: no turn of ours can go on with it. */
+/** For the result of a call that another server's model made: none of our turns can continue with it. */
 export function callFromElsewhere(index: number): DomainError {
   const detail =
     'No call of this id waits for a result of yours. ' +
@@ -25,7 +25,7 @@ export function modelUnknown(): DomainError {
   return new DomainError('notFound', 'MODEL_UNKNOWN', detail, { errors: [{ pointer: '/model', detail }] });
 }
 
-/** Fields whose meaning would be lost if they were passed over, and what they look like when they ask for nothing. */
+/** Fields that must not be ignored, with a check for the values that ask for nothing. */
 const notHere: Record<string, (value: unknown) => boolean> = {
   n: (value) => value === 1,
   logprobs: (value) => value === false,
@@ -38,7 +38,7 @@ const notHere: Record<string, (value: unknown) => boolean> = {
   web_search_options: () => false,
 };
 
-/** Refuses what a turn cannot do: 400 `FIELD_UNSUPPORTED`. */
+/** Refuses fields that a turn cannot honour: 400 `FIELD_UNSUPPORTED`. */
 export function refuseUnsupported(body: CompletionBody): void {
   for (const [name, asksNothing] of Object.entries(notHere)) {
     const value = (body as Record<string, unknown>)[name] ?? null;

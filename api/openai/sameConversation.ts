@@ -5,7 +5,7 @@ import type { StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database/database.ts';
 
-/** A hash of what has been said. Clients trim what they send back, so spaces do not count. */
+/** A hash of a conversation. Clients trim the texts that they send back, so spaces do not count. */
 export function hashOfConversation(messages: readonly ImportedMessage[]): Buffer {
   const said = messages.map(({ role, parts }) => [role, parts.map(essenceOf)]);
   return createHash('sha256').update(JSON.stringify(said)).digest();
@@ -25,8 +25,8 @@ function essenceOf(part: StoredPart): unknown {
 }
 
 /**
- * The thread that a client goes on with which sends all that was said: its last answer is the last of `history`, and
- * what came before that is what was answered. Undefined where it is any different.
+ * The thread that a client continues if it sends the whole conversation: the thread's last answer is the last message
+ * of `history`, and the messages before it are those that it answered. Undefined if anything differs.
  */
 export async function findContinued(
   database: Database,

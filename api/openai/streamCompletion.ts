@@ -59,7 +59,7 @@ export function streamCompletion(
     onChunk(chunk) {
       const said = state.read(chunk);
       tell(said);
-      // What has been sent cannot be taken back, and must not stand there twice.
+      // Text that was sent cannot be taken back and must not appear twice.
       end = said.discarded?.length ? { failure: begunAgain } : said.end;
       return end !== undefined;
     },
@@ -69,7 +69,7 @@ export function streamCompletion(
       deps.logger.warn({ err: error, turnId: turn.id }, 'A stream broke off.');
       res.destroy();
     },
-    // Without its end: the client knows that there is more.
+    // The stream breaks off without an end, so the client knows that there is more.
     onLeave: () => res.destroy(),
   };
 }

@@ -10,15 +10,15 @@ import { turnFailure } from './presentError.ts';
 export interface Answering {
   telling: Telling;
   ownTools: readonly string[];
-  /** What the model calls of this answer have used. */
+  /** The usage of the model calls of this answer. */
   usage(): Promise<Usage>;
-  /** The client has got all of it. */
+  /** Called when the client has received the whole answer. */
   onRead(seq: number): void;
   /** Answers with an error. */
   fail(error: unknown): void;
 }
 
-/** Answers when the whole answer is there. */
+/** Collects the answer and sends it when it is complete. */
 export function wholeCompletion(res: Response, { telling, ownTools, usage, onRead, fail }: Answering): Listener {
   const state = new AnswerState(ownTools);
   const texts = new Map<string, string>();
@@ -28,7 +28,7 @@ export function wholeCompletion(res: Response, { telling, ownTools, usage, onRea
 
   async function send(seq: number): Promise<void> {
     if (end === undefined || 'failure' in end) {
-      // OpenAI's own clients would ask again, and what the turn has done may be done twice.
+      // OpenAI's clients would repeat the request, which could repeat what the turn has done.
       res.set('x-should-retry', 'false').once('finish', () => onRead(seq));
       throw turnFailure(end?.failure);
     }
@@ -54,7 +54,7 @@ export function wholeCompletion(res: Response, { telling, ownTools, usage, onRea
   };
 }
 
-/** OpenAI's clients ask again by themselves, and get the answer of the same turn. */
+/** OpenAI's clients repeat the request by themselves, and get the answer of the same turn. */
 function interrupted(): DomainError {
   const detail = 'The answer cannot be waited for here any more. The turn goes on: ask again.';
   return new DomainError('unavailable', 'ANSWER_INTERRUPTED', detail, { retryAfterSeconds: 1 });

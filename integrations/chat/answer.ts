@@ -7,14 +7,14 @@ type FinishPart = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
 interface OpenPart {
   kind: DeltaKind;
-  /** Ours. */
+  /** Our id of the part. */
   id: string;
   metadata: SharedV4ProviderMetadata | undefined;
 }
 
 /**
- * Normalises one provider stream, part by part, and returns the complete answer at its end. It gives text and reasoning
- * parts ids of its own: the SDKs reuse an id for a second part of the same answer.
+ * Normalises one provider stream, part by part, and tells at its end how the answer ended. Text and reasoning parts get
+ * our own ids, since the SDKs reuse an id for a second part of the same answer.
  */
 export class Answer {
   private readonly open = new Map<string, OpenPart>();
@@ -28,8 +28,7 @@ export class Answer {
   outputCharacters = 0;
 
   /**
-   * Our form of the part; undefined for what is not passed on (metadata, pings, empty deltas, tools run by the
-   * provider).
+   * Converts a part. Undefined for parts that are dropped: metadata, pings, empty deltas, tools that the provider runs.
    */
   take(part: LanguageModelV4StreamPart): ModelPart | undefined {
     switch (part.type) {
@@ -76,7 +75,7 @@ export class Answer {
     }
   }
 
-  /** More of the part that the last delta belonged to. */
+  /** Another delta of the same part as the last delta. */
   more(delta: string): ModelPart | undefined {
     if (delta === '' || this.last === undefined) return undefined;
     const { kind, id } = this.last;
@@ -101,10 +100,7 @@ export class Answer {
     return { finishReason: unified, finish };
   }
 
-  /**
-   * The open part that a delta or an end is about. Its metadata can come with any of them: Anthropic's signature is in
-   * a delta.
-   */
+  /** The open part of a delta or an end. Metadata can come with either: Anthropic's signature comes with a delta. */
   private partOf(part: { id: string; providerMetadata?: SharedV4ProviderMetadata }): OpenPart {
     const open = this.open.get(part.id);
     if (open === undefined) throw new ProviderError('PROVIDER_BAD_RESPONSE');

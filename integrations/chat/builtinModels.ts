@@ -1,9 +1,9 @@
 import type { CatalogueModel, ModelCapabilities, PricingRate, ProviderName } from './catalogue.ts';
 
 /**
- * The models without a models file, each provider's in fallback order. Prices are the providers' list prices at the
- * time of writing, at one credit for one US cent: an operator who sells credits at another price writes a models file
- * (docs/models.md).
+ * The models that exist without a models file, each provider's in fallback order. Prices are the providers' list prices
+ * at the time of writing, at one credit for one US cent. An operator who sells credits at another price writes a models
+ * file (docs/models.md).
  */
 interface Prices {
   input: number;
@@ -98,7 +98,7 @@ export const builtinModels: readonly CatalogueModel[] = [
   }),
 ];
 
-/** The model that needs no account. It is free, and takes every kind of input, so that everything can be tried. */
+/** The model that needs no account. It is free and takes every kind of input, so that everything can be tried. */
 export const demoModel: CatalogueModel = {
   id: 'demo',
   name: 'Demo (built in, deterministic)',
@@ -119,7 +119,9 @@ export const demoModel: CatalogueModel = {
   providerOptions: {},
 };
 
-/** A model of an OpenAI-compatible server, of which only the name is known: conservative guesses. */
+/**
+ * A model of an OpenAI-compatible server of which only the name is known. The other values are conservative guesses.
+ */
 export function unknownModel(providerModelId: string, provider: string): CatalogueModel {
   return {
     id: providerModelId,

@@ -14,11 +14,11 @@ export type Effort = (typeof efforts)[number];
 export const knownEfforts: readonly Effort[] = efforts;
 
 /**
- * The key of each SDK's own options, and what we always set there. The SDK of compatible servers puts what it does not
- * know into the request as it is, but only from the key that is the provider's name (`providers.ts`).
+ * The key of each SDK's own options, with the options that we always set. The SDK for compatible servers passes unknown
+ * options on, but only from the key that is the provider's name (`providers.ts`).
  */
 const providerDefaults: Record<ProviderName, { key: string; options: JSONObject }> = {
-  // Conversations are kept here, not at OpenAI; reasoning then travels encrypted within the prompt.
+  // Conversations are stored here, not at OpenAI. Reasoning then travels encrypted in the prompt.
   openai: { key: 'openai', options: { store: false } },
   anthropic: { key: 'anthropic', options: {} },
   compatible: { key: 'compatible', options: {} },
@@ -55,7 +55,7 @@ function settingsOf({ json, parallelToolCalls: _, ...settings }: CallSettings = 
   return { ...settings, ...(json !== undefined && { responseFormat: { type: 'json', ...json } }) };
 }
 
-/** Every API has another name for it. */
+/** Every API has its own name for this setting. */
 function toolCallsAtOnce({ settings, tools }: ModelCall, { adapter }: CatalogueModel): JSONObject {
   const { parallelToolCalls } = settings ?? {};
   if (parallelToolCalls === undefined || !tools?.length) return {};
@@ -98,8 +98,8 @@ type ToolMessage = Extract<Message, { role: 'tool' }>;
 type UserContent = Extract<Message, { role: 'user' }>['content'];
 
 /**
- * Chat completions have text alone in the results of tools, so the pictures in them follow as a user’s message, each
- * with the call that it belongs to.
+ * Tool results of chat completions can hold only text, so their pictures follow as a user message that names the call
+ * of each.
  */
 export function withPicturesBehind(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   return prompt.flatMap((message): Message[] => {

@@ -18,8 +18,7 @@ export interface ModelCapabilities {
   tools: boolean;
   reasoning: boolean;
   /**
-   * Whether it goes on where a prompt's last message, its own, ends. A call that reasons never does: providers refuse
-   * one.
+   * Whether the model continues a prompt that ends with its own message. Providers refuse this for calls that reason.
    */
   continues?: boolean;
   contextWindowTokens: number;
@@ -31,9 +30,9 @@ export type ProviderName = 'openai' | 'anthropic' | 'compatible' | 'demo';
 export interface CatalogueModel {
   id: string;
   name: string;
-  /** The provider's display name: for an OpenAI-compatible server, the name the operator gave it. */
+  /** The provider's display name. For an OpenAI-compatible server it is the operator's name for it. */
   provider: string;
-  /** Which library speaks to it. */
+  /** The library that calls it. */
   adapter: ProviderName;
   /** The provider's own name of the model. */
   providerModelId: string;
@@ -46,7 +45,7 @@ export interface CatalogueModel {
   providerOptions: JSONObject;
 }
 
-/** What a turn needs of a model, for `autoModel` and for fallbacks (docs/models.md has the rules). */
+/** What a turn requires of a model, for `autoModel` and for fallbacks (docs/models.md has the rules). */
 export interface ModelNeeds {
   images?: boolean;
   pdf?: boolean;
@@ -70,7 +69,7 @@ export interface ModelChoice {
 }
 
 export interface Catalogue {
-  /** The models that can be used now, in fallback order. */
+  /** The usable models, in fallback order. */
   list(): CatalogueModel[];
   find(id: string): CatalogueModel | undefined;
   readonly defaultModelId: string;
@@ -79,9 +78,9 @@ export interface Catalogue {
    * MODEL_UNKNOWN, MODEL_UNSUITABLE or EFFORT_UNKNOWN, each naming what there is.
    */
   resolve(request: ModelRequest): ModelChoice;
-  /** The fallbacks, in order, for when this model's provider fails: the rest of the catalogue that can do as much. */
+  /** The models to try, in order, if this model's provider fails: the rest of the catalogue that can do as much. */
   fallbacksOf(modelId: string, request?: Pick<ModelRequest, 'effort' | 'needs'>): ModelChoice[];
-  /** The model that names a thread which this one has answered; undefined where threads get no names. */
+  /** The model that names a thread which this model has answered; undefined if threads get no names. */
   titleModelFor(modelId: string): CatalogueModel | undefined;
 }
 
@@ -117,7 +116,7 @@ export function createCatalogue(config: Config['llm']): Catalogue {
     },
     titleModelFor(modelId) {
       if (titleModel !== 'auto') return byId.get(titleModel);
-      // Of the same provider: no other company sees the thread.
+      // The provider has seen the thread anyway: no other company sees it.
       const model = byId.get(modelId);
       return model && cheapest(models.filter(({ provider }) => provider === model.provider));
     },
@@ -132,8 +131,8 @@ export function createCatalogue(config: Config['llm']): Catalogue {
 }
 
 /**
- * Only models whose provider is configured; the demo model where there is no other, or on request. The demo model is
- * the models file's entry, with its price, or else the built-in one.
+ * The models whose provider is configured. The demo model is added on request, or if there is no other; it is the
+ * models file's entry with its price, or else the built-in one.
  */
 function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
   const configured: Record<ProviderName, boolean> = {

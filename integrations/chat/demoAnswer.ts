@@ -34,7 +34,7 @@ export class DemoAnswer {
     const commands = afterToolRounds(parseCommands(last), rounds);
     let reason: LanguageModelV4FinishReason['unified'] = 'stop';
 
-    // An error status comes instead of a stream, every other failure within it.
+    // A failure with an HTTP status precedes the stream; every other failure happens within it.
     const refused = commands[0]?.name === 'fail' && /^\d/.test(commands[0].failure) ? commands.shift() : undefined;
     if (refused?.name === 'fail') await this.failures.fail(this.key, refused, this.options.abortSignal);
     yield { type: 'stream-start', warnings: [] };
@@ -152,7 +152,7 @@ export class DemoAnswer {
   }
 }
 
-/** What is left to do once so many rounds of tools have run. */
+/** The commands that remain after this many rounds of tool calls. */
 function afterToolRounds(commands: DemoCommand[], rounds: number): DemoCommand[] {
   let left = commands;
   for (let round = 0; round < rounds; round++) {
@@ -171,7 +171,7 @@ function* words(count: number): Iterable<string> {
   for (let number = 1; number <= count; number++) yield number === 1 ? 'w1' : ` w${number}`;
 }
 
-/** Splits into words, each with the space before it, so that joining them gives the same text. */
+/** Splits a text into words, each with the space before it: joined they give the same text. */
 function split(text: string): string[] {
   return text.match(/\s*\S+|\s+$/g) ?? [];
 }

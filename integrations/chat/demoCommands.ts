@@ -69,8 +69,8 @@ function wholeNumber(word: string | undefined, max: number): number | undefined 
 }
 
 /**
- * The user's own texts, oldest first, without what was added to them (files, the sender's tabs, a summary), which is
- * marked as an aside.
+ * The user's own texts, oldest first. Texts that were added to a message (files, the sender's tabs, a summary) are
+ * marked as asides and left out.
  */
 export function userMessages(prompt: LanguageModelV4Prompt): string[] {
   return prompt.flatMap((message) => {
@@ -82,7 +82,7 @@ export function userMessages(prompt: LanguageModelV4Prompt): string[] {
   });
 }
 
-/** What has happened since the last message of the user: how many rounds of tool calls, and the last one's results. */
+/** The number of tool rounds since the user's last message, and the last round's results. */
 export function toolRounds(prompt: LanguageModelV4Prompt): { rounds: number; results: string[] } {
   let rounds = 0;
   let results: string[] = [];

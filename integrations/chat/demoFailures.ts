@@ -8,17 +8,14 @@ type Fail = Extract<DemoCommand, { name: 'fail' }>;
 const maxRemembered = 1_000;
 
 /**
- * The ways in which the demo model fails, as the real ones do. `/fail CODE TIMES` fails so many calls with the same
- * prompt and then lets one pass, which is what a retry sees; the count is this process's, and begins again once a call
- * has passed.
+ * The failures of the demo model, which look like those of real providers. `/fail CODE TIMES` fails that many calls
+ * with the same prompt and then lets one pass, as a retry sees it. Each process counts for itself and starts anew once
+ * a call has passed.
  */
 export class DemoFailures {
   private readonly failed = new Map<string, number>();
 
-  /**
-   * Throws as a provider would, or returns how the answer ends early; undefined when this prompt has failed often
-   * enough.
-   */
+  /** Throws like a provider, or returns how the answer ends early; undefined if this prompt has failed often enough. */
   async fail(
     key: string,
     { failure, times, retryAfterSeconds }: Fail,

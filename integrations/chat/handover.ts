@@ -1,6 +1,6 @@
 import type { ModelPart, OnModelPart } from './modelCall.ts';
 
-/** The reader's own failure (a fenced log writer, say): it ends the call and is not a provider error. */
+/** A failure of the reader, such as a fenced log writer. It ends the call and is not a provider error. */
 export class ReaderFailure {
   readonly reason: unknown;
 
@@ -10,13 +10,13 @@ export class ReaderFailure {
 }
 
 /**
- * Hands the parts to the reader, one at a time and in order, from both sources: the SDK's stream and the lane around
- * it. While the reader is busy (it returned a promise), silence does not count against the provider.
+ * Passes parts to the reader, one at a time and in order, from the SDK's stream and from the lane around it. While the
+ * reader is busy (it returned a promise), silence does not count against the provider.
  */
 export class Handover {
-  /** When the first part was given. */
+  /** The time of the first part. */
   firstMs: number | undefined;
-  /** Called when the reader becomes busy and when it is free again. */
+  /** Called when the reader becomes busy, and when it is free again. */
   onBusy: (busy: boolean) => void = () => {};
   private busy: Promise<void> | undefined;
   private readonly onPart: OnModelPart;
@@ -29,14 +29,14 @@ export class Handover {
     this.connection = connection;
   }
 
-  /** Hands over a part when the reader is free, and waits until it is free again. */
+  /** Passes a part on when the reader is free, and waits until it is free again. */
   async next(part: ModelPart | undefined): Promise<void> {
     if (this.busy !== undefined) await this.busy;
     this.now(part);
     if (this.busy !== undefined) await this.busy;
   }
 
-  /** Hands a part to a free reader. The reader's failure ends the connection. */
+  /** Passes a part to a free reader. If the reader fails, the connection is aborted. */
   now(part: ModelPart | undefined): void {
     if (part === undefined || this.connection.signal.aborted) return;
     this.firstMs ??= performance.now();
@@ -48,7 +48,7 @@ export class Handover {
     }
   }
 
-  /** Resolves when the reader is done with everything it was given. */
+  /** Resolves when the reader has handled all parts. */
   async idle(): Promise<void> {
     await this.busy;
     this.connection.signal.throwIfAborted();
@@ -68,8 +68,8 @@ export class Handover {
 }
 
 /**
- * Notices that nothing has arrived for a while. One timer checks a timestamp, so a touch only costs a clock reading,
- * however many tokens arrive per second.
+ * Notices when nothing has arrived for a while. A touch only reads the clock, however many tokens arrive per second;
+ * one timer checks the last touch.
  */
 export class IdleWatch {
   private readonly timeoutMs: number;
@@ -106,7 +106,7 @@ export class IdleWatch {
   private readonly check = (): void => {
     const leftMs = this.leftMs();
     if (leftMs > 0) this.timer = setTimeout(this.check, leftMs);
-    // A process that was busy runs its timers before it reads what has arrived: check again after that.
+    // A busy process runs its timers before it reads what has arrived, so check once more after the read.
     else this.timer = setTimeout(() => (this.leftMs() > 0 ? this.check() : this.onIdle()), 1);
   };
 

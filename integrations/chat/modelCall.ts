@@ -18,7 +18,7 @@ export interface ModelCall {
   tools?: LanguageModelV4FunctionTool[];
   toolChoice?: LanguageModelV4ToolChoice;
   /**
-   * One of the model's `effortOptions`; anything else means its `defaultEffort`, so that a model can stand in for
+   * One of the model's `effortOptions`. Any other value means its `defaultEffort`, so that one model can stand in for
    * another.
    */
   effort?: string | null;
@@ -31,7 +31,7 @@ export interface ModelCall {
   abortSignal: AbortSignal;
 }
 
-/** What a client may ask of a call; a provider that does not know one of these passes over it. */
+/** Settings that a client may ask for. A provider ignores those that it does not know. */
 export interface CallSettings {
   temperature?: number;
   topP?: number;
@@ -39,7 +39,7 @@ export interface CallSettings {
   frequencyPenalty?: number;
   seed?: number;
   stopSequences?: string[];
-  /** JSON, of this schema if there is one. */
+  /** Asks for JSON, with this schema if there is one. */
   json?: { schema?: JSONSchema7; name?: string; description?: string };
   /** False for one tool call at a time. */
   parallelToolCalls?: boolean;
@@ -67,8 +67,8 @@ export interface ModelCallResult {
 }
 
 /**
- * What a provider needs to get back with this part in the next prompt (Anthropic's reasoning signature, OpenAI's
- * item ids): keep it with the part and send it as the prompt part's `providerOptions`.
+ * Data that the provider needs back with this part in the next prompt (Anthropic's reasoning signature, OpenAI's item
+ * ids): store it with the part and send it as the prompt part's `providerOptions`.
  */
 interface Metadata {
   providerMetadata?: SharedV4ProviderMetadata;
@@ -76,7 +76,7 @@ interface Metadata {
 
 /**
  * The parts of an answer, in order. Each `*-delta` and `*-end` carries the id of its `*-start`; ids are unique within
- * one call only. Deltas that arrive together may come as one: the text is the same, byte for byte.
+ * one call only. Deltas that arrive together may be joined; the text stays the same.
  */
 export type ModelPart =
   | ({ type: 'text-start'; id: string } & Metadata)
@@ -95,8 +95,8 @@ export type ModelPart =
   | { type: 'file'; mediaType: string; data: { base64: string } | { url: string } };
 
 /**
- * Takes the next part. Synchronous on the hot path; when it returns a promise, reading from the provider waits for it,
- * so a slow reader slows the provider down instead of filling memory.
+ * Takes the next part. It is synchronous on the hot path. If it returns a promise, reading from the provider waits for
+ * it, so a slow reader slows the provider down and does not fill memory.
  */
 export type OnModelPart = (part: ModelPart) => void | Promise<void>;
 

@@ -19,7 +19,7 @@ export function chooseModel(
   needs: ModelNeeds,
   effort: string | undefined,
 ): ModelChoice {
-  // The demo model only talks about itself: it is used where there is no other.
+  // The demo model only talks about itself, so it is used only if there is no other.
   const real = models.filter(({ adapter }) => adapter !== 'demo');
   const able = (real.length > 0 ? real : models).filter((model) => canDo(model, needs));
   const suitable = effort === undefined ? able : able.filter((model) => model.effortOptions.includes(effort));
@@ -31,7 +31,7 @@ export function chooseModel(
   return { model, effort: effortOrDefault(model, effort) };
 }
 
-/** By the price of output; the first of equals. */
+/** The model with the lowest output price; the first of equals. */
 export function cheapest(models: readonly CatalogueModel[]): CatalogueModel | undefined {
   return models.reduce<CatalogueModel | undefined>(
     (best, next) => (best === undefined || outputPrice(next) < outputPrice(best) ? next : best),
@@ -55,7 +55,7 @@ function nothingSuits(models: readonly CatalogueModel[], able: readonly Catalogu
   return refused('MODEL_UNSUITABLE', `No model can take this message. Available are: ${ids}.`, '/autoModel');
 }
 
-/** Whether a call goes on with an answer that the prompt ends with. Providers refuse that of a call that reasons. */
+/** Whether the model continues an answer that the prompt ends with. Providers refuse this for calls that reason. */
 export function canContinue(model: CatalogueModel, effort: string | null): boolean {
   if (model.capabilities.continues !== true) return false;
   return [undefined, 'none'].includes(effortOrDefault(model, effort));
@@ -72,7 +72,9 @@ export function canDo({ capabilities }: CatalogueModel, needs: ModelNeeds): bool
   );
 }
 
-/** The effort to call a model with: what was asked for, else its default. Throws EFFORT_UNKNOWN, naming what it has. */
+/**
+ * The effort for a call: the requested one, else the model's default. Throws EFFORT_UNKNOWN with the model's efforts.
+ */
 export function effortOf(model: CatalogueModel, effort: string | null | undefined): string | undefined {
   if (effort === undefined || effort === null || model.effortOptions.includes(effort))
     return effort ?? model.defaultEffort;
@@ -83,7 +85,7 @@ export function effortOf(model: CatalogueModel, effort: string | null | undefine
   throw refused('EFFORT_UNKNOWN', detail, '/effort');
 }
 
-/** For a fallback model, an effort that it lacks is not an error. */
+/** The same for a fallback model, which may lack the requested effort. */
 export function effortOrDefault(model: CatalogueModel, effort: string | null | undefined): string | undefined {
   return typeof effort === 'string' && model.effortOptions.includes(effort) ? effort : model.defaultEffort;
 }

@@ -75,7 +75,7 @@ async function streamAnswer(
     const { stream } = await untilAborted(Promise.resolve(model.doStream(options)), signal);
     headersSeen = true;
     const reader = stream.getReader();
-    // Cancelling resolves a pending read at once, whatever the provider's library does with the signal.
+    // Cancelling ends a pending read at once, whatever the provider's library does with the signal.
     signal.addEventListener('abort', () => void reader.cancel(signal.reason).catch(ignore), { once: true });
     for (;;) {
       const { done, value } = await reader.read();
@@ -97,14 +97,14 @@ async function streamAnswer(
       durationMs,
     };
   } catch (error) {
-    // After an abort every library fails in its own way; the signal has the real reason.
+    // After an abort each library fails in its own way; the signal has the real reason.
     const failure: unknown = signal.aborted ? signal.reason : error;
     if (failure instanceof ReaderFailure) throw failure.reason;
     throw toProviderError(failure, headersSeen || wire.answered);
   }
 }
 
-/** Waits for the headers, but no longer than the signal allows: not every model listens to it. */
+/** Waits for the headers, but only until the signal is aborted: not every model listens to it. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -2,7 +2,7 @@ import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationE
 import { parseRetryAfter } from '../retryAfter.ts';
 import { ProviderError, type ProviderErrorCode } from './errors.ts';
 
-/** The fields that the three SDKs and the providers may put into an error. */
+/** The fields of an error that the three SDKs and the providers fill. */
 interface ErrorFacts {
   status: number | undefined;
   /** The provider's own text: only matched against, never shown. */
@@ -16,7 +16,7 @@ const quotaUsedUp = /insufficient_quota|billing|credit balance|quota exceeded fo
 const networkCodes =
   /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR|HPE_|EPROTO|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/;
 
-/** Providers' names for an error inside a stream, where there is no HTTP status any more. */
+/** Providers' names for an error within a stream, which has no HTTP status. */
 const statusByName: Record<string, number> = {
   overloaded_error: 529,
   rate_limit_error: 429,
@@ -35,13 +35,13 @@ const statusByName: Record<string, number> = {
 };
 
 /**
- * The one place where a provider's failure becomes ours. `answered` distinguishes a provider that cannot be reached
- * from one that was cut off while answering.
+ * Converts a provider's failure into ours. `answered` distinguishes an unreachable provider from one that was cut off
+ * while it answered.
  */
 export function toProviderError(error: unknown, answered: boolean): ProviderError {
   if (error instanceof ProviderError) return error;
   if (InvalidResponseDataError.isInstance(error) && error.data === undefined) {
-    // What the OpenAI-compatible SDK reports for a stream that ends without a finish reason.
+    // The OpenAI-compatible SDK's error for a stream without a finish reason.
     return new ProviderError('PROVIDER_CUT', { cause: error });
   }
   if (isUnreadable(error)) return new ProviderError('PROVIDER_BAD_RESPONSE', { cause: error });
@@ -94,7 +94,7 @@ function factsOf(error: unknown): ErrorFacts {
   return { status: numeric ?? named, words: [type, code, message].join(' '), headers: undefined };
 }
 
-/** Looks down the chain of causes, which is where undici and the SDKs leave the socket's own error. */
+/** Searches the chain of causes, where undici and the SDKs keep the socket's own error. */
 function isNetworkFailure(error: unknown): boolean {
   let current = error;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {

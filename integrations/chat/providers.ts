@@ -4,14 +4,14 @@ import { onFirstUse } from '../onFirstUse.ts';
 import type { CatalogueModel } from './catalogue.ts';
 import { createDemoModel } from './demo.ts';
 
-/** Set here although the SDKs know them too: without them the SDKs would read the environment themselves. */
+/** Set explicitly, since the SDKs would otherwise read the environment themselves. */
 const openaiBaseUrl = 'https://api.openai.com/v1';
 const anthropicBaseUrl = 'https://api.anthropic.com/v1';
 
 /**
- * The AI SDK's model for an entry of the catalogue, made once for each. OpenAI is spoken to by its Responses API: only
- * there does a reasoning model show its reasoning and keep it over a tool call, and take PDFs. Everything else that
- * calls itself OpenAI-compatible is spoken to by chat completions, which is what such servers offer.
+ * The AI SDK's model for a catalogue entry, created once for each. OpenAI is called by its Responses API: only there
+ * does a reasoning model show its reasoning, keep it over a tool call, and take PDFs. Other OpenAI-compatible servers
+ * are called by chat completions, which is what they offer.
  */
 export function createModels(config: Config['llm'], fetch: typeof globalThis.fetch) {
   const { openai, anthropic, compatible } = config;

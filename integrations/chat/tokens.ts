@@ -6,7 +6,7 @@ const charactersPerToken = 4;
 /** The approximate cost of a picture or a page; the length of its base64 says nothing about that. */
 const tokensPerFile = 1_000;
 
-/** A rough count, never billed where a provider's own is known. */
+/** A rough count. It is never billed if the provider reported its own. */
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / charactersPerToken);
 }

@@ -86,7 +86,7 @@ export function appTools(deps: AppToolDeps): Tool[] {
         const app = await appAt(deps, turn, input, signal);
         const { userId, apiKeyId, scopes } = turn;
         const actor = { userId, credentialId: apiKeyId, address: null };
-        // A call that is run again finds the run that it has begun.
+        // A repeated call finds the run that it began.
         const cause = { id: runIdOf(toolCallId), trigger: 'agent', triggerKey: toolCallId } as const;
         const run = await askToRun(database, { ...cause, app, component, actor, apiKeyId, scopes });
         void workflows.startRun(run);

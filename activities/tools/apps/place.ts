@@ -28,7 +28,7 @@ export const appProperty = {
   description: 'The path of the app in the drive, such as /report.',
 };
 
-/** The app that a call means, as its manifest says now: of the turn’s own space, whatever the model says. */
+/** The app that a call names, with its current manifest. It is always an app of the turn's own space. */
 export async function appAt(
   deps: AppToolDeps,
   { spaceId }: Turn,

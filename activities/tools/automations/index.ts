@@ -22,7 +22,7 @@ interface CreateInput {
 const common = { role: 'editor', scope: 'chat', timeoutMs: 30_000, afterCrash: 'again' } as const;
 const listed = 200;
 
-/** Tools with which an agent has itself started later, for its user and never with more rights than this turn. */
+/** Tools with which an agent schedules itself for later, for its user and with at most this turn's rights. */
 export function automationTools(deps: Deps): ServerTool[] {
   const { config, database, workflows } = deps;
   return [

@@ -3,7 +3,7 @@ import { contextOf } from '../../../models/chat/turnContext.ts';
 import type { Database } from '../../../models/database/database.ts';
 import { type ClientTool, type InputSchema, objectSchema, type Tool, type ToolSource } from '../tool.ts';
 
-/** What a request says about its client, as far as it affects tools. */
+/** The part of a request's client context that affects tools. */
 interface ClientContext {
   deviceComputerId?: string;
   openTabs?: unknown[];
@@ -12,7 +12,7 @@ interface ClientContext {
 
 const minuteMs = 60_000;
 const weekMs = 7 * 24 * 60 * minuteMs;
-/** A device that is online answers soon; one that is not must not hold up a turn for days. */
+/** An online device answers soon; an offline one must not hold up a turn for days. */
 const deviceDeadlineMs = 15 * minuteMs;
 
 const path = { type: 'string', minLength: 1, maxLength: 4_096 };
@@ -82,7 +82,9 @@ const tabTools: ClientTool[] = [
 /** The tools that clients always run: their inputs are checked like our own tools'. */
 export const knownClientTools: readonly ClientTool[] = [...deviceTools, ...tabTools];
 
-/** Tools that a turn has because of its sender: their device, their tabs, and those that their client has declared. */
+/**
+ * Tools that depend on the turn's sender: those of their device, of their tabs, and those that their client declared.
+ */
 export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
   return {
     async toolsFor(turn: Turn): Promise<readonly Tool[]> {
@@ -97,7 +99,8 @@ export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
 }
 
 /**
- * A client declares its tools with each message, so the mode does not filter them; nor do we check their inputs for it.
+ * A client declares its tools with each message, so the mode does not filter them, and their inputs are not checked
+ * here.
  */
 function declaredTool({
   name,

@@ -17,9 +17,9 @@ import {
 
 export const maxCommandLength = 100_000;
 const longestSeconds = 1_800;
-/** For the wake before, and the end after. */
+/** Additional time for waking the computer and ending the process. */
 const marginMs = 180_000;
-/** Of each stream; what is larger than a row takes becomes a file of the thread. */
+/** The limit of each stream. A result larger than a row becomes a file of the thread. */
 const maxOutputBytes = 1_048_576;
 
 interface ExecInput extends ComputerInput {
@@ -29,7 +29,7 @@ interface ExecInput extends ComputerInput {
   timeoutSeconds: number;
 }
 
-/** Runs a command to its end. Its process has the call’s id, so whoever runs the call again reads on. */
+/** Runs a command to its end. The process has the call's id, so a repeated call reads on from the same process. */
 export function execTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<ExecInput>({
     name: 'computer_exec',
@@ -104,7 +104,7 @@ async function kill(client: HostClient, processId: string): Promise<void> {
   try {
     await client.signalProcess(processId, 'SIGKILL');
   } catch (error) {
-    // It never began, or has ended with its computer.
+    // The process never began, or ended with its computer.
     if (!(error instanceof DomainError)) throw error;
   }
 }

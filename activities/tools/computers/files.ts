@@ -23,7 +23,7 @@ const look = {
 } as const;
 const change = { access: 'act', role: 'editor', scope: 'computers:write', timeoutMs: 120_000 } as const;
 const maxEditedBytes = 8 * 1_048_576;
-/** Parallel edits of one file: each is redone on top of the other’s result. */
+/** How often an edit is redone on top of a parallel edit of the same file. */
 const editAttempts = 10;
 
 /** Tools over a computer’s files. */
@@ -83,7 +83,8 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
 
     serverTool<PathInput & { content: string; ifExists: 'replace' | 'error' }>({
       ...change,
-      // The same content again is the same file; one that must be new may be there because of the first run.
+      // Writing the same content again gives the same file. If `ifExists` is `error`, the file may exist because of the
+      // call's first run.
       afterCrash: 'again',
       name: 'computer_write',
       description: 'Writes a text file on a computer, with the folders above it.',
@@ -164,7 +165,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
   ];
 }
 
-/** The whole of a text file. Throws when it is larger, or not text. */
+/** A whole text file. Throws if it is too large or not text. */
 async function wholeOf(file: FileContent, path: string): Promise<Buffer> {
   if (file.size > maxEditedBytes) {
     throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} has more than ${maxEditedBytes / 1_048_576} MiB.`);
@@ -172,7 +173,7 @@ async function wholeOf(file: FileContent, path: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of textOf(file, path)) {
-    // A file such as those of /proc says nothing of its size.
+    // Files such as those of /proc report no size.
     bytes += chunk.length;
     if (bytes > maxEditedBytes) throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} is too large to edit.`);
     chunks.push(chunk);
@@ -180,7 +181,7 @@ async function wholeOf(file: FileContent, path: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Its bytes. Throws 422 `NOT_TEXT` at the beginning of anything that is not text. */
+/** The file's bytes. Throws 422 `NOT_TEXT` as soon as they are not text. */
 async function* textOf({ body }: FileContent, path: string): AsyncGenerator<Buffer> {
   let isFirst = true;
   for await (const chunk of body as AsyncIterable<Buffer>) {

@@ -3,7 +3,7 @@ import { TextPieces } from '../../../integrations/computers/textPieces.ts';
 import type { OutputKind, OutputRecord } from '../../../integrations/computers/types.ts';
 import type { LiveOutput } from '../tool.ts';
 
-/** Shows a process’s output in the turn’s stream as it comes, from where an earlier run of the call has got to. */
+/** Shows a process's output in the turn's stream as it arrives, from where an earlier run of the call stopped. */
 export class LiveText {
   readonly #live: LiveOutput;
   readonly #from: number;

@@ -37,7 +37,7 @@ export const pathProperty = {
   description: 'Absolute, or relative to the home.',
 };
 
-/** The computer that a call means: of the turn’s own space, whatever the model says. */
+/** The computer that a call names. It is always a computer of the turn's own space. */
 async function refOf({ database }: ComputerToolDeps, turn: Turn, { computerId }: ComputerInput): Promise<ComputerRef> {
   const { spaceId } = turn;
   return { spaceId, computerId: computerId ?? (await defaultComputer(database, spaceId)).id };
@@ -48,17 +48,17 @@ export async function awake(deps: ComputerToolDeps, turn: Turn, input: ComputerI
   return deps.liveComputers.awake(await refOf(deps, turn, input), { userId, credentialId, address: null });
 }
 
-/** The user whose turn it is commits what is committed in it. */
+/** The turn's user is the author of the commits made in it. */
 export async function signatureFor({ identity }: ComputerToolDeps, { userId }: Turn): Promise<Record<string, string>> {
   return signatureOf((await identity.users.byId(userId)) ?? undefined);
 }
 
-/** Whether it runs or not: looking wakes nothing. */
+/** Returns the computer in any state, without waking it. */
 export async function asIs(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
   return deps.liveComputers.asIs(await refOf(deps, turn, input));
 }
 
-/** The same, for what the computer itself has to answer. */
+/** The same for requests that only a running computer can answer. */
 export async function unpaused(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
   return deps.liveComputers.unpaused(await refOf(deps, turn, input));
 }

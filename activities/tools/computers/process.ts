@@ -20,12 +20,12 @@ import {
 } from './place.ts';
 
 const longestWaitSeconds = 60;
-/** The most that a model reads at once. */
+/** The most text that a model reads at once. */
 const maxReadBytes = 48_000;
-/** How long a process may take to end when it is asked to. */
+/** How long a process may take to end after the signal. */
 const graceMs = 5_000;
 const shownProcesses = 50;
-/** How long what has begun to come may go on. */
+/** How long reading continues once output has begun to arrive. */
 const settleMs = 300;
 
 interface ProcessToolInput extends ComputerInput {
@@ -38,7 +38,7 @@ interface ProcessToolInput extends ComputerInput {
   text?: string;
 }
 
-/** Work in the background, which goes on when the turn has ended. */
+/** Background processes, which continue after the turn has ended. */
 export function processTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<ProcessToolInput>({
     name: 'computer_process',
@@ -83,7 +83,7 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
         case 'write': {
           const { processId = missing('processId'), text = missing('text') } = input;
           const client = await asIs(deps, turn, input);
-          // A writer for each call: a repeated one writes nothing again.
+          // Each call has its own writer, so a repeated call writes nothing twice.
           await client.sendInput(processId, { number: { writer: toolCallId, seq: 1 }, bytes: Buffer.from(text) });
           return { processId, written: Buffer.byteLength(text) };
         }
@@ -106,7 +106,7 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
   });
 }
 
-/** What has come since, and, while that is nothing, what comes within the time. */
+/** The output since the position or, if there is none, what arrives within the time. */
 async function read(
   deps: ComputerToolDeps,
   turn: Turn,
@@ -125,7 +125,7 @@ async function read(
   try {
     const ended = AbortSignal.any([signal, over.signal]);
     const masks = () => deps.secrets.redactors.forSpace(turn.spaceId);
-    // Read in parts, the model would get a secret in two halves, which nobody finds afterwards.
+    // If it were read in parts, a secret could be split over two results and escape redaction.
     const open = (request: OutputRequest) => client.output(processId, request);
     const records = maskedOutput(open, masks, { after, follow: waits, signal: ended });
     const { stdout, stderr, exit, position } = await collectOutput(until(records, over, signal), {
@@ -138,8 +138,8 @@ async function read(
 }
 
 /**
- * The records that come until the time is over, there is enough, or the first of them is followed by nothing. To have
- * waited for nothing is no failure.
+ * The records that arrive until the time is over, there are enough of them, or output pauses after the first one. An
+ * empty result is no failure.
  */
 async function* until(
   records: AsyncIterable<OutputRecord>,
@@ -163,7 +163,7 @@ async function* until(
   }
 }
 
-/** Asks it to end, and kills it when it does not. */
+/** Asks the process to end, and kills it if it does not. */
 async function stop(client: HostClient, processId: string, signal: AbortSignal): Promise<unknown> {
   await client.signalProcess(processId, 'SIGTERM');
   for (const until = Date.now() + graceMs; Date.now() < until; ) {

@@ -9,7 +9,7 @@ import { awake, type ComputerToolDeps, computerProperty, type PathInput, pathPro
 const timeoutMs = 60_000;
 const perFile = 50;
 const maxLineCharacters = 500;
-/** What of grep’s output is looked at. */
+/** How much of grep's output is read. */
 const maxBytes = 4 * 1_048_576;
 
 interface SearchInput extends PathInput {
@@ -20,7 +20,7 @@ interface SearchInput extends PathInput {
   limit: number;
 }
 
-/** Finds text in a computer’s files, by the `grep` that is there. */
+/** Finds text in a computer's files by its own `grep`. */
 export function searchTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<SearchInput>({
     name: 'computer_search',
@@ -55,7 +55,7 @@ export function searchTool(deps: ComputerToolDeps): ServerTool {
       await client.startProcess({ processId, command: commandOf(input), timeoutMs });
       const { text, exit, isCut } = await firstOfOutput(client, processId, signal);
       const found = matchesOf(text);
-      // 2 is grep’s own failure; it says what is wrong on standard error.
+      // Exit code 2 is grep's own failure, which it describes on standard error.
       if (exit?.exitCode === 2 && found.length === 0) {
         throw new DomainError('unprocessable', 'SEARCH_FAILED', `The search failed: ${firstOf(text.trim(), 500)}`);
       }
@@ -65,7 +65,9 @@ export function searchTool(deps: ComputerToolDeps): ServerTool {
   });
 }
 
-/** Looking wakes nothing; but in a turn that works, the next command would. */
+/**
+ * Searching wakes no computer in a turn that only reads. In a turn that works, the next command would wake it anyway.
+ */
 async function running(deps: ComputerToolDeps, turn: Turn, input: SearchInput): Promise<HostClient> {
   if (turn.mode === 'work') return awake(deps, turn, input);
   const client = await unpaused(deps, turn, input);
@@ -83,7 +85,7 @@ function commandOf({ query, isRegex, ignoreCase, files, path }: SearchInput): st
   ];
 }
 
-/** What it has put out up to a limit, where it is ended. */
+/** The process's output up to a limit, at which the process is ended. */
 async function firstOfOutput(client: HostClient, processId: string, signal: AbortSignal) {
   const chunks: Buffer[] = [];
   let bytes = 0;

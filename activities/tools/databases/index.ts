@@ -34,7 +34,7 @@ const inputSchema = objectSchema(
 export function databaseTools(deps: DatabaseToolDeps): Tool[] {
   const { config, database, spaceDatabases, tenantServer, workflows } = deps;
   const timeoutMs = config.databases.queryMs;
-  // Who may not see the password of a database does not read what is in it.
+  // A user who may not see a database's password may not read its content either.
   const common = { role: 'editor', scope: 'databases:write', timeoutMs: timeoutMs + marginMs, inputSchema } as const;
 
   return [

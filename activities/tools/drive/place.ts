@@ -10,8 +10,8 @@ import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath, type Place } from '../../../models/drive/place.ts';
 
 /**
- * Where a tool's path is: in the space's drive, or among the files of the turn's own thread. A tool cannot name any
- * other container.
+ * The container of a tool's path: the space's drive, or the files of the turn's own thread. A tool cannot name any
+ * other.
  */
 export interface PathInput {
   path: string;
@@ -29,12 +29,12 @@ export function containerOf(turn: Turn, container: PathInput['container']): stri
   return container === 'thread' ? threadContainerId(turn.threadId) : driveContainerId;
 }
 
-/** With what authority a turn changes the drive. */
+/** The authority with which a turn changes the drive. */
 export function changerOf({ scopes, apiKeyId, id }: Turn): Changer {
   return { scopes, apiKeyId, turnId: id };
 }
 
-/** What the model is told of a change at these places, where it was one of an app. */
+/** A note for the model if a change at these places changed an app. */
 export async function noteOfApp(tx: Transaction, places: readonly Place[]): Promise<{ note?: string }> {
   const above = places.flatMap(({ chain }) => chain.slice(0, -1).map(({ id }) => id));
   if (!(await isAnyApp(tx, above))) return {};
@@ -52,7 +52,7 @@ export async function findPath(
   return findByPath(database, { spaceId: turn.spaceId, containerId, names: parsePath(path) });
 }
 
-/** The item at a path. Throws a DomainError that the model understands when there is none. */
+/** The item at a path. Throws a DomainError that the model understands if there is none. */
 export async function openPath(database: Database, turn: Turn, input: PathInput): Promise<Placed> {
   const found = await findPath(database, turn, input);
   if (found === undefined) throw new DomainError('notFound', 'NOT_FOUND', `There is nothing at ${input.path}.`);

@@ -6,8 +6,8 @@ import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { type Lines, takeLines } from '../lines.ts';
 
 /**
- * Reads the requested lines of a text file, in memory that does not grow with the file. Throws 422 `NOT_TEXT` for
- * anything that is not text.
+ * Reads the requested lines of a text file, in memory that does not grow with the file. Throws 422 `NOT_TEXT` for other
+ * files.
  */
 export async function readLines(
   store: Pick<ObjectStore, 'read'>,
@@ -18,7 +18,7 @@ export async function readLines(
   return takeLines(await open(store, item), range, signal);
 }
 
-/** The whole of a text file. Throws when it is larger, or not text. */
+/** A whole text file. Throws if it is too large or not text. */
 export async function readWhole(
   store: Pick<ObjectStore, 'read'>,
   item: DriveItem,

@@ -1,8 +1,8 @@
 import { DomainError } from '../../../base/errors.ts';
 
 /**
- * `oldText` replaced by `newText`, to the letter. Throws 422 `NO_MATCH` or `MANY_MATCHES`, which tells the model what
- * to do about it. A file with CRLF line ends keeps them: a model writes LF.
+ * Replaces `oldText`, which must match exactly, by `newText`. Throws 422 `NO_MATCH` or `MANY_MATCHES` with advice for
+ * the model. A file with CRLF line ends keeps them, although models write LF.
  */
 export function replaceText(
   before: string,

@@ -3,7 +3,7 @@ import { searchDrive } from '../../../models/drive/search.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, describeItem, type PathInput } from './place.ts';
 
-/** One search covers a bounded part of the index; a result is made of up to this many. */
+/** How many rows of the index one search covers, of which a result takes up to this many. */
 const maxLooks = 8;
 
 /** Tools that find files in the drive. */

@@ -28,7 +28,7 @@ const common = {
   afterCrash: 'again',
 } as const;
 const maxEditedBytes = 8 * 1_048_576;
-/** Parallel edits of one file: each is redone on top of the other's result. */
+/** How often an edit is redone on top of a parallel edit of the same file. */
 const editAttempts = 10;
 
 /** Tools that write files. A file and the record of its writing are one commit. */

@@ -30,7 +30,7 @@ const retryAfterMs = 30_000;
 const callTimeoutMs = 10 * 60_000;
 const maxNameLength = 64;
 
-/** The tools of a space's MCP servers, like any other: `mcp_<server>_<tool>`. */
+/** The tools of a space's MCP servers, named `mcp_<server>_<tool>`. */
 export function mcpToolSource(deps: McpDeps): ToolSource {
   return {
     async toolsFor(turn: Turn): Promise<readonly ServerTool[]> {
@@ -43,7 +43,7 @@ export function mcpToolSource(deps: McpDeps): ToolSource {
   };
 }
 
-/** What the server offers, or what it last offered when it does not answer. */
+/** The server's current tools, or its last known ones if it does not answer. */
 async function currentTools(deps: McpDeps, server: McpServer): Promise<readonly McpTool[]> {
   const now = Date.now();
   const known = server.tools ?? [];
@@ -58,7 +58,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
   return serverTool<Record<string, unknown>>({
     name: nameOf(server, tool),
     description: tool.description ?? `${tool.name} of ${server.name}`,
-    // The server checks what it is sent.
+    // The server checks its own inputs.
     inputSchema: tool.inputSchema as InputSchema,
     access: tool.isReadOnly ? 'read' : 'act',
     role: tool.isReadOnly ? 'viewer' : 'editor',
@@ -78,7 +78,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
         signal.throwIfAborted();
         throw new DomainError('upstream', 'MCP_CALL_FAILED', mcpFailureOf(error, signal).text, { cause: error });
       });
-      // A server may echo what it was sent.
+      // A server may repeat the secret headers that it was sent.
       const redactor = createRedactor(secretPartsOf(headers).flatMap(secretForms));
       const result = redactor.json(answered) as typeof answered;
       if (!result.isError) return result.output;

@@ -19,7 +19,7 @@ export interface WebFetchDeps extends EgressDeps {
   documents: Pick<DocumentReaders, 'page'>;
 }
 
-/** Reads a page of the public web, through the egress guard. */
+/** Fetches a page of the public web through the egress guard. */
 export function webFetchTool(deps: WebFetchDeps): ServerTool {
   return serverTool<Input>({
     name: 'web_fetch',
@@ -72,7 +72,7 @@ function parseUrl(text: string): URL {
   return url;
 }
 
-/** Network failures are described in our own words: the original ones may reveal internal hosts. */
+/** Network failures get our own words, since the original ones may reveal internal hosts. */
 async function ask(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal): Promise<Response> {
   const headers = {
     accept: 'text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
@@ -106,7 +106,7 @@ async function readUpTo(response: Response, maxBytes: number): Promise<{ bytes: 
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: length >= maxBytes };
 }
 
-/** A character that the end of what was read has cut is left out. */
+/** A character that was cut at the end is left out. */
 function decode(bytes: Buffer, contentType: string, isCut: boolean): string {
   const named = /charset\s*=\s*"?([\w-]+)/.exec(contentType)?.[1];
   const inPage = /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(bytes.subarray(0, 2_048).toString('latin1'))?.[1];
