@@ -1,6 +1,5 @@
-import { deleteThread } from '../../models/chat/deleteThread.ts';
+import { deleteThread, expiredThreads } from '../../models/chat/deleteThread.ts';
 import { endTurn } from '../../models/chat/endTurn.ts';
-import { expiredThreads } from '../../models/chat/expiredThreads.ts';
 import { indexDueTexts } from '../../models/chat/indexTexts.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { purgeOldTurns } from '../../models/chat/oldTurns.ts';

@@ -1,3 +1,4 @@
+import { Op } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { chatModels } from './models.ts';
@@ -13,4 +14,19 @@ export async function deleteThread(database: Database, threadId: string): Promis
     const { spaceId, userId } = thread;
     return operationModels(tx).Operation.begin({ kind: 'deleteThread', spaceId, userId, subjectId: threadId }, tx);
   });
+}
+
+/** Threads whose time to be kept is over and in which no turn runs, the longest expired first. */
+export async function expiredThreads(database: Database, limit: number): Promise<string[]> {
+  const threads = await chatModels(database).Thread.findAll({
+    attributes: ['id'],
+    where: { expiresAt: { [Op.lt]: new Date() }, deletedAt: null, activeTurnId: null },
+    order: [
+      ['expiresAt', 'ASC'],
+      ['id', 'ASC'],
+    ],
+    limit,
+    raw: true,
+  });
+  return threads.map(({ id }) => id);
 }

@@ -1,21 +1,15 @@
 import { hash } from 'node:crypto';
-import type { Transaction } from 'sequelize';
+import { Op, type Transaction } from 'sequelize';
 import { firstOf } from '../../base/text.ts';
+import { along } from '../database/behind.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { addWords, storeWords, type WordTable } from '../words/wordTable.ts';
 import { readFirstPieces } from './answerPieces.ts';
 import type { StoredPart } from './message.ts';
+import { chatModels } from './models.ts';
 
 const rowsAtOnce = 100;
-
-interface MessageRow {
-  messageId: string;
-  turnId: string;
-  parts: string;
-  pieces: number;
-  isReplaced: number;
-}
 
 export interface Indexing {
   /** The most texts to index now; the rest waits for the next run. */
@@ -37,11 +31,14 @@ export async function indexDueTexts(database: Database, indexing: Indexing): Pro
 async function indexTitles(database: Database, { most, onBatch, onFailure }: Indexing): Promise<number> {
   let count = 0;
   for (let last = ''; count < most; ) {
-    const threads = await read<{ id: string }>(
-      database,
-      'SELECT id FROM threads FORCE INDEX (threads_words) WHERE words_due = 1 AND id > ? ORDER BY id LIMIT ?',
-      [last, rowsAtOnce],
-    );
+    const threads = await chatModels(database).Thread.findAll({
+      attributes: ['id'],
+      where: { wordsDue: 1, id: { [Op.gt]: last } },
+      order: [['id', 'ASC']],
+      limit: rowsAtOnce,
+      ...along('threads_words'),
+      raw: true,
+    });
     for (const { id } of threads) await indexTitle(database, id).catch((error: unknown) => onFailure(id, error));
     onBatch();
     count += threads.length;
@@ -56,21 +53,27 @@ async function indexMessages(database: Database, { most, onBatch, onFailure }: I
   let count = 0;
   let last: Place = { threadId: '', turnOrdinal: 0, position: 0 };
   while (count < most) {
-    const places = await read<Place>(
-      database,
-      `SELECT thread_id AS threadId, turn_ordinal AS turnOrdinal, position FROM messages FORCE INDEX (messages_words)
-        WHERE words_due = 1 AND thread_id >= ?
-          AND (thread_id > ? OR turn_ordinal > ? OR (turn_ordinal = ? AND position > ?))
-        ORDER BY thread_id, turn_ordinal, position LIMIT ?`,
-      [
-        last.threadId,
-        last.threadId,
-        last.turnOrdinal,
-        last.turnOrdinal,
-        last.position,
-        Math.min(rowsAtOnce, most - count),
+    const { threadId, turnOrdinal, position } = last;
+    const places: Place[] = await chatModels(database).Message.findAll({
+      attributes: ['threadId', 'turnOrdinal', 'position'],
+      where: {
+        wordsDue: 1,
+        threadId: { [Op.gte]: threadId },
+        [Op.or]: [
+          { threadId: { [Op.gt]: threadId } },
+          { turnOrdinal: { [Op.gt]: turnOrdinal } },
+          { turnOrdinal, position: { [Op.gt]: position } },
+        ],
+      },
+      order: [
+        ['threadId', 'ASC'],
+        ['turnOrdinal', 'ASC'],
+        ['position', 'ASC'],
       ],
-    );
+      limit: Math.min(rowsAtOnce, most - count),
+      ...along('messages_words'),
+      raw: true,
+    });
     onBatch();
     const others = await indexNewMessages(database, places).catch(() => places);
     for (const place of others) {
@@ -86,43 +89,34 @@ async function indexMessages(database: Database, { most, onBatch, onFailure }: I
 /** Locks the thread's row, so that a thread that is being deleted gets no more words. */
 async function indexTitle(database: Database, id: string): Promise<void> {
   await transaction(database, async (tx) => {
-    const [thread] = await select<{ spaceId: string; userId: string; title: string | null }>(
-      tx,
-      `SELECT space_id AS spaceId, user_id AS userId, title FROM threads
-        WHERE id = ? AND words_due = 1 AND deleted_at IS NULL FOR UPDATE`,
-      [id],
-    );
-    if (thread !== undefined) {
-      await replaceWords(tx, { ...thread, threadId: id, messageId: titleId }, 'title', thread.title ?? '');
+    const { Thread } = chatModels(tx);
+    const where = { id, wordsDue: 1, deletedAt: null };
+    const thread = await Thread.findOne({ where, transaction: tx, lock: tx.LOCK.UPDATE });
+    if (thread !== null) {
+      const { spaceId, userId, title } = thread;
+      await replaceWords(tx, { spaceId, userId, threadId: id, messageId: titleId }, 'title', title ?? '');
     }
-    await execute(tx, 'UPDATE threads SET words_due = 0 WHERE id = ?', [id]);
+    await Thread.update({ wordsDue: 0 }, { where: { id }, transaction: tx });
   });
 }
 
 /** Locks the message's row, so that a later purge finds its words. */
-async function indexMessage(database: Database, { threadId, turnOrdinal, position }: Place): Promise<void> {
-  const key = [threadId, turnOrdinal, position];
+async function indexMessage(database: Database, place: Place): Promise<void> {
   await transaction(database, async (tx) => {
-    const [message] = await select<MessageRow>(
-      tx,
-      `SELECT id AS messageId, turn_id AS turnId, parts, pieces, replaced_at IS NOT NULL AS isReplaced FROM messages
-        WHERE thread_id = ? AND turn_ordinal = ? AND position = ? AND words_due = 1 FOR UPDATE`,
-      key,
-    );
-    const [owner] = await select<{ spaceId: string; userId: string }>(
-      tx,
-      'SELECT space_id AS spaceId, user_id AS userId FROM threads WHERE id = ?',
-      [threadId],
-    );
-    if (message === undefined || owner === undefined) return;
-    const { messageId, turnId, isReplaced } = message;
-    const parts = message.pieces > 0 ? await readFirstPieces(tx, turnId) : (JSON.parse(message.parts) as StoredPart[]);
-    await replaceWords(tx, { ...owner, threadId, messageId }, 'text', isReplaced === 1 ? '' : saidIn(parts));
-    await execute(
-      tx,
-      'UPDATE messages SET words_due = 0 WHERE thread_id = ? AND turn_ordinal = ? AND position = ?',
-      key,
-    );
+    const { Message, Thread } = chatModels(tx);
+    const { threadId } = place;
+    const message = await Message.findOne({
+      where: { ...place, wordsDue: 1 },
+      transaction: tx,
+      lock: tx.LOCK.UPDATE,
+    });
+    const thread = await Thread.findByPk(threadId, { attributes: ['spaceId', 'userId'], transaction: tx });
+    if (message === null || thread === null) return;
+    const { spaceId, userId } = thread;
+    const parts = message.pieces > 0 ? await readFirstPieces(tx, message.turnId) : message.parts;
+    const text = message.replacedAt === null ? saidIn(parts) : '';
+    await replaceWords(tx, { spaceId, userId, threadId, messageId: message.id }, 'text', text);
+    await Message.update({ wordsDue: 0 }, { where: { ...place }, transaction: tx });
   });
 }
 
@@ -146,11 +140,6 @@ async function replaceWords(
   const indexed = { owner: ownerKey(of), thing: number, bit: textBits[field], text };
   if (known === undefined) await addWords(threadWords, [indexed], tx);
   else await storeWords(threadWords, indexed, tx);
-}
-
-async function read<Row>({ pool }: Database, sql: string, values: unknown[]): Promise<Row[]> {
-  const [rows] = await pool.query(sql, values);
-  return rows as Row[];
 }
 
 export const threadWords: WordTable = { table: 'thread_words', owner: 'owner', thing: 'text_number' };
@@ -177,33 +166,27 @@ export function saidIn(parts: readonly StoredPart[]): string {
 }
 
 /** Where a message stands. */
-export interface Place {
+type Place = {
   threadId: string;
   turnOrdinal: number;
   position: number;
-}
-
-interface NewMessage extends Place {
-  messageId: string;
-  parts: string;
-}
+};
 
 /** Indexes those messages that have no words yet in one transaction, and returns the others. */
-export async function indexNewMessages(database: Database, places: readonly Place[]): Promise<Place[]> {
+async function indexNewMessages(database: Database, places: readonly Place[]): Promise<Place[]> {
   if (places.length === 0) return [];
   return transaction(database, async (tx) => {
-    const found = await select<NewMessage>(
-      tx,
-      `SELECT thread_id AS threadId, turn_ordinal AS turnOrdinal, position, id AS messageId, parts FROM messages
-        WHERE words_due = 1 AND pieces = 0 AND replaced_at IS NULL AND (${anyOf(places, isMessage)}) FOR UPDATE`,
-      places.flatMap(keyOf),
-    );
+    const { Message } = chatModels(tx);
+    const where = { wordsDue: 1, pieces: 0, replacedAt: null, [Op.or]: places };
+    const rows = await Message.findAll({ where, transaction: tx, lock: tx.LOCK.UPDATE });
+    const found = rows.map(({ threadId, turnOrdinal, position, id: messageId, parts }) => {
+      return { threadId, turnOrdinal, position, messageId, text: saidIn(parts) };
+    });
     if (found.length === 0) return [...places];
     const owners = await ownersOf(tx, found);
     const known = await numbersOf(tx, found);
     const fresh = found.filter((message) => owners.has(message.threadId) && !known.has(nameOf(message)));
-    const said = fresh.map((message) => ({ ...message, text: saidIn(JSON.parse(message.parts) as StoredPart[]) }));
-    const speaking = said.filter(({ text }) => text !== '');
+    const speaking = fresh.filter(({ text }) => text !== '');
     if (speaking.length > 0) {
       const names = speaking.map(({ threadId, messageId }) => [threadId, messageId]);
       await execute(tx, 'INSERT INTO thread_texts (thread_id, message_id) VALUES ?', [names]);
@@ -217,25 +200,24 @@ export async function indexNewMessages(database: Database, places: readonly Plac
       await addWords(threadWords, indexed, tx);
     }
     if (fresh.length > 0) {
-      await execute(tx, `UPDATE messages SET words_due = 0 WHERE ${anyOf(fresh, isMessage)}`, fresh.flatMap(keyOf));
+      await Message.update({ wordsDue: 0 }, { where: { [Op.or]: fresh.map(placeOf) }, transaction: tx });
     }
-    const done = new Set(fresh.map((message) => keyOf(message).join(' ')));
-    return places.filter((place) => !done.has(keyOf(place).join(' ')));
+    const done = new Set(fresh.map(keyOf));
+    return places.filter((place) => !done.has(keyOf(place)));
   });
 }
 
-const isMessage = '(thread_id = ? AND turn_ordinal = ? AND position = ?)';
-const isText = '(thread_id = ? AND message_id = ?)';
-const anyOf = (rows: readonly unknown[], condition: string) => rows.map(() => condition).join(' OR ');
-const keyOf = ({ threadId, turnOrdinal, position }: Place) => [threadId, turnOrdinal, position];
+const placeOf = ({ threadId, turnOrdinal, position }: Place): Place => ({ threadId, turnOrdinal, position });
+const keyOf = (place: Place) => Object.values(placeOf(place)).join(' ');
 const nameOf = ({ threadId, messageId }: { threadId: string; messageId: string }) => `${threadId} ${messageId}`;
 
 async function ownersOf(tx: Transaction, of: readonly Place[]): Promise<Map<string, Buffer>> {
-  const threads = await select<{ id: string; spaceId: string; userId: string }>(
-    tx,
-    'SELECT id, space_id AS spaceId, user_id AS userId FROM threads WHERE id IN (?)',
-    [[...new Set(of.map(({ threadId }) => threadId))]],
-  );
+  const threads = await chatModels(tx).Thread.findAll({
+    attributes: ['id', 'spaceId', 'userId'],
+    where: { id: [...new Set(of.map(({ threadId }) => threadId))] },
+    transaction: tx,
+    raw: true,
+  });
   return new Map(threads.map((thread) => [thread.id, ownerKey(thread)]));
 }
 
@@ -243,7 +225,8 @@ async function ownersOf(tx: Transaction, of: readonly Place[]): Promise<Map<stri
 async function numbersOf(tx: Transaction, of: readonly { threadId: string; messageId: string }[]) {
   const texts = await select<{ threadId: string; messageId: string; number: number }>(
     tx,
-    `SELECT thread_id AS threadId, message_id AS messageId, number FROM thread_texts WHERE ${anyOf(of, isText)}`,
+    `SELECT thread_id AS threadId, message_id AS messageId, number FROM thread_texts
+      WHERE ${of.map(() => '(thread_id = ? AND message_id = ?)').join(' OR ')}`,
     of.flatMap(({ threadId, messageId }) => [threadId, messageId]),
   );
   return new Map(texts.map((text) => [nameOf(text), text.number]));
