@@ -248,9 +248,7 @@ export class ModelStep implements Disposable {
     if (endsTurn !== undefined && this.#mapper?.toolCalls.length === 0) {
       const chunks: UiChunk[] = [...rest, { type: 'finish-step' }];
       try {
-        // The first attempt at the first step is the turn's only model call so far.
-        const usage = this.#isTaken ? end.usage : undefined;
-        const last = { epoch: writer.epoch, chunks, usage, record, settle };
+        const last = { epoch: writer.epoch, chunks, record, settle };
         return { calls: [], ended: await endTurnWithStep(this.#deps, turn.id, endsTurn, last) };
       } catch (error) {
         if (!cannotBeStored(error)) throw error;

@@ -36,8 +36,6 @@ export interface LastStep {
   epoch: number;
   /** The chunks that the step has not written yet, including its last one. */
   chunks: UiChunk[];
-  /** What the turn has used, if the caller knows that this was its only model call. */
-  usage?: Usage | undefined;
   /** Records how the step's model call ended, once the turn is locked. */
   record(tx: Transaction): Promise<void>;
   /** Charges for the model call. This comes last, since it locks a row that the whole space shares. */
@@ -117,7 +115,7 @@ async function endOnce(
     turn.nextSeq = nextSeq;
     for (const chunk of step?.chunks ?? []) fold.add(chunk);
     await step?.record(tx);
-    const usage = step?.usage ?? (await ModelCall.usageWithin(tx, turnId));
+    const usage = await ModelCall.usageOf(turnId, { tx });
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
     const now = new Date();
@@ -220,9 +218,7 @@ async function promoteNext(
   ended: Turn,
   now: Date,
 ): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
-  // Queuing a turn takes an ordinal under the lock that we hold: if none was taken since, no turn is queued.
-  const isLast = thread.nextTurnOrdinal === ended.ordinal + 1;
-  const next = isLast ? null : await chatModels(tx).Turn.nextQueued(thread.id, ended.ordinal, tx);
+  const next = await chatModels(tx).Turn.nextQueued(thread.id, ended.ordinal, tx);
   thread.set({ activeTurnId: next?.id ?? null, updatedAt: now });
   await execute(tx, 'UPDATE threads SET active_turn_id = ?, updated_at = ? WHERE id = ?', [
     thread.activeTurnId,

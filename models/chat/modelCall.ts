@@ -1,5 +1,5 @@
 import { col, DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { asRow, execute, select } from '../database/sql.ts';
+import { execute } from '../database/sql.ts';
 import { holdEnd } from './callHolds.ts';
 import type { FinishReason, Usage } from './turnLog/chunks.ts';
 
@@ -82,7 +82,7 @@ export function defineModelCall(sequelize: Sequelize) {
 
     /** Records that the earlier attempt was cut off while the model spoke. */
     static async noteCut(tx: Transaction, { turnId, step }: Pick<ModelCall, 'turnId' | 'step'>): Promise<void> {
-      await execute(tx, 'UPDATE model_calls SET cuts = cuts + 1 WHERE turn_id = ? AND step = ?', [turnId, step]);
+      await ModelCall.increment('cuts', { where: { turnId, step }, transaction: tx });
     }
 
     /** Records that an attempt failed by itself and was not cut off. */
@@ -104,31 +104,17 @@ export function defineModelCall(sequelize: Sequelize) {
       end: { status: 'completed' | 'stopped'; finishReason?: FinishReason | OutOfCredits; usage: Usage | undefined },
     ): Promise<void> {
       const { status, finishReason = null, usage } = end;
-      await execute(tx, 'UPDATE model_calls SET ? WHERE turn_id = ? AND step = ?', [
-        {
-          status,
-          model_id: modelId,
-          finish_reason: finishReason,
-          ended_at: new Date(),
-          ...(usage && asRow(usageColumns, usage)),
-        },
-        turnId,
-        step,
-      ]);
-    }
-
-    /** What the turn's ended calls have used; `afterSeq` leaves out earlier calls. */
-    static async usageOf(turnId: string, { afterSeq = 0 } = {}): Promise<Usage> {
-      return sum(
-        await ModelCall.findAll({ where: { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns }, raw: true }),
+      await ModelCall.update(
+        { status, modelId, finishReason, endedAt: new Date(), ...usage },
+        { where: { turnId, step }, transaction: tx },
       );
     }
 
-    /** What the turn has used, as the transaction sees it. */
-    static async usageWithin(tx: Transaction, turnId: string): Promise<Usage> {
-      const columns = Object.entries(usageColumns).map(([field, column]) => `${column} AS ${field}`);
-      const calls = `SELECT ${columns.join(', ')} FROM model_calls WHERE turn_id = ? AND step < ?`;
-      return sum(await select<Usage>(tx, calls, [turnId, titleStep]));
+    /** What the turn's ended calls have used; `afterSeq` leaves out earlier calls. */
+    static async usageOf(turnId: string, options: { afterSeq?: number; tx?: Transaction } = {}): Promise<Usage> {
+      const { afterSeq = 0, tx } = options;
+      const where = { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns };
+      return sum(await ModelCall.findAll({ where, raw: true, transaction: tx }));
     }
 
     /** What many turns have used, by one query. */
@@ -162,13 +148,6 @@ export function defineModelCall(sequelize: Sequelize) {
   );
   return ModelCall;
 }
-
-const usageColumns: Record<keyof Usage, string> = {
-  inputTokens: 'input_tokens',
-  cachedInputTokens: 'cached_input_tokens',
-  outputTokens: 'output_tokens',
-  reasoningTokens: 'reasoning_tokens',
-};
 
 const ofTurns = { step: { [Op.lt]: titleStep } };
 
