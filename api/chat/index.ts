@@ -1,6 +1,5 @@
 import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
-import { approvalRoutes } from './approvalRoutes.ts';
 import { copyRoutes } from './copyRoutes.ts';
 import { chatRoutes } from './routes.ts';
 import { chatSettingsRoutes } from './settingsRoutes.ts';
@@ -9,5 +8,5 @@ import { threadRoutes } from './threadRoutes.ts';
 
 export const chat = {
   access,
-  routes: [chatRoutes, chatSettingsRoutes, approvalRoutes, threadRoutes, shareRoutes, copyRoutes],
+  routes: [chatRoutes, chatSettingsRoutes, threadRoutes, shareRoutes, copyRoutes],
 } as const satisfies Area;

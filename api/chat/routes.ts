@@ -1,8 +1,10 @@
 import type { Request, Response } from 'express';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { idPrefixes } from '../../base/ids.ts';
+import type { CatalogueModel } from '../../integrations/chat/catalogue.ts';
 import { estimateTokens } from '../../integrations/chat/tokens.ts';
 import type { SendIntent } from '../../models/chat/acceptMessage.ts';
+import { decideToolCall } from '../../models/chat/answerToolCalls.ts';
 import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
@@ -22,7 +24,6 @@ import { streamTurn } from '../frame/sse.ts';
 import { authorizeNamedThread, authorizeTurn, defaultSpaceOf, mayStillRead } from './authorizeThread.ts';
 import { beginTurn } from './beginTurn.ts';
 import { type ChatStreamBody, checkClientTools, hashMessage, readContext, readMessage } from './chatRequest.ts';
-import { presentModel } from './presentModel.ts';
 import { presentOneTurn } from './presentThread.ts';
 import { replayMessage } from './replayMessage.ts';
 import { isOnlyResults, takeToolResults } from './toolResults.ts';
@@ -94,6 +95,18 @@ export function chatRoutes(deps: RouteDeps) {
     if (state === 'stopping') void launcher.stopTurn(turn.id);
     await turn.reload();
     answer<'stopTurn'>(res, 200, await presentOneTurn(deps.database, turn));
+  });
+
+  /** Approves or denies a tool call. The turn's user decides, on any of their devices. */
+  router.post('/chat/turns/:turnId/approvals/:toolCallId', async (req, res) => {
+    const { turnId, toolCallId } = pathOf<'decideToolCall'>(req);
+    const caller = callerOf(req);
+    const turn = await authorizeTurn(deps, caller, turnId);
+    const { approved } = bodyOf<'decideToolCall'>(req);
+    await decideToolCall(deps, { turnId, toolCallId, approved, by: authorityOf(caller) });
+    void deps.launcher.toolsAnswered(turnId);
+    await turn.reload();
+    answer<'decideToolCall'>(res, 200, await presentOneTurn(deps.database, turn));
   });
 
   /** Passes a body's tool results, if it has any, to the turn that waits for them. */
@@ -213,4 +226,17 @@ async function positionIn(
   throw new DomainError('invalid', 'UNKNOWN_POSITION', 'This turn’s log has no such position.', {
     errors: [{ pointer: after === undefined ? 'Last-Event-ID' : 'after', detail: 'is not a position of this log' }],
   });
+}
+
+/** A model as endpoints 1 and 3 show it. */
+export function presentModel(model: CatalogueModel) {
+  return {
+    id: model.id,
+    name: model.name,
+    provider: model.provider,
+    pricingRates: model.pricingRates,
+    effortOptions: model.effortOptions,
+    ...(model.defaultEffort !== undefined && { defaultEffort: model.defaultEffort }),
+    capabilities: model.capabilities,
+  };
 }
