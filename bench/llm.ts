@@ -36,7 +36,7 @@ const [line] = (await once(server.stdout, 'data')) as [Buffer];
 const url = line.toString().trim();
 
 const config = loadConfig({
-  ATRIUM_DATABASE_URL: 'mysql://unused',
+  ATRIUM_DATABASE_URL: 'mysql://unused:unused@unused:3306/unused',
   ATRIUM_TEMPORAL_ADDRESS: 'unused',
   ATRIUM_COMPATIBLE_BASE_URL: url,
   ATRIUM_COMPATIBLE_MODELS: 'local',
