@@ -1,8 +1,8 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
-import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
-import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
+import { collectOutput } from '../../integrations/computers/output/collectOutput.ts';
+import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
 import { findApp } from '../../models/apps/app.ts';
 import { currentAttempt, noteAwake, noteTaken } from '../../models/apps/attempts.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../base/errors.ts';
 import type { OutputRequest } from '../../integrations/computers/hostClient.ts';
-import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
+import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
 import { type Exit, noteOf, noteRecord } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { type Attempt, attemptsOf } from '../../models/apps/attempts.ts';

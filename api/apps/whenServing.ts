@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../base/errors.ts';
 import { lastOf } from '../../base/text.ts';
-import { collectOutput } from '../../integrations/computers/collectOutput.ts';
+import { collectOutput } from '../../integrations/computers/output/collectOutput.ts';
 import { isOutput } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { isForPeople } from '../../models/apps/outcome.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { hostsInUse, removeHost } from '../../models/computers/removedHosts.ts';
+import { hostsToJson, hostsToRows } from '../computers/hosts.ts';
 import { columns, print } from '../support/answer.ts';
-import { hostsToJson, hostsToRows } from '../support/hosts.ts';
 import { withDatabase } from '../support/installation.ts';
 
 /** `atrium host list` and `atrium host remove ID`: the machines that run computers. */

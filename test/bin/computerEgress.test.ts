@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { createComputerEgress } from '../../bin/support/computerEgress.ts';
+import { createComputerEgress } from '../../bin/computers/egress.ts';
 import { createServices, type Services } from '../../bin/support/services.ts';
 import { createAuthority, HostCertificates } from '../../integrations/egress/certificates.ts';
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';

@@ -3,7 +3,7 @@ import { connect as connectTo, createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import mysql from 'mysql2/promise';
 import { newId } from '../../base/ids.ts';
-import { createComputerEgress } from '../../bin/support/computerEgress.ts';
+import { createComputerEgress } from '../../bin/computers/egress.ts';
 import { createServices, type Services } from '../../bin/support/services.ts';
 import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 import { databaseHost, databasePort } from '../../integrations/egress/databaseNames.ts';

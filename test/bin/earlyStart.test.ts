@@ -1,6 +1,6 @@
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { startOrdered } from '../../activities/computers/startOrdered.ts';
-import { createLiveComputers } from '../../bin/support/liveComputers.ts';
+import { createLiveComputers } from '../../bin/computers/liveComputers.ts';
 import { createServices, type Services } from '../../bin/support/services.ts';
 import type { Host } from '../../integrations/computers/host/host.ts';
 import { getComputer } from '../../models/computers/computer.ts';

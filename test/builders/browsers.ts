@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import type { BrowserSpec } from '../../integrations/browsers/types.ts';
-import { agentFolder } from '../../integrations/computers/host/holderSpec.ts';
 import type { HostOptions } from '../../integrations/computers/host/host.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import { agentFolder } from '../../integrations/computers/protocol/holderSpec.ts';
 import { getBrowserPrograms } from '../support/browserPrograms.ts';
 import { buildHost, hostDir, startComputer, usualLimits } from './host.ts';
 

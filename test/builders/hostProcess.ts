@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { HolderEnd } from '../../integrations/computers/host/holderSpec.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import { HostError, type HostErrorCode } from '../../integrations/computers/host/hostErrors.ts';
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { HostClient } from '../../integrations/computers/hostClient.ts';
+import type { HolderEnd } from '../../integrations/computers/protocol/holderSpec.ts';
 import { hostDir } from './host.ts';
 
 type RemoteMethod =

@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { prepareAgent } from '../../integrations/computers/agent/prepare.ts';
+import { HostClient, type OutputRequest } from '../../integrations/computers/hostClient.ts';
+import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
+import { prepareAgent } from '../../integrations/computers/programs/prepare.ts';
 import {
   agentFolder,
   type HolderEnd,
   type HolderReport,
   type HolderSpec,
-} from '../../integrations/computers/host/holderSpec.ts';
-import { HostClient, type OutputRequest } from '../../integrations/computers/hostClient.ts';
-import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
+} from '../../integrations/computers/protocol/holderSpec.ts';
 import type { ComputerLimits, OutputRecord } from '../../integrations/computers/types.ts';
 
 const program = fileURLToPath(new URL('../../integrations/computers/holder/main.ts', import.meta.url));

@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
-import { startNetwork } from '../../integrations/computers/agent/network/index.ts';
+import { startNetwork } from '../../integrations/computers/agent/network/network.ts';
 
 const [, , socketPath = '', ...ports] = process.argv;
 const beganAt = performance.now();

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { idPrefixes } from '../../../base/ids.ts';
-import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
-import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
+import { collectOutput } from '../../../integrations/computers/output/collectOutput.ts';
+import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import { listApps } from '../../../models/apps/app.ts';
 import { askToRun } from '../../../models/apps/askToRun.ts';
 import { waitsBeside } from '../../../models/apps/requireVersionInUse.ts';

@@ -1,7 +1,7 @@
 import { DomainError } from '../../../base/errors.ts';
-import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
-import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
+import { collectOutput } from '../../../integrations/computers/output/collectOutput.ts';
+import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import type { Exit } from '../../../integrations/computers/processes/records.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { LiveText } from './liveText.ts';

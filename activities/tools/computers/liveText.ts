@@ -1,5 +1,5 @@
+import { TextPieces } from '../../../integrations/computers/output/textPieces.ts';
 import { isOutput } from '../../../integrations/computers/processes/records.ts';
-import { TextPieces } from '../../../integrations/computers/textPieces.ts';
 import type { OutputKind, OutputRecord } from '../../../integrations/computers/types.ts';
 import type { LiveOutput } from '../tool.ts';
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
 import { firstOf } from '../../../base/text.ts';
-import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
-import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
+import { collectOutput } from '../../../integrations/computers/output/collectOutput.ts';
+import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';

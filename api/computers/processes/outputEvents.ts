@@ -1,3 +1,4 @@
+import { type TextPiece, TextPieces } from '../../../integrations/computers/output/textPieces.ts';
 import {
   type Exit,
   type Gap,
@@ -6,7 +7,6 @@ import {
   positionAfter,
   type Size,
 } from '../../../integrations/computers/processes/records.ts';
-import { type TextPiece, TextPieces } from '../../../integrations/computers/textPieces.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
 
 /** Where the next attempt begins in the log of something that is tried again, and how the one before has ended. */

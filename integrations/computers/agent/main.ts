@@ -1,15 +1,15 @@
 import { stat } from 'node:fs';
 import { Socket } from 'node:net';
 import { startupSnapshot } from 'node:v8';
-import { Channel } from '../channel/channel.ts';
-import type { ChannelStream } from '../channel/channelStream.ts';
-import { encodeMessage, messageKind } from '../channel/messages.ts';
+import { type AgentRequest, Refusal, triedBy } from '../protocol/agentRequests.ts';
+import { Channel } from '../protocol/channel.ts';
+import type { ChannelStream } from '../protocol/channelStream.ts';
+import { encodeMessage, messageKind } from '../protocol/messages.ts';
 import { closeStrayDescriptors } from './descriptors.ts';
-import { takeFileRequest } from './files.ts';
-import { startNetwork } from './network/index.ts';
-import { dialPort, dialSocket } from './ports.ts';
-import { Processes } from './processes.ts';
-import { type AgentRequest, Refusal, triedBy } from './requests.ts';
+import { takeFileRequest } from './files/requests.ts';
+import { startNetwork } from './network/network.ts';
+import { dialPort, dialSocket } from './network/ports.ts';
+import { Processes } from './processes/processes.ts';
 
 /** Before the agent, a sandbox has its own first process, and a shell. */
 const firstPids = 9;

@@ -4,9 +4,9 @@ import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent } from '../hostClient.ts';
+import { encodeQuery, type Query } from '../protocol/holderHttp.ts';
+import { problemOf } from '../protocol/problems.ts';
 import { HolderAgent } from './holderAgent.ts';
-import { problemOf } from './problems.ts';
-import { encodeQuery, type Query } from './query.ts';
 
 /** Where a computer is reached: its holder’s socket, or its host’s address with a token that is made for each request. */
 export type ComputerEndpoint =

@@ -1,12 +1,12 @@
 import { connect } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { DomainError } from '../../../base/errors.ts';
-import { join } from '../agent/ports.ts';
-import type { AgentRequest, HolderRequest } from '../agent/requests.ts';
-import { Channel } from '../channel/channel.ts';
-import type { ChannelStream } from '../channel/channelStream.ts';
-import { ChannelViolation } from '../channel/frames.ts';
-import { readAnswer } from '../channel/messages.ts';
+import { join } from '../agent/network/ports.ts';
+import type { AgentRequest, HolderRequest } from '../protocol/agentRequests.ts';
+import { Channel } from '../protocol/channel.ts';
+import type { ChannelStream } from '../protocol/channelStream.ts';
+import { ChannelViolation } from '../protocol/frames.ts';
+import { readAnswer } from '../protocol/messages.ts';
 import { refusalOf } from './refusals.ts';
 
 /** How many connections may leave the computer at once. */

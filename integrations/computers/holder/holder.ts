@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { chmodSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { ChannelViolation } from '../channel/frames.ts';
-import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
+import { readOomKills, readPids, WorkSettler } from '../host/confinement/settleWork.ts';
+import { roomForLogs } from '../processes/logRoom.ts';
+import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
+import { ProcessStore } from '../processes/processStore.ts';
+import { ChannelViolation } from '../protocol/frames.ts';
 import type {
   HolderEnd,
   HolderOrder,
@@ -10,19 +13,16 @@ import type {
   HolderSpec,
   ReleaseOrder,
   SandboxCommand,
-} from '../host/holderSpec.ts';
-import { roomForLogs } from '../processes/logRoom.ts';
-import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
-import { ProcessStore } from '../processes/processStore.ts';
+} from '../protocol/holderSpec.ts';
 import { Agent } from './agent.ts';
-import { Cells } from './cells.ts';
-import { attachContainer } from './container.ts';
-import { MachineView } from './machineView.ts';
-import { HolderProcesses } from './processes.ts';
-import { makeSandbox, type Sandbox } from './sandbox.ts';
-import { Screens } from './screens.ts';
-import { ScreenThread, screenProgram } from './screenThread.ts';
-import { createHolderServer } from './server.ts';
+import { createHolderServer } from './http/server.ts';
+import { HolderProcesses } from './processes/processes.ts';
+import { Cells } from './sandboxes/cells.ts';
+import { attachContainer } from './sandboxes/container.ts';
+import { MachineView } from './sandboxes/machineView.ts';
+import { makeSandbox, type Sandbox } from './sandboxes/sandbox.ts';
+import { Screens } from './screens/screens.ts';
+import { ScreenThread, screenProgram } from './screens/screenThread.ts';
 
 /** How long the end of a computer may take to be written down. */
 const closeDeadlineMs = 10_000;

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { HolderOrder, HolderReport, HolderSpec } from '../host/holderSpec.ts';
+import type { HolderOrder, HolderReport, HolderSpec } from '../protocol/holderSpec.ts';
 import { holdComputer } from './holder.ts';
 import { rehearsals } from './rehearsals.ts';
 import { rehearse } from './rehearse.ts';

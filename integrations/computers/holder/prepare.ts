@@ -2,10 +2,10 @@ import { mkdir, rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { installBundle } from '../programs/installBundle.ts';
 import { rehearsals } from './rehearsals.ts';
-import { screenProgramName } from './screenThread.ts';
+import { screenProgramName } from './screens/screenThread.ts';
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
-const screens = fileURLToPath(new URL('./screenMain.ts', import.meta.url));
+const screens = fileURLToPath(new URL('./screens/screenMain.ts', import.meta.url));
 
 /**
  * Writes the holder’s program into a folder, complete when it returns; the answer is its command line. It is readable

@@ -1,12 +1,12 @@
 import { DomainError } from '../../../base/errors.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { driverNames } from '../drivers/drivers.ts';
 import type { DriverName } from '../types.ts';
-import type { Driver } from './driver.ts';
-import { driverNames } from './drivers.ts';
-import type { HolderPool } from './holders.ts';
 import type { HostDeadlines, HostOptions } from './host.ts';
 import type { HostLayout } from './layout.ts';
+import type { HolderPool } from './life/holders.ts';
+import type { Machinery } from './machine/setUp.ts';
 import type { ComputerRecord } from './records.ts';
-import type { Machinery } from './setUp.ts';
 
 /** What every part of a host works with. */
 export interface HostContext extends Machinery {

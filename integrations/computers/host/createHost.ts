@@ -1,25 +1,25 @@
 import { resolve } from 'node:path';
-import { prepareAgent } from '../agent/prepare.ts';
+import { awaitDrivers } from '../drivers/missingDrivers.ts';
 import { prepareHolder } from '../holder/prepare.ts';
 import { HostClient } from '../hostClient.ts';
+import { prepareAgent } from '../programs/prepare.ts';
 import { driversOf, type HostContext } from './context.ts';
-import { fork, type InSource, inLaneOf } from './copies.ts';
-import { end, isRunning } from './end.ts';
-import { FileSandboxes, type SandboxWork } from './files.ts';
-import { createHolderPool } from './holders.ts';
+import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { takeLock } from './hostLock.ts';
 import { Lanes } from './lanes.ts';
 import { computerLayout, hostLayout, isComputerId } from './layout.ts';
-import { inspect, inspectForList, metrics } from './look.ts';
-import { awaitDrivers } from './missingDrivers.ts';
-import { pause, resume } from './pause.ts';
+import { end, isRunning } from './life/end.ts';
+import { fork, type InSource, inLaneOf } from './life/fork.ts';
+import { createHolderPool } from './life/holders.ts';
+import { inspect, inspectForList, metrics } from './life/look.ts';
+import { pause, resume } from './life/pause.ts';
+import { openEgress, start } from './life/start.ts';
+import { destroy, removeStrays, setRight } from './life/sweep.ts';
+import { watch } from './life/watch.ts';
+import { setUpMachine } from './machine/setUp.ts';
 import { type ComputerRecord, listRecords, readRecord } from './records.ts';
-import { setUpMachine } from './setUp.ts';
-import { openEgress, start } from './start.ts';
-import { destroy, removeStrays, setRight } from './sweep.ts';
-import { watch } from './watch.ts';
 
 const usualDeadlines: HostDeadlines = {
   startMs: 20_000,

@@ -1,11 +1,11 @@
-import type { DockerOptions } from '../docker/driver.ts';
+import type { DockerOptions } from '../drivers/docker/driver.ts';
+import type { RefusedDriver } from '../drivers/driver.ts';
 import type { HostClient } from '../hostClient.ts';
+import type { HolderEnd } from '../protocol/holderSpec.ts';
 import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
-import type { RefusedDriver } from './driver.ts';
-import type { FileLimits } from './filePlaces.ts';
-import type { SandboxWork } from './files.ts';
-import type { HolderEnd } from './holderSpec.ts';
-import type { HostLimits } from './machine.ts';
+import type { FileLimits } from './files/filePlaces.ts';
+import type { SandboxWork } from './files/fileSandboxes.ts';
+import type { HostLimits } from './machine/machine.ts';
 
 export interface HostOptions {
   /** Where it keeps everything; made where it is missing. As root, other users must be able to enter it. */

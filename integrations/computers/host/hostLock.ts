@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { ifThere } from '../system/ifThere.ts';
+import { isAlive, type Stamp, stampOf } from '../system/stamps.ts';
 import { HostError } from './hostErrors.ts';
-import { ifThere } from './ifThere.ts';
-import { isAlive, type Stamp, stampOf } from './stamps.ts';
 
 /**
  * Two hosts on one folder would undo each other’s work. A lock whose owner has ended is taken over. Throws

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { makeFolderDurablySync, writeDurablySync } from '../../../disk/durable.ts';
+import type { HolderEnd } from '../protocol/holderSpec.ts';
+import { ifThere } from '../system/ifThere.ts';
+import type { Stamp } from '../system/stamps.ts';
 import type { ComputerLimits, ComputerSpec } from '../types.ts';
-import type { HolderEnd } from './holderSpec.ts';
-import { ifThere } from './ifThere.ts';
 import { computerLayout, type HostLayout, isComputerId } from './layout.ts';
-import type { Stamp } from './stamps.ts';
 
 /** What a host has written down of one computer. Only the host writes it. */
 export interface ComputerRecord {

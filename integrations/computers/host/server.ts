@@ -9,9 +9,9 @@ import { type Duplex, PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../../base/errors.ts';
 import { ofOneConnection } from '../../http/connectionHeaders.ts';
-import { join } from '../agent/ports.ts';
+import { join } from '../agent/network/ports.ts';
 import { dial, Requests, silenceMs } from '../client/requests.ts';
-import { refuseUpgrade, send, sendProblem, switching } from '../holder/answers.ts';
+import { refuseUpgrade, send, sendProblem, switching } from '../holder/http/answers.ts';
 import type { Host } from './host.ts';
 import { HostError, notRunning } from './hostErrors.ts';
 

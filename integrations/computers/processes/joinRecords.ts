@@ -1,4 +1,4 @@
-import { joinPieces, type Piece } from '../channel/joinPieces.ts';
+import { joinPieces, type Piece } from '../protocol/joinPieces.ts';
 import type { OutputKind } from '../types.ts';
 import { encodeRecord, headerAt, isOutput, maxPayloadBytes, recordHeaderBytes } from './records.ts';
 

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
-import { collectOutput } from '../../computers/collectOutput.ts';
 import type { FileContent, HostClient } from '../../computers/hostClient.ts';
 import { OwnProgram } from '../../computers/processes/ownProgram.ts';
 import { exitCodes, filePath, finishRequest, partPath, type RecorderSpec, recordRequest } from './scripts.ts';

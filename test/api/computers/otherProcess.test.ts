@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkHosts } from '../../../bin/support/checkComputers.ts';
+import { checkHosts } from '../../../bin/computers/check.ts';
 import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import { buildChatUser } from '../../builders/chat.ts';

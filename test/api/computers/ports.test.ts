@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { WebSocket, WebSocketServer } from 'ws';
 import { type RunningApi, startApi } from '../../../api/frame/server.ts';
 import { DomainError } from '../../../base/errors.ts';
-import { createLiveComputers } from '../../../bin/support/liveComputers.ts';
+import { createLiveComputers } from '../../../bin/computers/liveComputers.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { LiveHost } from '../../../integrations/computers/liveComputers.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { endpointFile } from '../../../integrations/browsers/chromium.ts';
-import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
-import { agentFolder } from '../../../integrations/computers/host/holderSpec.ts';
+import { agentTasks } from '../../../integrations/computers/host/confinement/computerCgroup.ts';
+import { agentFolder } from '../../../integrations/computers/protocol/holderSpec.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
 import { runOn, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';

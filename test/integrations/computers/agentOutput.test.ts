@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from 'node:stream';
-import { Outputs } from '../../../integrations/computers/agent/runningProcess.ts';
-import { MessageDecoder, messageKind } from '../../../integrations/computers/channel/messages.ts';
+import { Outputs } from '../../../integrations/computers/agent/processes/outputs.ts';
+import { MessageDecoder, messageKind } from '../../../integrations/computers/protocol/messages.ts';
 
 /** The agent's outputs over streams that the test writes to, and what they tell. */
 function outputs() {

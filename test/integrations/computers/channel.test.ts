@@ -3,20 +3,20 @@ import { once } from 'node:events';
 import { PassThrough, type Readable, Transform } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
-import { Channel } from '../../../integrations/computers/channel/channel.ts';
-import { type ChannelStream, windowBytes } from '../../../integrations/computers/channel/channelStream.ts';
+import { Channel } from '../../../integrations/computers/protocol/channel.ts';
+import { type ChannelStream, windowBytes } from '../../../integrations/computers/protocol/channelStream.ts';
 import {
   ChannelViolation,
   frameHeader,
   frameType,
   maxDataBytes,
-} from '../../../integrations/computers/channel/frames.ts';
+} from '../../../integrations/computers/protocol/frames.ts';
 import {
   encodeMessage,
   MessageDecoder,
   messageKind,
   readAnswer,
-} from '../../../integrations/computers/channel/messages.ts';
+} from '../../../integrations/computers/protocol/messages.ts';
 
 type Taker = (stream: ChannelStream, request: { kind?: string }) => unknown;
 

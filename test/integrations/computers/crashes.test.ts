@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import type { ComputerRecord } from '../../../integrations/computers/host/records.ts';
-import { processesOf } from '../../../integrations/computers/host/stamps.ts';
+import { processesOf } from '../../../integrations/computers/system/stamps.ts';
 import { computerSpec, runOn, startComputer } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { drivers } from './drivers.ts';

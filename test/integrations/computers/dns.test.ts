@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
-import { answerQuery } from '../../../integrations/computers/agent/network/dnsMessage.ts';
+import { answerQuery } from '../../../integrations/computers/agent/network/dns.ts';
 import { dnsOverTcp, dnsOverUdp } from '../../../integrations/computers/agent/network/dnsStub.ts';
 import { NameTable, parseIpv4 } from '../../../integrations/computers/agent/network/nameTable.ts';
 

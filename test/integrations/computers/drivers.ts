@@ -1,9 +1,9 @@
 import { accessSync, constants } from 'node:fs';
-import { trySandbox } from '../../../integrations/computers/bubblewrap/trySandbox.ts';
-import { findDocker } from '../../../integrations/computers/docker/driver.ts';
-import { findRunsc } from '../../../integrations/computers/gvisor/driver.ts';
+import { trySandbox } from '../../../integrations/computers/drivers/bubblewrap/trySandbox.ts';
+import { findDocker } from '../../../integrations/computers/drivers/docker/driver.ts';
+import { findRunsc } from '../../../integrations/computers/drivers/gvisor/driver.ts';
 import type { HostOptions } from '../../../integrations/computers/host/host.ts';
-import { findSystemProgram } from '../../../integrations/computers/host/programs.ts';
+import { findSystemProgram } from '../../../integrations/computers/system/programs.ts';
 import type { DriverName } from '../../../integrations/computers/types.ts';
 import { canBeOtherUser } from '../../support/otherUser.ts';
 

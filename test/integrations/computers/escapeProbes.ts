@@ -1,4 +1,4 @@
-import { inspected, refused } from '../../../integrations/computers/seccomp/syscalls.ts';
+import { inspected, refused } from '../../../integrations/computers/drivers/seccomp/syscalls.ts';
 
 /**
  * Who runs the same program outside of a sandbox, where it must get through: the computer’s own user, another

@@ -1,4 +1,4 @@
-import { FilePlaces } from '../../../integrations/computers/host/filePlaces.ts';
+import { FilePlaces } from '../../../integrations/computers/host/files/filePlaces.ts';
 
 const limits = { perHost: 2, perSpace: 2, waitMs: 60_000, restMs: 0 };
 

@@ -1,4 +1,4 @@
-import { describeMachine } from '../../../integrations/computers/host/describeMachine.ts';
+import { describeMachine } from '../../../integrations/computers/host/machine/describeMachine.ts';
 import { computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { drivers } from './drivers.ts';

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hostLayout } from '../../../integrations/computers/host/layout.ts';
-import { identify } from '../../../integrations/computers/host/setUp.ts';
+import { identify } from '../../../integrations/computers/host/machine/setUp.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 
 // The id of a host, after which its cgroups and containers are named.

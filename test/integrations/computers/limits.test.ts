@@ -1,11 +1,11 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
-import { type CgroupRoots, findCgroups } from '../../../integrations/computers/host/cgroups/mounts.ts';
+import { type CgroupRoots, findCgroups } from '../../../integrations/computers/host/confinement/cgroupRoots.ts';
+import { agentTasks } from '../../../integrations/computers/host/confinement/computerCgroup.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
-import { hostLimits } from '../../../integrations/computers/host/machine.ts';
-import { maxTerminals } from '../../../integrations/computers/host/ownView.ts';
+import { hostLimits } from '../../../integrations/computers/host/machine/machine.ts';
+import { maxTerminals } from '../../../integrations/computers/host/machine/ownView.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { until } from '../../support/processes.ts';

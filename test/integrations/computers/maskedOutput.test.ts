@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import fc from 'fast-check';
-import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
+import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import {
   type Gap,
   isOutput,

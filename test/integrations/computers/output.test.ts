@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import { collectOutput } from '../../../integrations/computers/output/collectOutput.ts';
+import { TextPieces } from '../../../integrations/computers/output/textPieces.ts';
 import { noteRecord } from '../../../integrations/computers/processes/records.ts';
-import { TextPieces } from '../../../integrations/computers/textPieces.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
 
 setFlagsFromString('--expose-gc');

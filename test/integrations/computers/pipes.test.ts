@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { closePipes, Pipes } from '../../../integrations/computers/agent/pipes.ts';
+import { closePipes, Pipes } from '../../../integrations/computers/agent/processes/pipes.ts';
 
 test('as many programs as start at once get their pipes, each its own', async () => {
   const pipes = new Pipes();

@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rehearse } from '../../../integrations/computers/holder/rehearse.ts';
-import type { AgentCommands } from '../../../integrations/computers/host/holderSpec.ts';
 import { installBundle } from '../../../integrations/computers/programs/installBundle.ts';
+import type { AgentCommands } from '../../../integrations/computers/protocol/holderSpec.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 let folder: string;

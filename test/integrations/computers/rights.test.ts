@@ -5,7 +5,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sandboxAdvice } from '../../../integrations/computers/bubblewrap/trySandbox.ts';
+import { sandboxAdvice } from '../../../integrations/computers/drivers/bubblewrap/trySandbox.ts';
+import {
+  type CgroupRoots,
+  findCgroups,
+  makeRoots,
+} from '../../../integrations/computers/host/confinement/cgroupRoots.ts';
 import {
   holderCgroups,
   killOnce,
@@ -15,15 +20,14 @@ import {
   readFrozen,
   removeComputerCgroup,
   setFrozen,
-} from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
-import { type CgroupRoots, findCgroups, makeRoots } from '../../../integrations/computers/host/cgroups/mounts.ts';
-import { readUsage } from '../../../integrations/computers/host/cgroups/usage.ts';
+} from '../../../integrations/computers/host/confinement/computerCgroup.ts';
+import { readUsage } from '../../../integrations/computers/host/confinement/usage.ts';
 import {
   describeMachine,
   type MachineDescription,
   socketAdvice,
-} from '../../../integrations/computers/host/describeMachine.ts';
-import { stampByPs } from '../../../integrations/computers/host/stamps.ts';
+} from '../../../integrations/computers/host/machine/describeMachine.ts';
+import { stampByPs } from '../../../integrations/computers/system/stamps.ts';
 import type { DriverName } from '../../../integrations/computers/types.ts';
 import { usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
@@ -60,7 +64,7 @@ describe('what keeps a machine from running computers', () => {
   itAsRoot('says so where user namespaces are off', isUsable, async () => {
     // In a user namespace of its own, in which there may be no more of them: for this machine nothing changes.
     const program = `
-      import { describeMachine } from ${JSON.stringify(new URL('../../../integrations/computers/host/describeMachine.ts', import.meta.url).href)};
+      import { describeMachine } from ${JSON.stringify(new URL('../../../integrations/computers/host/machine/describeMachine.ts', import.meta.url).href)};
       console.log(JSON.stringify(await describeMachine('/nonexistent')));`;
     const script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"';
     const command = ['unshare', '--user', '--map-root-user', 'sh', '-c', script, 'sh'];

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
-import { Screens } from '../../../integrations/computers/holder/screens.ts';
-import { DrawnScreen, ScreenThread } from '../../../integrations/computers/holder/screenThread.ts';
-import { TerminalScreen } from '../../../integrations/computers/holder/terminalScreen.ts';
+import { Screens } from '../../../integrations/computers/holder/screens/screens.ts';
+import { DrawnScreen, ScreenThread } from '../../../integrations/computers/holder/screens/screenThread.ts';
+import { TerminalScreen } from '../../../integrations/computers/holder/screens/terminalScreen.ts';
 import type { Screen } from '../../../integrations/computers/hostClient.ts';
 import type { LiveProcess } from '../../../integrations/computers/processes/liveProcess.ts';
 import { ProcessStore } from '../../../integrations/computers/processes/processStore.ts';
@@ -15,7 +15,7 @@ const mebibyte = 1_048_576;
 const never = new AbortController().signal;
 
 const root = temporaryFolder();
-const program = fileURLToPath(new URL('../../../integrations/computers/holder/screenMain.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../../integrations/computers/holder/screens/screenMain.ts', import.meta.url));
 const thread = new ScreenThread(program);
 let count = 0;
 

@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import xterm from '@xterm/headless';
-import { type DrawnScreen, ScreenThread } from '../../../integrations/computers/holder/screenThread.ts';
-import { SequenceFilter } from '../../../integrations/computers/holder/sequences.ts';
+import { type DrawnScreen, ScreenThread } from '../../../integrations/computers/holder/screens/screenThread.ts';
+import { SequenceFilter } from '../../../integrations/computers/holder/screens/sequences.ts';
 import { seededRandom } from '../../support/random.ts';
 import { sizeOf } from '../../support/size.ts';
 
 const seconds = sizeOf('TERMINAL_FUZZ_SECONDS', 5, 3_600);
-const program = fileURLToPath(new URL('../../../integrations/computers/holder/screenMain.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../../integrations/computers/holder/screens/screenMain.ts', import.meta.url));
 const noise = [
   '\n',
   '\r',

@@ -1,5 +1,5 @@
 import { newId } from '../../../base/ids.ts';
-import { checkHosts } from '../../../bin/support/checkComputers.ts';
+import { checkHosts } from '../../../bin/computers/check.ts';
 import { findComputer, getComputer } from '../../../models/computers/computer.ts';
 import { findHost, reportHost } from '../../../models/computers/hosts.ts';
 import { forgetSilentHosts, removeHost } from '../../../models/computers/removedHosts.ts';

@@ -1,6 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
-import { answerQuery, maxQueryBytes } from './dnsMessage.ts';
+import { answerQuery, maxQueryBytes } from './dns.ts';
 import type { NameTable } from './nameTable.ts';
 
 const idleTimeoutMs = 10_000;

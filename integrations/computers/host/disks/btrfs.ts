@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { renameDurablySync } from '../../../../disk/durable.ts';
 import { runHere } from '../../spawner/runHere.ts';
-import { run } from '../run.ts';
+import { run } from '../../system/run.ts';
 import { type Disks, unfinished } from './disks.ts';
 import { roomInImage } from './room.ts';
 import { giveAll, syncAll } from './watched.ts';

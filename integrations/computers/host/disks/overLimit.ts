@@ -1,7 +1,7 @@
+import { treeOf } from '../../system/stamps.ts';
 import type { HostContext } from '../context.ts';
 import { computerLayout } from '../layout.ts';
 import { readRecord } from '../records.ts';
-import { treeOf } from '../stamps.ts';
 import { heldBytes } from './heldFiles.ts';
 
 /** Of a watched home: a little over the limit is a matter of when it was looked at. */

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
-import { findSystemProgram } from '../programs.ts';
-import { run } from '../run.ts';
+import { findSystemProgram } from '../../system/programs.ts';
+import { run } from '../../system/run.ts';
 import { type Disks, unfinished } from './disks.ts';
 import { roomIn } from './room.ts';
 

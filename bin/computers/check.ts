@@ -1,0 +1,105 @@
+import type { Config } from '../../config/index.ts';
+import type { LaunchConfig } from '../../config/launch.ts';
+import { describeMachine } from '../../integrations/computers/host/machine/describeMachine.ts';
+import type { ComputerHostRow } from '../../models/computers/hosts.ts';
+import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
+import { openDatabase } from '../../models/database/database.ts';
+import { describeBrowserPrograms } from '../../stack/browsers.ts';
+import { describeSandboxPrograms } from '../../stack/computers.ts';
+import { describeDesktopPrograms } from '../../stack/desktops.ts';
+import { cachedGvisor } from '../../stack/gvisor.ts';
+import { type CheckResult, off, ok, wrong } from '../support/check.ts';
+import { commandLine } from '../support/commandLine.ts';
+
+/** `runChecks` is less patient. */
+const answerMs = 60_000;
+
+/**
+ * Whether computers can run on this machine, and which limits would not hold. Nothing else needs them, so nothing here
+ * is a fault.
+ */
+export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const programs = describeSandboxPrograms(launch);
+  const { drivers, off: missing, room } = await describeMachine(launch.computersDir, options(launch));
+  if (drivers.every(({ refused }) => refused !== undefined)) {
+    // Elsewhere there are only containers.
+    const isLinux = process.platform === 'linux';
+    if (programs.missing && isLinux) return off(`sandboxes: ${programs.detail}`);
+    return off(drivers.at(isLinux ? 0 : -1)?.refused ?? 'no driver is wanted');
+  }
+  if (missing.length > 0) return off(`they run, but ${missing.join('; ')}`);
+  const limits = 'each with a user of its own and limits of CPU, memory, tasks and disk';
+  return ok(room === undefined ? limits : `${limits}; ${room}`);
+}
+
+/** Which drivers this machine has, and for each other one what it would take. */
+export async function checkDrivers(launch: LaunchConfig): Promise<CheckResult> {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { drivers } = await describeMachine(launch.computersDir, options(launch));
+  const there = drivers.filter(({ refused }) => refused === undefined).map(({ name }) => name);
+  const others = drivers.flatMap(({ name, refused }) => (refused === undefined ? [] : `no ${name}: ${refused}`));
+  const detail = [there.join(', ') || 'none', ...others].join('; ');
+  return there.length > 0 ? ok(detail) : off(detail);
+}
+
+/** Whether computers have an X server here. Containers bring their own. */
+export function checkDesktops(launch: LaunchConfig): CheckResult {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { missing, detail } = describeDesktopPrograms(launch);
+  return missing ? off(detail) : ok(detail);
+}
+
+/** Whether computers have a Chromium here. Containers bring their own. */
+export function checkBrowsers(launch: LaunchConfig): CheckResult {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { missing, detail } = describeBrowserPrograms(launch);
+  return missing ? off(detail) : ok(detail);
+}
+
+/** Where a start would find what was built for it, as it does. */
+function options(launch: LaunchConfig) {
+  const { drivers, runsc = cachedGvisor(launch), docker } = launch.computerDrivers;
+  return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
+}
+
+/** Whether the hosts of this installation answer, from here, at the addresses that they announce. */
+export async function checkHosts(config: Config): Promise<CheckResult> {
+  const database = openDatabase(config);
+  try {
+    const all = await hostsInUse({ database, config });
+    const hosts = all.filter((host) => !host.isLost);
+    const gone = all.filter((host) => host.isLost && host.computers > 0).map(describeGone);
+    if (hosts.length === 0) return off(['none is there now', ...gone].join('; '));
+    const looks = await Promise.all(hosts.map(lookAt));
+    const faults = looks.flatMap(({ fault }) => fault ?? []);
+    if (faults.length > 0) return wrong(`${[...faults, ...gone].join('; ')}: see ATRIUM_COMPUTERS_URL`);
+    if (gone.length > 0)
+      return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "${commandLine} host remove ID"`);
+    return ok(looks.map(({ detail }) => detail).join(', '));
+  } finally {
+    await database.close();
+  }
+}
+
+function describeGone({ id, seenAt, computers }: HostUse): string {
+  return `${id} is silent since ${seenAt.toISOString()}, with the homes of ${computers} computers`;
+}
+
+/** Where a host is and which drivers it has, or what keeps other processes from it. */
+async function lookAt({ id, address, drivers }: ComputerHostRow): Promise<{ detail: string; fault?: string }> {
+  const has = drivers === '' ? 'with no driver now' : `with ${drivers.replaceAll(',', ', ')}`;
+  if (address === null) return { detail: `${id} in its own process ${has}` };
+  const detail = `${id} ${address} ${has}`;
+  try {
+    const response = await fetch(`${address}/`, { signal: AbortSignal.timeout(answerMs), redirect: 'error' });
+    const { hostId, missingDrivers = [] } = (await response.json()) as { hostId?: unknown; missingDrivers?: string[] };
+    if (hostId !== id) return { detail, fault: `at ${address} answers something else than ${id}` };
+    return {
+      detail:
+        missingDrivers.length === 0 ? detail : `${detail}, without ${missingDrivers.join(' and ')} (its log says why)`,
+    };
+  } catch {
+    return { detail, fault: `${id} does not answer at ${address}` };
+  }
+}

@@ -1,0 +1,72 @@
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { folderOf, makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
+import { Refusal } from '../../protocol/agentRequests.ts';
+import { etagOf } from './entries.ts';
+import { inTurn } from './inTurn.ts';
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+
+export interface WriteOptions {
+  mode?: number;
+  parents?: boolean;
+  ifMatch?: string;
+  ifNew?: boolean;
+}
+
+/**
+ * Writes a file beside the one that it then replaces: whoever reads sees all of the old or all of the new one, and a
+ * write that is cut leaves the old. When it returns, the new one is on the disk.
+ */
+export async function writeFileFrom(source: Readable, path: Buffer, options: WriteOptions) {
+  if (options.parents === true) await makeFolderDurably(folderOf(path));
+  // A link stays, and what it points to is written.
+  const target = await realpath(path, { encoding: 'buffer' }).catch(() => path);
+  const old = await currentOf(target, options);
+  const temporary = Buffer.concat([folderOf(target), Buffer.from(`/.atrium-${randomName()}.tmp`)]);
+  const mode = options.mode ?? (old === undefined ? undefined : Number(old.mode) & 0o7777);
+  const file = await open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o644);
+  try {
+    try {
+      await copy(source, file);
+      if (mode !== undefined) await file.chmod(mode);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const written = await stat(temporary, { bigint: true });
+    const answer = await inTurn(async () => {
+      const replaced = await currentOf(target, options);
+      await rename(temporary, target);
+      // To rename it has changed it.
+      const renamed = await stat(target, { bigint: true });
+      return { size: Number(written.size), etag: etagOf(renamed), isNew: replaced === undefined };
+    });
+    await syncFolder(folderOf(target));
+    return answer;
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** What is there now. Throws `PRECONDITION_FAILED`, and `NOT_A_FILE` for a folder, a FIFO or a device. */
+async function currentOf(path: Buffer, { ifMatch, ifNew }: WriteOptions): Promise<BigIntStats | undefined> {
+  const stats = await stat(path, { bigint: true }).catch(() => undefined);
+  if (stats?.isFile() === false) throw new Refusal('NOT_A_FILE');
+  const isExpected = ifMatch === undefined || (stats !== undefined && (ifMatch === '*' || ifMatch === etagOf(stats)));
+  if (!isExpected || (ifNew === true && stats !== undefined)) throw new Refusal('PRECONDITION_FAILED');
+  return stats;
+}
+
+async function copy(source: Readable, file: FileHandle): Promise<void> {
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
+  }
+}
+
+/** By the global: Node then loads its cryptography with the first file, and not, for 10 ms, with the agent. */
+function randomName(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');
+}

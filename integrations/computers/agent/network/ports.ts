@@ -1,0 +1,53 @@
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Refusal } from '../../protocol/agentRequests.ts';
+import { encodeMessage, messageKind } from '../../protocol/messages.ts';
+
+const dialTimeoutMs = 5_000;
+
+/** Joins a stream with a port inside. Throws `Refusal`. */
+export async function dialPort(port: number, stream: Duplex): Promise<void> {
+  const socket = (await dial({ host: '127.0.0.1', port })) ?? (await dial({ host: '::1', port }));
+  if (socket === undefined) throw new Refusal('PORT_NOT_LISTENING');
+  stream.write(encodeMessage(messageKind.answer, {}));
+  join(stream, socket);
+}
+
+/** The same with a unix socket inside. */
+export async function dialSocket(path: string, stream: Duplex): Promise<void> {
+  const socket = await dial({ path });
+  if (socket === undefined) throw new Refusal('SOCKET_NOT_LISTENING');
+  stream.write(encodeMessage(messageKind.answer, {}));
+  join(stream, socket);
+}
+
+/** Each side’s end is the other’s; where one is cut, both are. */
+export function join(a: Duplex, b: Duplex): void {
+  for (const [one, other] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    one.on('error', () => other.destroy());
+    one.once('close', () => {
+      if (!other.writableEnded || !one.readableEnded) other.destroy();
+    });
+    one.pipe(other);
+  }
+}
+
+function dial(to: { host: string; port: number } | { path: string }): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ ...to, allowHalfOpen: true, noDelay: true });
+    const fail = () => {
+      socket.destroy();
+      resolve(undefined);
+    };
+    socket.setTimeout(dialTimeoutMs, fail);
+    socket.once('error', fail);
+    socket.once('connect', () => {
+      socket.setTimeout(0);
+      socket.off('error', fail);
+      resolve(socket);
+    });
+  });
+}

@@ -1,0 +1,120 @@
+import type { OwnView } from '../../host/machine/ownView.ts';
+import { agentFolder, type CellCommand, type SandboxCommand } from '../../protocol/holderSpec.ts';
+import type { ComputerLimits } from '../../types.ts';
+import { seccompFilter } from '../seccomp/bpf.ts';
+import type { Machine } from '../seccomp/syscalls.ts';
+import { viewFiles } from './machineFiles.ts';
+import { environment, home, hostFiles, temporaryFolders, uid } from './view.ts';
+
+export interface SandboxOptions {
+  /** `bwrap`, `prlimit` as absolute paths. */
+  programs: { bwrap: string; prlimit: string };
+  machine: Machine;
+  /** Its home as it is on this host. */
+  homeDir: string;
+  /** The folder of what it is shown as its machine, on this host. */
+  viewDir: string;
+  /** What it sees at `agentFolder`. */
+  agentDir: string;
+  /** The folder with what `writeEtc` has written. */
+  etcDir: string;
+  limits: Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>;
+  /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
+  readOnly: { from: string; to: string }[];
+  /** What runs in it, as it sees it. */
+  command: string[];
+  /** Set where its holder has terminals of its own to give it, of which there are so many. */
+  ownView: OwnView | undefined;
+}
+
+/** The command line of a sandbox: every namespace of its own, nothing of the host but `/usr`, and a filtered kernel. */
+export function sandboxCommand(options: SandboxOptions): SandboxCommand {
+  const { bwrap } = options.programs;
+  return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(bwrap, inner)]);
+}
+
+/**
+ * The command line of a cell: a sandbox like the computer's own, with its home, and in its network. Its processes and
+ * terminals are its own, and so is what is temporary.
+ */
+export function cellCommand(options: SandboxOptions, nsenter: string): CellCommand {
+  const { file, args, ...others } = commandOf(options, (inner) => [
+    ...(options.ownView ?? []),
+    ...limited(options),
+    ...inner,
+  ]);
+  return { ...others, nsenter, command: [file, ...args] };
+}
+
+/** The tasks of its uid are limited too, should the cgroup not hold: with what the sandbox itself needs. */
+function limited({ programs, limits }: SandboxOptions): string[] {
+  return [programs.prlimit, '--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
+}
+
+function commandOf(options: SandboxOptions, wrap: (inner: string[]) => string[]): SandboxCommand {
+  const filter = seccompFilter(options.machine);
+  const inside = bwrapArguments(options).map((argument) => `${argument}\0`);
+  const [file = '', ...args] = wrap([options.programs.bwrap, '--args', '3', '--', ...options.command]);
+  return {
+    file,
+    args,
+    descriptors: [
+      { kind: 'write', data: Buffer.from(inside.join('')).toString('base64') },
+      { kind: 'info' },
+      { kind: 'block' },
+      { kind: 'write', data: filter.toString('base64') },
+    ],
+    home,
+    env: environment,
+  };
+}
+
+function bwrapArguments(options: SandboxOptions): string[] {
+  const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView } = options;
+  return [
+    ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
+    // Should its holder be killed, the kernel ends it.
+    ...['--die-with-parent', '--disable-userns', '--new-session', '--hostname', 'computer'],
+    ...hostFiles(etcDir),
+    ...['--proc', '/proc', '--dev', '/dev'],
+    ...viewFiles.flatMap((name) => ['--ro-bind', `${viewDir}/${name}`, `/proc/${name}`]),
+    ...(ownView !== undefined ? ['--dev-bind', '/dev/pts', '/dev/pts'] : []),
+    ...temporaryFolders(limits).flatMap(({ path, mode, bytes }) => [
+      ...['--size', String(bytes), '--perms', mode, '--tmpfs', path],
+    ]),
+    ...['--dir', '/var', '--symlink', '/tmp', '/var/tmp', '--symlink', '/run', '/var/run'],
+    ...['--ro-bind', agentDir, agentFolder],
+    ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),
+    ...['--bind', homeDir, home],
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
+    ...['--chdir', home, '--uid', String(uid), '--gid', String(uid), '--cap-drop', 'ALL'],
+    ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--info-fd', '4', '--block-fd', '5', '--seccomp', '6'],
+  ];
+}
+
+/**
+ * Makes the network in a sandbox around the computer's own: there it is root, which opens the low ports, and cells can
+ * join it.
+ */
+function inOuterNetwork(bwrap: string, inner: string[]): string[] {
+  const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"';
+  return [
+    bwrap,
+    ...[
+      '--die-with-parent',
+      '--unshare-user',
+      '--unshare-net',
+      '--uid',
+      '0',
+      '--gid',
+      '0',
+      '--cap-add',
+      'ALL',
+      '--dev-bind',
+      '/',
+      '/',
+    ],
+    ...['--', '/bin/sh', '-c', open, 'sh', ...inner],
+  ];
+}

@@ -1,0 +1,97 @@
+import { agentTasks } from '../../host/confinement/computerCgroup.ts';
+import { agentFolder } from '../../protocol/holderSpec.ts';
+import type { ComputerLimits } from '../../types.ts';
+import { environment, home, temporaryFolders } from '../bubblewrap/view.ts';
+import { ociFilter } from '../seccomp/oci.ts';
+import type { Machine } from '../seccomp/syscalls.ts';
+
+export interface ContainerOptions {
+  image: string;
+  machine: Machine;
+  /** Those by which a host finds its own again. */
+  labels: Record<string, string>;
+  /** Whose the home is, as the engine sees it. */
+  uid: number;
+  homeDir: string;
+  etcDir: string;
+  agentDir: string;
+  /** Whether the image has a Node and a terminal module of its own, since the host’s are for another system. */
+  hasOwnNode: boolean;
+  limits: ComputerLimits;
+  readOnly: { from: string; to: string }[];
+  command: string[];
+}
+
+const mebibyte = 1_048_576;
+/** What Docker itself masks (its own list, which this one replaces), and all of /sys. */
+const masked = ['asound', 'acpi', 'kcore', 'keys', 'latency_stats', 'timer_list', 'timer_stats', 'sched_debug', 'scsi'];
+const readOnlyProc = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'];
+/** The agent itself, beside what runs in the computer. */
+const agentMemoryMiB = 128;
+
+/** What an engine is asked to create. The agent is its main process, and it has no network: what leaves goes through that. */
+export function containerConfig(options: ContainerOptions) {
+  const { image, machine, labels, uid, limits, command } = options;
+  const memory = (limits.memoryMiB + agentMemoryMiB) * mebibyte;
+  const shm = temporaryFolders(limits).find(({ path }) => path === '/dev/shm');
+  const others = temporaryFolders(limits).filter(({ path }) => path !== '/dev/shm');
+  const ulimit = (Name: string, most: number) => ({ Name, Soft: most, Hard: most });
+  return {
+    Image: image,
+    Entrypoint: command,
+    Cmd: [],
+    User: `${uid}:${uid}`,
+    WorkingDir: home,
+    Hostname: 'computer',
+    Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+    Labels: labels,
+    Tty: false,
+    OpenStdin: true,
+    // Should its holder be killed, the agent reads the end of its input, and ends.
+    StdinOnce: true,
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: {
+      NetworkMode: 'none',
+      IpcMode: 'private',
+      ReadonlyRootfs: true,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges', `seccomp=${JSON.stringify(ociFilter(machine))}`],
+      MaskedPaths: [...masked.map((name) => `/proc/${name}`), '/sys'],
+      ReadonlyPaths: readOnlyProc.map((name) => `/proc/${name}`),
+      Sysctls: { 'net.ipv4.ip_unprivileged_port_start': '0' },
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: limits.cpuMilli * 1_000_000,
+      PidsLimit: limits.maxTasks + agentTasks(limits),
+      Ulimits: [ulimit('nofile', 8_192), ulimit('core', 0)],
+      ShmSize: shm?.bytes,
+      Tmpfs: Object.fromEntries(
+        others.map(({ path, mode, bytes }) => [
+          path,
+          `rw,nosuid,nodev,exec,uid=${uid},gid=${uid},mode=${mode},size=${bytes}`,
+        ]),
+      ),
+      Mounts: mountsOf(options),
+      // Something has to wait for processes that nobody waits for.
+      Init: true,
+      LogConfig: { Type: 'none' },
+      RestartPolicy: { Name: 'no' },
+    },
+  };
+}
+
+const etcFiles = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
+
+function mountsOf({ homeDir, etcDir, agentDir, hasOwnNode, readOnly }: ContainerOptions) {
+  const bind = (Source: string, Target: string, ReadOnly: boolean) => ({ Type: 'bind', Source, Target, ReadOnly });
+  const agent = `${agentFolder}/agent.cjs`;
+  return [
+    bind(homeDir, home, false),
+    hasOwnNode ? bind(`${agentDir}/agent.cjs`, agent, true) : bind(agentDir, agentFolder, true),
+    ...etcFiles.map((name) => bind(`${etcDir}/${name}`, `/etc/${name}`, true)),
+    ...readOnly.map(({ from, to }) => bind(from, to, true)),
+  ];
+}

@@ -1,0 +1,99 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeEtc } from '../bubblewrap/etc.ts';
+import { environment, home } from '../bubblewrap/view.ts';
+import type { Driver, DriverSetting, OpenedDriver, RefusedDriver, SandboxOrder } from '../driver.ts';
+import { computerLabel, containerName, dockerConfinement, hostLabel } from './confinement.ts';
+import { containerConfig } from './container.ts';
+import { Engine, EngineError, parseEngineAddress } from './engine.ts';
+import { oomFileOf } from './oomFile.ts';
+import { tryContainer } from './tryContainer.ts';
+
+export interface DockerOptions {
+  /** Of the engine, as in `DOCKER_HOST`; the usual socket, if undefined. */
+  address?: string | undefined;
+  /** What containers are made of. */
+  image?: string | undefined;
+  /** Whether the image’s own Node runs the agent. It does where the host is another system than the containers. */
+  hasOwnNode?: boolean;
+}
+
+export const usualImage = 'atrium-computer';
+const usualSocket = '/var/run/docker.sock';
+const pingMs = 5_000;
+
+/** The engine, with the image, or what of it is missing. */
+export async function findDocker({
+  address,
+  image = usualImage,
+}: DockerOptions): Promise<{ engine: Engine; image: string } | Omit<RefusedDriver, 'name'>> {
+  if (address === undefined && !existsSync(usualSocket)) {
+    return { refused: `there is no Docker engine (${usualSocket}); set ATRIUM_COMPUTERS_DOCKER` };
+  }
+  const parsed = parseEngineAddress(address ?? `unix://${usualSocket}`);
+  if (parsed === undefined) return { refused: `computers cannot use a Docker engine at ${address}` };
+  const engine = new Engine(parsed);
+  try {
+    await engine.ask('GET', `/images/${encodeURIComponent(image)}/json`, undefined, { timeoutMs: pingMs });
+    return { engine, image };
+  } catch (error) {
+    if (error instanceof EngineError && error.status === 404) {
+      return { refused: `the Docker engine has no image ${image}; build it (docs/computers.md)` };
+    }
+    const said = error instanceof Error ? error.message : String(error);
+    return { refused: `the Docker engine cannot be used (${said})`, isAway: true };
+  }
+}
+
+/** Containers of a Docker engine on this machine: where there is no Linux to make sandboxes of, its own is used. */
+export async function openDocker(setting: DriverSetting, options: DockerOptions): Promise<OpenedDriver> {
+  const name = 'docker';
+  const found = await findDocker(options);
+  if ('refused' in found) return { name, ...found };
+  const machine = process.arch;
+  if (machine !== 'x64' && machine !== 'arm64') return { name, refused: `there is no filter for ${machine}` };
+  const { engine, image } = found;
+  const { hostId, agentDir, agent, confinement } = setting;
+  const hasOwnNode = options.hasOwnNode ?? process.platform !== 'linux';
+  const create = async ({ record, computerDir, homeDir, limits, readOnly }: SandboxOrder): Promise<string> => {
+    const uid = record.uid ?? ownUid();
+    const etcDir = join(computerDir, 'etc');
+    await writeEtc(etcDir, uid);
+    const labels = { [hostLabel]: hostId, [computerLabel]: record.computerId };
+    const common = { image, machine, labels, uid, homeDir, etcDir, agentDir, hasOwnNode } as const;
+    const config = containerConfig({ ...common, limits, readOnly, command: agent.fromProgram });
+    const path = `/containers/create?name=${containerName(hostId, record.computerId)}`;
+    const { Id } = await engine.ask<{ Id: string }>('POST', path, config);
+    return Id;
+  };
+  const trial = {
+    image,
+    machine,
+    labels: { [hostLabel]: hostId, [computerLabel]: 'trial' },
+    agentDir,
+    hasOwnNode,
+  } as const;
+  const { runtimeDir, firstUid: owner } = setting;
+  const refused = await tryContainer(engine, trial, { hostId, runtimeDir, uid: owner ?? ownUid(), owner });
+  if (refused !== undefined) return { name, refused };
+  return {
+    name,
+    confinement: dockerConfinement({ engine, hostId }, confinement),
+    async sandbox(order) {
+      const containerId = await create(order);
+      return { kind: 'container', engine: engine.address, containerId, home, env: environment };
+    },
+    async beforeRelease({ computerId }) {
+      const path = `/containers/${containerName(hostId, computerId)}`;
+      await engine.ask('POST', `${path}/start`);
+      const { Id, State } = await engine.ask<{ Id: string; State: { Pid: number } }>('GET', `${path}/json`);
+      const workOom = oomFileOf({ id: Id, pid: State.Pid });
+      return workOom === undefined ? {} : { workOom };
+    },
+  } satisfies Driver;
+}
+
+/** Where the engine is a machine of its own, files there are whose who looks at them. */
+function ownUid(): number {
+  return process.platform === 'linux' ? (process.getuid?.() ?? 1000) : 1000;
+}

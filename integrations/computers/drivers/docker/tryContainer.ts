@@ -1,0 +1,40 @@
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { agentFolder } from '../../protocol/holderSpec.ts';
+import { writeEtc } from '../bubblewrap/etc.ts';
+import { containerName } from './confinement.ts';
+import { type ContainerOptions, containerConfig } from './container.ts';
+import type { Engine } from './engine.ts';
+
+const limits = { cpuMilli: 1_000, memoryMiB: 256, diskMiB: 64, maxTasks: 64, maxProcesses: 1, maxLogBytes: 0 };
+/** The agent’s Node runs, and the home can be written to. */
+const trial = ['/usr/bin/sh', '-c', `: > trial && exec ${agentFolder}/node --version`];
+const name = 'trial';
+
+type Common = Pick<ContainerOptions, 'image' | 'machine' | 'labels' | 'agentDir' | 'hasOwnNode'>;
+
+/** Makes a container as computers have, which ends by itself. Undefined when it works, else what is wrong. */
+export async function tryContainer(
+  engine: Engine,
+  common: Common,
+  { hostId, runtimeDir, uid, owner }: { hostId: string; runtimeDir: string; uid: number; owner: number | undefined },
+): Promise<string | undefined> {
+  const homeDir = mkdtempSync(join(runtimeDir, 'trial-'));
+  const path = `/containers/${containerName(hostId, name)}`;
+  try {
+    if (owner !== undefined) chownSync(homeDir, owner, owner);
+    const etcDir = join(runtimeDir, 'trial-etc');
+    await writeEtc(etcDir, uid);
+    await engine.askUnless([404], 'DELETE', `${path}?force=1`);
+    const config = containerConfig({ ...common, uid, homeDir, etcDir, limits, readOnly: [], command: trial });
+    await engine.ask('POST', `/containers/create?name=${containerName(hostId, name)}`, config);
+    await engine.ask('POST', `${path}/start`);
+    const { StatusCode: code } = await engine.ask<{ StatusCode: number }>('POST', `${path}/wait`);
+    return code === 0 ? undefined : `a container of ${common.image} cannot use the folder of this host (code ${code})`;
+  } catch (error) {
+    return `no container of ${common.image} can be made: ${error instanceof Error ? error.message : String(error)}`;
+  } finally {
+    await engine.askUnless([404, 409], 'DELETE', `${path}?force=1&v=1`).catch(() => undefined);
+    rmSync(homeDir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,130 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { DomainError } from '../../../../base/errors.ts';
+import type { HolderStatus } from '../../hostClient.ts';
+import type { ProcessStore } from '../../processes/processStore.ts';
+import { decodeQuery } from '../../protocol/holderHttp.ts';
+import type { Agent } from '../agent.ts';
+import type { HolderProcesses } from '../processes/processes.ts';
+import type { Screens } from '../screens/screens.ts';
+import { jsonOf, notFoundHere, type Route, refuseUpgrade, send, sendProblem } from './answers.ts';
+import { fileRoute } from './fileRoutes.ts';
+import { portRoute } from './portRoute.ts';
+import { processRoute } from './processRoutes.ts';
+import { storeRoute } from './storeRoutes.ts';
+
+interface ServedProcesses {
+  processes: HolderProcesses;
+  store: ProcessStore;
+  screens: Screens;
+}
+
+interface ServerOptions {
+  agent: Agent;
+  /** At `/processes`. */
+  users: ServedProcesses;
+  /** At `/own/processes`: what Atrium itself runs. */
+  own: ServedProcesses;
+  status: () => HolderStatus;
+  /** Whether ports of it can be reached: not of what stands in for a computer that does not run. */
+  hasPorts: boolean;
+  /** Somebody uses the computer by a request; the answer is called when they have done. */
+  use: (request: { method: string; isOwn: boolean }) => () => void;
+}
+
+/**
+ * Each has a share of its own: visitors of links to ports keep nobody from processes and files, and neither keeps the
+ * host from asking how the computer is.
+ */
+const mostPorts = 256;
+const mostRequests = 256;
+const maxConnections = 640;
+
+/** The holder’s HTTP, which only its host and the processes of Atrium on it can reach. */
+export function createHolderServer(options: ServerOptions): Server {
+  const open = { ports: 0, requests: 0 };
+  const server = createServer((req, res) => {
+    if (req.method === 'GET' && req.url === '/') return send(res, 200, options.status());
+    if (req.method === 'GET' && req.url === '/ping') {
+      return void ping(options.agent, res).catch((error: unknown) => sendProblem(res, error));
+    }
+    if (open.requests >= mostRequests) return sendProblem(res, tooMany('requests for'));
+    open.requests++;
+    const done = options.use({ method: req.method ?? '', isOwn: routeOf(req).path[0] === 'own' });
+    answer(options, req, res)
+      .catch((error: unknown) => sendProblem(res, error))
+      .finally(() => {
+        open.requests--;
+        done();
+      });
+  });
+  server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => undefined);
+    if (!options.hasPorts) return refuseUpgrade(socket, notRunning());
+    if (open.ports >= mostPorts) return refuseUpgrade(socket, tooMany('connections to ports of'));
+    open.ports++;
+    const { path } = routeOf(req);
+    const isOwn = path[0] === 'own';
+    const done = options.use({ method: 'CONNECT', isOwn });
+    void portRoute(options.agent, isOwn ? path.slice(1) : path, socket, head).finally(() => {
+      open.ports--;
+      done();
+    });
+  });
+  // A transfer may take its time: whoever is silent in it is cut by its own route.
+  server.requestTimeout = 0;
+  server.maxConnections = maxConnections;
+  return server;
+}
+
+function answer(options: ServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const { agent, users, own } = options;
+  const route = routeOf(req);
+  const [first, ...rest] = route.path;
+  if (first === 'processes') return answerProcesses(users, req, res, route);
+  if (first === 'own' && rest[0] === 'processes') return answerProcesses(own, req, res, { ...route, path: rest });
+  if (first === 'paused' && req.method === 'POST') return takePaused([users, own], req, res);
+  if (first === 'files') return fileRoute(agent, req, res, route);
+  return Promise.reject(notFoundHere());
+}
+
+function answerProcesses(served: ServedProcesses, req: IncomingMessage, res: ServerResponse, route: Route) {
+  return storeRoute(served.store, req, res, route) ?? processRoute(served, req, res, route);
+}
+
+const pingMs = 25_000;
+
+async function ping(agent: Agent, res: ServerResponse): Promise<void> {
+  await agent.ask({ kind: 'ping' }, { deadlineMs: pingMs });
+  send(res, 200, {});
+}
+
+/** Only its host says so, which has done it. */
+async function takePaused(served: ServedProcesses[], req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const isPaused = (await jsonOf(req, 1_000)).isPaused === true;
+  for (const { processes } of served) processes.setPaused(isPaused);
+  send(res, 200, {});
+}
+
+export function routeOf({ url = '/' }: IncomingMessage): Route {
+  const end = url.indexOf('?');
+  const path = (end < 0 ? url : url.slice(0, end)).split('/').filter((part) => part !== '');
+  return { path: path.map(decoded), query: decodeQuery(url) };
+}
+
+function tooMany(what: string): DomainError {
+  const detail = `There are too many ${what} this computer at once. Try again in a moment.`;
+  return new DomainError('unavailable', 'COMPUTER_CONNECTIONS_FULL', detail, { retryAfterSeconds: 2 });
+}
+
+function notRunning(): DomainError {
+  return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

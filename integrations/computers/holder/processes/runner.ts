@@ -1,0 +1,142 @@
+import { DomainError } from '../../../../base/errors.ts';
+import type { LiveProcess } from '../../processes/liveProcess.ts';
+import type { Exit } from '../../processes/records.ts';
+import type { LeaderExit } from '../../protocol/agentRequests.ts';
+import type { ChannelStream } from '../../protocol/channelStream.ts';
+import { ChannelViolation } from '../../protocol/frames.ts';
+import { type Message, MessageDecoder, messageKind, parse } from '../../protocol/messages.ts';
+import type { OutputKind } from '../../types.ts';
+import type { Agent } from '../agent.ts';
+import { Countdown } from './countdown.ts';
+
+const kinds: Partial<Record<number, OutputKind>> = {
+  [messageKind.stdout]: 'stdout',
+  [messageKind.stderr]: 'stderr',
+  [messageKind.pty]: 'pty',
+};
+
+const signalPattern = /^SIG[A-Z0-9]{1,8}$/;
+/** How long the agent has to kill a process and to say so; without a word, it is over all the same. */
+const killDeadlineMs = 10_000;
+
+/** One process that runs: reads what it says into its log, up to its end. */
+export class Runner {
+  readonly process: LiveProcess;
+  readonly input: ChannelStream;
+  readonly agent: Agent;
+  readonly #oomKills: () => number;
+  readonly #oomKillsBefore: number;
+  #killedBy: Exit['killedBy'] = null;
+  readonly #timeLimit: Countdown | undefined;
+  /** Whether somebody has asked for that. */
+  #wasKilled = false;
+
+  constructor(process: LiveProcess, stream: ChannelStream, agent: Agent, oomKills: () => number, timeoutMs?: number) {
+    this.process = process;
+    this.input = stream;
+    this.agent = agent;
+    this.#oomKills = oomKills;
+    this.#oomKillsBefore = oomKills();
+    if (timeoutMs !== undefined) {
+      this.#timeLimit = new Countdown(timeoutMs, () => void this.kill('timeout'));
+    }
+    void this.#run();
+  }
+
+  /** While its computer stands still, its time does too. */
+  setPaused(isPaused: boolean): void {
+    if (this.process.hasEnded) return;
+    if (isPaused) this.#timeLimit?.pause();
+    else this.#timeLimit?.resume();
+  }
+
+  async signal(signal: string): Promise<number> {
+    if (signal === 'SIGKILL') this.#wasKilled = true;
+    const { signalled } = await this.agent.ask<{ signalled: unknown }>(
+      { kind: 'signal', processId: this.process.meta.info.processId, signal },
+      { deadlineMs: killDeadlineMs },
+    );
+    return Number.isSafeInteger(signalled) ? (signalled as number) : 0;
+  }
+
+  /** Kills it with everything that it has started. */
+  async kill(by: Exit['killedBy']): Promise<void> {
+    if (this.process.hasEnded) return;
+    this.#killedBy ??= by;
+    try {
+      await this.signal('SIGKILL');
+    } catch {
+      // The agent is hung up or gone. What it does not tell in time is not waited for.
+    }
+    const timer = setTimeout(() => this.input.destroy(), killDeadlineMs);
+    await this.process.ended;
+    clearTimeout(timer);
+  }
+
+  /** Asks it to end, and kills it where it does not within the grace. */
+  async stop(graceMs: number): Promise<void> {
+    const timer = setTimeout(() => void this.kill('stop'), graceMs);
+    // Whatever it ends by, it is because it was stopped.
+    this.#killedBy ??= 'stop';
+    await this.signal('SIGTERM').catch(() => undefined);
+    await this.process.ended;
+    clearTimeout(timer);
+  }
+
+  async #run(): Promise<void> {
+    let end: LeaderExit | undefined;
+    try {
+      end = await this.#read();
+    } catch (error) {
+      if (error instanceof ChannelViolation) this.agent.end(error);
+    }
+    this.#timeLimit?.pause();
+    this.input.destroy();
+    // Without an end, the computer is gone, or its log cannot be written.
+    const lost: Exit = { state: 'killed', exitCode: null, signal: 'SIGKILL', killedBy: this.#killedBy ?? 'stop' };
+    await this.process.end(end === undefined ? lost : this.#exitOf(end)).catch(() => undefined);
+  }
+
+  async #read(): Promise<LeaderExit | undefined> {
+    const decoder = new MessageDecoder();
+    for await (const chunk of this.input as AsyncIterable<Buffer>) {
+      const messages = [...decoder.push(chunk)];
+      const exitAt = messages.findIndex(({ kind }) => kind === messageKind.exit);
+      const outputs = exitAt < 0 ? messages : messages.slice(0, exitAt);
+      await this.process.append(outputs.map(recordOf));
+      if (exitAt >= 0) return exitFrom(messages[exitAt] as Message);
+    }
+    return undefined;
+  }
+
+  #exitOf({ exitCode, signal }: LeaderExit): Exit {
+    const isKill = signal === 'SIGKILL' || exitCode === 137;
+    // It was not asked for, and the kernel has ended something for want of memory since it started.
+    const isMemory = isKill && !this.#wasKilled && this.#killedBy === null && this.#oomKills() > this.#oomKillsBefore;
+    const killedBy = isMemory ? 'memory' : this.#killedBy;
+    return { state: signal === null && this.#killedBy !== 'timeout' ? 'exited' : 'killed', exitCode, signal, killedBy };
+  }
+}
+
+function recordOf({ kind, payload }: Message): { kind: OutputKind; payload: Buffer } {
+  const output = kinds[kind];
+  if (output === undefined) throw new ChannelViolation('A message of a process is invalid.');
+  return { kind: output, payload };
+}
+
+function exitFrom({ payload }: Message): LeaderExit {
+  const { exitCode, signal } = (parse(payload) ?? {}) as Partial<LeaderExit>;
+  const isCode = Number.isInteger(exitCode) && (exitCode as number) >= 0 && (exitCode as number) <= 255;
+  if (isCode && signal === null) return { exitCode: exitCode as number, signal: null };
+  if (exitCode === null && typeof signal === 'string' && signalPattern.test(signal)) return { exitCode, signal };
+  throw new ChannelViolation('The end of a process is invalid.');
+}
+
+export function requireSignal(signal: unknown): string {
+  if (typeof signal === 'string' && signals.has(signal)) return signal;
+  throw new DomainError('unprocessable', 'SIGNAL_INVALID', 'There is no such signal.');
+}
+
+const signals = new Set(
+  'HUP INT QUIT ABRT KILL USR1 USR2 TERM CONT STOP TSTP WINCH ALRM PIPE'.split(' ').map((name) => `SIG${name}`),
+);

@@ -1,0 +1,89 @@
+import { writeFileSync } from 'node:fs';
+import type { CellCommand } from '../../protocol/holderSpec.ts';
+import { endFirst } from '../../system/endFirst.ts';
+import { parentOf } from '../../system/stamps.ts';
+import { Agent } from '../agent.ts';
+import { refusalOf } from '../refusals.ts';
+import { makeSandbox, type Sandbox } from './sandbox.ts';
+
+/** A cell that has been made. Its agent starts one process. */
+export interface Cell {
+  agent: Agent;
+  /** Ends everything in it. */
+  end(): void;
+}
+
+interface CellsOptions {
+  command: CellCommand;
+  /** The first process of the computer's own sandbox. */
+  init: number;
+  /** Written a pid, they put it under the limits of what the computer runs. */
+  workProcs: readonly string[];
+  startTimeoutMs: number;
+}
+
+/**
+ * Sandboxes beside the computer's own, each for one process that has been given secrets. They have its home and its
+ * network, and processes of their own. Nothing else on the computer sees those, so it can neither read their variables
+ * and memory nor trace them, though all of them are one user's.
+ */
+export class Cells {
+  readonly #options: CellsOptions;
+  readonly #open = new Set<Sandbox>();
+  #isOver = false;
+
+  constructor(options: CellsOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `COMMAND_NOT_STARTED` where none can be made now. */
+  async open(): Promise<Cell> {
+    const sandbox = await this.#make().catch((error: unknown) => {
+      process.stderr.write(`${new Date().toISOString()} No cell: ${String(error)}\n`);
+      throw refusalOf('COMMAND_NOT_STARTED');
+    });
+    const { startTimeoutMs } = this.#options;
+    const slow = setTimeout(() => sandbox.kill(), startTimeoutMs);
+    const agent = new Agent(sandbox.output, sandbox.input, {
+      // The computer's own agent serves the network that they share.
+      egressSocket: null,
+      onReady: () => clearTimeout(slow),
+      onEnd: () => sandbox.kill(),
+    });
+    void sandbox.ended.then((how) => {
+      clearTimeout(slow);
+      this.#open.delete(sandbox);
+      agent.end(new Error(how));
+    });
+    sandbox.release();
+    return { agent, end: () => sandbox.kill() };
+  }
+
+  /** With the computer. */
+  end(): void {
+    this.#isOver = true;
+    for (const sandbox of this.#open) sandbox.kill();
+  }
+
+  async #make(): Promise<Sandbox> {
+    const { command, init, workProcs } = this.#options;
+    const around = parentOf(init);
+    if (around === undefined || this.#isOver) throw new Error('the computer has ended');
+    const { nsenter, command: inside, ...others } = command;
+    const spaces = ['user', 'net'].map((space) => `--${space}=/proc/${around}/ns/${space}`);
+    const args = ['--preserve-credentials', ...spaces, '--', ...inside];
+    const sandbox = await makeSandbox({ ...others, file: nsenter, args });
+    this.#open.add(sandbox);
+    try {
+      if (this.#isOver) throw new Error('the computer has ended');
+      const pids = sandbox.pids === null ? [] : [sandbox.pids.monitor, sandbox.pids.init];
+      for (const pid of pids) for (const file of workProcs) writeFileSync(file, String(pid));
+      endFirst(pids);
+      return sandbox;
+    } catch (error) {
+      sandbox.kill();
+      this.#open.delete(sandbox);
+      throw error;
+    }
+  }
+}

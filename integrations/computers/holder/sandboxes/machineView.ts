@@ -1,0 +1,106 @@
+import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { coresOf, viewFiles } from '../../drivers/bubblewrap/machineFiles.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import type { ComputerLimits } from '../../types.ts';
+
+const refreshMs = 5_000;
+
+interface ViewOptions {
+  folder: string;
+  limits: Pick<ComputerLimits, 'cpuMilli' | 'memoryMiB'>;
+  /** A file of the memory cgroup of what the computer runs; undefined where there is none. */
+  workOom: string | undefined;
+  isBusy: () => boolean;
+}
+
+/**
+ * What a computer is shown as its machine's memory and processors, in place of the host's: programs ask how much there
+ * is before they take it. Written before its sandbox is made, and again every few seconds while something runs.
+ */
+export class MachineView {
+  readonly #options: ViewOptions;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: ViewOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      // A disk that is full ends no computer: what it shows is old then.
+      if (options.isBusy()) tryTo(() => this.#write(['meminfo', 'stat']));
+    }, refreshMs).unref();
+  }
+
+  static begin({ folder, limits }: Pick<ViewOptions, 'folder' | 'limits'>): void {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const name of viewFiles) write(join(folder, name), textOf(name, limits, 0));
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+  }
+
+  #write(names: (typeof viewFiles)[number][]): void {
+    const { folder, limits, workOom } = this.#options;
+    const usedBytes = workOom === undefined ? 0 : usedIn(dirname(workOom));
+    for (const name of names) write(join(folder, name), textOf(name, limits, usedBytes));
+  }
+}
+
+function textOf(name: (typeof viewFiles)[number], limits: ViewOptions['limits'], usedBytes: number): string {
+  if (name === 'meminfo') return meminfoOf(limits.memoryMiB, usedBytes);
+  const cores = coresOf(limits);
+  const host = ifThere(() => readFileSync(`/proc/${name}`, 'utf8')) ?? '';
+  if (name === 'cpuinfo') return `${host.split('\n\n').slice(0, cores).join('\n\n').trimEnd()}\n\n`;
+  return host
+    .split('\n')
+    .filter((line) => Number(/^cpu(\d+) /.exec(line)?.[1] ?? 0) < cores)
+    .join('\n');
+}
+
+/** Of the same length whatever the numbers are, so that a reader gets no half of two. */
+function meminfoOf(totalMiB: number, usedBytes: number): string {
+  const totalKiB = totalMiB * 1_024;
+  const free = Math.max(0, totalKiB - Math.ceil(usedBytes / 1_024));
+  const shown = { MemTotal: totalKiB, MemFree: free, MemAvailable: free };
+  const none =
+    'Buffers Cached SwapCached Active Inactive SwapTotal SwapFree Dirty Writeback AnonPages Mapped Shmem Slab';
+  const all = {
+    ...shown,
+    ...Object.fromEntries(none.split(' ').map((name) => [name, 0])),
+    SReclaimable: 0,
+    SUnreclaim: 0,
+  };
+  return Object.entries(all)
+    .map(([name, kibibytes]) => `${`${name}:`.padEnd(15)} ${String(kibibytes).padStart(8)} kB\n`)
+    .join('');
+}
+
+/** Without what is kept of files only because there is room. */
+function usedIn(cgroup: string): number {
+  const read = (name: string) => ifThere(() => readFileSync(join(cgroup, name), 'utf8'));
+  const total = Number(read('memory.current') ?? read('memory.usage_in_bytes') ?? 0);
+  const files = /^(?:total_)?inactive_file (\d+)$/m.exec(read('memory.stat') ?? '')?.[1] ?? 0;
+  return Math.max(0, total - Number(files));
+}
+
+/** In place: what is bound into a sandbox is the file, and not its name. */
+function write(file: string, text: string): void {
+  const fd = openSync(file, 'a+', 0o600);
+  closeSync(fd);
+  const place = openSync(file, 'r+');
+  try {
+    const bytes = Buffer.from(text);
+    writeSync(place, bytes, 0, bytes.length, 0);
+    ftruncateSync(place, bytes.length);
+  } finally {
+    closeSync(place);
+  }
+}
+
+function tryTo(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // The next one will.
+  }
+}

@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import type { SandboxCommand, SandboxPids } from '../../protocol/holderSpec.ts';
+
+const maxComplaint = 2_000;
+const maxInfo = 10_000;
+
+/** A sandbox that exists. It does nothing until it is released. */
+export interface Sandbox {
+  /** Its agent’s standard output and input. */
+  output: Readable;
+  input: Writable;
+  pids: SandboxPids | null;
+  release(): void;
+  kill(): void;
+  /** Settles with how it ended, in one line, for a person. */
+  ended: Promise<string>;
+}
+
+/** Throws where it cannot be made. */
+export async function makeSandbox({ file, args, descriptors }: SandboxCommand): Promise<Sandbox> {
+  const child = spawn(file, args, {
+    cwd: '/',
+    env: {},
+    stdio: ['pipe', 'pipe', 'pipe', ...descriptors.map(() => 'pipe' as const)],
+  });
+  const ended = endOf(child);
+  const pipes = child.stdio.slice(3) as (Readable & Writable)[];
+  let info: Promise<string> | undefined;
+  let block: Writable | undefined;
+  for (const [at, descriptor] of descriptors.entries()) {
+    const pipe = pipes[at];
+    pipe?.on('error', () => undefined);
+    if (descriptor.kind === 'write') pipe?.end(Buffer.from(descriptor.data, 'base64'));
+    else if (descriptor.kind === 'info') info = pipe && firstJson(pipe);
+    else block = pipe;
+  }
+  const said = await Promise.race([info ?? '{}', ended.then((how) => Promise.reject(new Error(how)))]);
+  const init = (JSON.parse(said) as { 'child-pid'?: number })['child-pid'] ?? child.pid;
+  const kill = () => {
+    // Its own first process too: nothing is left to wait for where the monitor does not pass the signal on.
+    for (const pid of new Set([init, child.pid])) killPid(pid);
+  };
+  return {
+    output: child.stdout as Readable,
+    input: child.stdin as Writable,
+    pids: { monitor: child.pid as number, init: init as number },
+    release: () => block?.end('x'),
+    kill,
+    ended,
+  };
+}
+
+/** What it complains about while it is made is told; later, a tenant could have written it. */
+function endOf(child: ChildProcess): Promise<string> {
+  let complaint = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (complaint.length < maxComplaint) complaint = `${complaint}${chunk}`.slice(0, maxComplaint);
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(`The sandbox cannot be started: ${error.message}.`));
+    child.once('exit', (code, signal) => {
+      const how = signal === null ? `with code ${code}` : `by ${signal}`;
+      const said = complaint.trim().split('\n').at(-1) ?? '';
+      resolve(`The sandbox has ended ${how}${said === '' ? '' : `: ${said}`}.`);
+    });
+  });
+}
+
+/** The writer keeps its end open, so there is no end to wait for. What comes after it is let go by. */
+function firstJson(pipe: Readable): Promise<string> {
+  return new Promise((resolve) => {
+    let text = '';
+    const take = (chunk: Buffer) => {
+      text += chunk;
+      if (!text.includes('}') && text.length < maxInfo) return;
+      pipe.off('data', take).resume();
+      resolve(text);
+    };
+    pipe.on('data', take);
+  });
+}
+
+function killPid(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}

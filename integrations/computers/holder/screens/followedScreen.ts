@@ -1,0 +1,145 @@
+import type { Screen } from '../../hostClient.ts';
+import type { LiveProcess } from '../../processes/liveProcess.ts';
+import { readLog } from '../../processes/logReader.ts';
+import { RecordDecoder, type Size } from '../../processes/records.ts';
+import { readCheckpoint, writeCheckpoint } from './screenCheckpoint.ts';
+import { type DrawnScreen, ScreenLost, type ScreenThread } from './screenThread.ts';
+
+/** Of what is further behind, only the end is drawn: so much has gone through the screen since. */
+export const maxLagBytes = 2 * 1_048_576;
+export const drawnAtLeastBytes = 1_048_576;
+const checkpointBytes = 1_048_576;
+/** While nobody asks for it, a screen is drawn no faster than this. */
+const bytesPerMs = 1_310;
+
+/** The screen of a terminal whose process runs, drawn as its output comes. */
+export class FollowedScreen {
+  readonly #process: LiveProcess;
+  readonly #thread: ScreenThread;
+  readonly #size: Size;
+  #screen: DrawnScreen | undefined;
+  readonly #isTooMuch: () => boolean;
+  #drawn: { readTo: number; screen: Promise<Screen> } | undefined;
+  #checkpointAt = 0;
+  #asked = Promise.withResolvers<void>();
+  #advanced = Promise.withResolvers<void>();
+  #askers = 0;
+  /** While output is being drawn, what is on the screen belongs to no position. */
+  #isDrawing = false;
+  #isOver = false;
+  /** Whether to read on elsewhere. */
+  #hasSkipped = false;
+
+  /** `isTooMuch` says whether all screens together take too much memory. */
+  constructor(process: LiveProcess, size: Size, thread: ScreenThread, isTooMuch: () => boolean) {
+    this.#process = process;
+    this.#size = size;
+    this.#thread = thread;
+    this.#isTooMuch = isTooMuch;
+  }
+
+  get cells(): number {
+    return this.#screen?.cells ?? 0;
+  }
+
+  /** Draws up to the end of the process, which it settles with. */
+  async run(): Promise<void> {
+    try {
+      let screen = await this.#thread.open(this.#size);
+      this.#screen = screen;
+      this.#tell();
+      while (!this.#isOver && !this.#isTooMuch()) {
+        await this.#read(screen).catch(async (error: unknown) => {
+          screen = await this.#after(error);
+        });
+      }
+      await this.#checkpoint(screen);
+    } finally {
+      this.#isOver = true;
+      this.#advanced.resolve();
+      await this.#screen?.dispose();
+    }
+  }
+
+  /** A new screen after one that was lost. What that has shown is drawn again only where it was not at fault. */
+  async #after(error: unknown): Promise<DrawnScreen> {
+    if (!(error instanceof ScreenLost)) throw error;
+    const { outputBytes, pty } = this.#process.info();
+    const kept = error.isAtFault ? undefined : await readCheckpoint(this.#process.folder);
+    const screen = await this.#thread.open(kept ?? pty ?? this.#size);
+    if (kept === undefined) await screen.skipTo(outputBytes);
+    this.#drawn = undefined;
+    this.#checkpointAt = screen.readTo;
+    this.#screen = screen;
+    this.#isDrawing = false;
+    this.#tell();
+    return screen;
+  }
+
+  /** As it is when this is asked; undefined where it is no longer drawn. However many ask, it is drawn once. */
+  async draw(signal: AbortSignal): Promise<Screen | undefined> {
+    const target = this.#process.info().outputBytes;
+    this.#askers++;
+    this.#asked.resolve();
+    try {
+      const isBehind = () => this.#isDrawing || (this.#screen?.readTo ?? -1) < target;
+      while (!this.#isOver && isBehind() && !signal.aborted) await this.#advanced.promise;
+      signal.throwIfAborted();
+      return this.#isOver ? undefined : this.#now();
+    } finally {
+      this.#askers--;
+    }
+  }
+
+  /** Undefined where it was lost meanwhile. */
+  async #now(): Promise<Screen | undefined> {
+    const screen = this.#screen;
+    if (screen === undefined) return undefined;
+    const { readTo } = screen;
+    if (this.#drawn?.readTo !== readTo) this.#drawn = { readTo, screen: screen.show() };
+    return this.#drawn.screen.catch(() => undefined);
+  }
+
+  /** Reads on until it is over, or too far behind. */
+  async #read(screen: DrawnScreen): Promise<void> {
+    const decoder = new RecordDecoder();
+    for await (const bytes of readLog(this.#process.log, { after: screen.readTo, follow: true, mayMiss: true })) {
+      this.#isDrawing = true;
+      const records = [...decoder.push(bytes)];
+      if (records.some(({ kind }) => kind === 'exit')) this.#isOver = true;
+      if (records.some(({ kind }) => kind === 'resize')) this.#drawn = undefined;
+      await screen.take(records);
+      await this.#skipWhereFar(screen);
+      this.#isDrawing = false;
+      this.#tell();
+      if (this.#isOver || this.#isTooMuch() || this.#hasSkipped) return;
+      if (screen.readTo - this.#checkpointAt >= checkpointBytes) await this.#checkpoint(screen);
+      if (this.#askers === 0) await this.#pause(bytes.length / bytesPerMs);
+    }
+  }
+
+  async #skipWhereFar(screen: DrawnScreen): Promise<void> {
+    const { outputBytes, pty } = this.#process.info();
+    this.#hasSkipped = outputBytes - screen.readTo > maxLagBytes;
+    if (this.#hasSkipped) await screen.skipTo(outputBytes - drawnAtLeastBytes, pty ?? undefined);
+  }
+
+  async #checkpoint(screen: DrawnScreen): Promise<void> {
+    this.#checkpointAt = screen.readTo;
+    await writeCheckpoint(this.#process.folder, await screen.show());
+  }
+
+  #tell(): void {
+    const { resolve } = this.#advanced;
+    this.#advanced = Promise.withResolvers();
+    resolve();
+  }
+
+  /** Unless somebody asks. */
+  async #pause(ms: number): Promise<void> {
+    this.#asked = Promise.withResolvers();
+    const timer = setTimeout(this.#asked.resolve, ms);
+    await this.#asked.promise;
+    clearTimeout(timer);
+  }
+}

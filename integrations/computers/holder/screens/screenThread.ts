@@ -1,0 +1,169 @@
+import { dirname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Screen } from '../../hostClient.ts';
+import type { Size } from '../../processes/records.ts';
+import type { OutputRecord } from '../../types.ts';
+import type { ScreenAnswer, ScreenRequest, ScreenState } from './screenRequests.ts';
+
+/** For one piece of output, which takes milliseconds. */
+const usualLimitMs = 10_000;
+/** A limit is counted in these: what stood still with its holder has not been slow. */
+const ticks = 10;
+const maxHeapMiB = 256;
+
+/** A screen that is no longer drawn: its thread was ended, or has failed. */
+export class ScreenLost extends Error {
+  override readonly name = 'ScreenLost';
+  /** Whether it was this screen that took too long or too much. Others can be drawn again from what is kept of them. */
+  readonly isAtFault: boolean;
+
+  constructor(isAtFault: boolean) {
+    super('The screen could not be drawn.');
+    this.isAtFault = isAtFault;
+  }
+}
+
+/** What is in the holder's folder beside its program, in one file as that is, or as it stands here. */
+export function screenProgram(holderProgram: string): string {
+  return `${dirname(holderProgram)}/${holderProgram.endsWith('.cjs') ? screenProgramName : 'screenMain.ts'}`;
+}
+export const screenProgramName = 'screens.cjs';
+
+/**
+ * Draws the terminals of a computer in a thread of its own, which is there while there are screens. A terminal does what
+ * its tenant's programs tell it, with memory and time that no check has foreseen: the thread is ended where one request
+ * takes longer than `limitMs`, or more memory than it may, and the holder goes on.
+ */
+export class ScreenThread {
+  readonly #program: string;
+  readonly #tickMs: number;
+  readonly #screens = new Set<DrawnScreen>();
+  #worker: Worker | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #nextId = 1;
+
+  constructor(program: string, { limitMs = usualLimitMs }: { limitMs?: number } = {}) {
+    this.#program = program;
+    this.#tickMs = limitMs / ticks;
+  }
+
+  /** Empty, or as it was. */
+  async open(from: Size | Screen): Promise<DrawnScreen> {
+    const screenId = this.#nextId++;
+    const screen: DrawnScreen = new DrawnScreen((request) => this.#ask(screen, { screenId, ...request }));
+    this.#screens.add(screen);
+    try {
+      await screen.open(from);
+      return screen;
+    } catch (error) {
+      this.#forget(screen);
+      throw error;
+    }
+  }
+
+  /** One at a time, so that it is known which one takes too long. */
+  #ask(screen: DrawnScreen, request: ScreenRequest): Promise<ScreenState> {
+    const answer = this.#last.then(() => this.#askNow(screen, request));
+    this.#last = answer.catch(() => undefined);
+    return answer;
+  }
+
+  async #askNow(screen: DrawnScreen, request: ScreenRequest): Promise<ScreenState> {
+    if (!this.#screens.has(screen)) throw new ScreenLost(false);
+    this.#worker ??= this.#start();
+    const answer = await askOf(this.#worker, request, this.#tickMs);
+    if (answer === undefined || 'failed' in answer) {
+      const worker = this.#worker;
+      this.#worker = undefined;
+      this.#screens.clear();
+      await worker?.terminate();
+      throw new ScreenLost(true);
+    }
+    if (request.do === 'dispose') this.#forget(screen);
+    return answer;
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#program, {
+      env: {},
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
+    });
+    worker.on('error', () => undefined); // it exits with it
+    worker.unref();
+    return worker;
+  }
+
+  #forget(screen: DrawnScreen): void {
+    this.#screens.delete(screen);
+    if (this.#screens.size > 0) return;
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+}
+
+type Without<T> = T extends unknown ? Omit<T, 'screenId'> : never;
+
+/** One screen of it. All of this throws {@link ScreenLost}. */
+export class DrawnScreen {
+  readonly #ask: (request: Without<ScreenRequest>) => Promise<ScreenState>;
+  #state: ScreenState = { readTo: 0, cells: 0 };
+
+  constructor(ask: (request: Without<ScreenRequest>) => Promise<ScreenState>) {
+    this.#ask = ask;
+  }
+
+  /** Up to where it has been given output. What is drawn may end a few bytes earlier. */
+  get readTo(): number {
+    return this.#state.readTo;
+  }
+
+  get cells(): number {
+    return this.#state.cells;
+  }
+
+  async open(from: Size | Screen): Promise<void> {
+    await this.#do({ do: 'open', from });
+  }
+
+  /** The next records of its log. */
+  async take(records: OutputRecord[]): Promise<void> {
+    await this.#do({ do: 'take', records });
+  }
+
+  /** Goes on at a later position: what is drawn stays, with its modes and colours, until it is drawn over. */
+  async skipTo(position: number, size?: Size): Promise<void> {
+    await this.#do({ do: 'skipTo', position, size });
+  }
+
+  async show(): Promise<Screen> {
+    return (await this.#do({ do: 'show' })) as Screen;
+  }
+
+  async dispose(): Promise<void> {
+    await this.#do({ do: 'dispose' }).catch(() => undefined);
+  }
+
+  async #do(request: Without<ScreenRequest>): Promise<Screen | undefined> {
+    this.#state = await this.#ask(request);
+    return this.#state.screen;
+  }
+}
+
+/** Undefined where it has ended or does not answer in time. */
+function askOf(worker: Worker, request: ScreenRequest, tickMs: number): Promise<ScreenAnswer | undefined> {
+  return new Promise((resolve) => {
+    let left = ticks;
+    const settle = (answer?: ScreenAnswer) => {
+      clearInterval(timer);
+      worker.off('message', settle);
+      worker.off('exit', ended);
+      resolve(answer);
+    };
+    const ended = () => settle();
+    const timer = setInterval(() => --left <= 0 && settle(), tickMs);
+    worker.once('message', settle);
+    worker.once('exit', ended);
+    worker.postMessage(request);
+  });
+}

@@ -1,0 +1,122 @@
+import type { Screen } from '../../hostClient.ts';
+import type { LiveProcess } from '../../processes/liveProcess.ts';
+import { readLog } from '../../processes/logReader.ts';
+import type { ProcessStore } from '../../processes/processStore.ts';
+import { noteOf, RecordDecoder, type Size } from '../../processes/records.ts';
+import { drawnAtLeastBytes, FollowedScreen, maxLagBytes } from './followedScreen.ts';
+import { readCheckpoint } from './screenCheckpoint.ts';
+import { ScreenLost, type ScreenThread } from './screenThread.ts';
+
+/** Of all screens that are followed; each takes some twelve bytes. Those beyond are drawn when they are asked for. */
+const maxCells = 8_000_000;
+
+interface Drawing {
+  screen: Promise<Screen>;
+  askers: number;
+  given: AbortController;
+}
+
+/**
+ * What terminals show, as bytes that draw it again: to send their log itself would cut escape sequences apart, and ask
+ * the client’s terminal again what programs have asked. Of a process that runs it is drawn as its output comes; else
+ * from the last checkpoint on, or from the end of the log.
+ */
+export class Screens {
+  readonly #store: ProcessStore;
+  readonly #thread: ScreenThread;
+  readonly #followed = new Map<string, FollowedScreen>();
+  readonly #drawings = new Map<string, Drawing>();
+
+  constructor(store: ProcessStore, thread: ScreenThread) {
+    this.#store = store;
+    this.#thread = thread;
+  }
+
+  follow(process: LiveProcess, size: Size): void {
+    const { processId } = process.meta.info;
+    const screen = new FollowedScreen(process, size, this.#thread, () => this.#cells > maxCells);
+    this.#followed.set(processId, screen);
+    void screen
+      .run()
+      .catch(() => undefined)
+      .finally(() => this.#followed.delete(processId));
+  }
+
+  /** Of a process with a terminal, whether it runs or not. Whoever asks at the same time gets the same drawing. */
+  async draw(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
+    const followed = await this.#followed.get(processId)?.draw(signal);
+    if (followed !== undefined) return followed;
+    const drawing = this.#drawings.get(processId) ?? this.#begin(processId, size);
+    drawing.askers++;
+    const leave = () => {
+      if (--drawing.askers === 0) drawing.given.abort();
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    try {
+      return await drawing.screen;
+    } finally {
+      signal.removeEventListener('abort', leave);
+    }
+  }
+
+  get #cells(): number {
+    let cells = 0;
+    for (const screen of this.#followed.values()) cells += screen.cells;
+    return cells;
+  }
+
+  #begin(processId: string, size: Size): Drawing {
+    const given = new AbortController();
+    const screen = this.#drawOrBlank(processId, size, given.signal).finally(() => {
+      if (this.#drawings.get(processId) === drawing) this.#drawings.delete(processId);
+    });
+    const drawing: Drawing = { screen, askers: 0, given };
+    this.#drawings.set(processId, drawing);
+    // Nobody may be left to hear of it.
+    screen.catch(() => undefined);
+    given.signal.addEventListener('abort', () => this.#drawings.delete(processId));
+    return drawing;
+  }
+
+  /** One that cannot be drawn is empty, and goes on where its log ends. */
+  async #drawOrBlank(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
+    for (;;) {
+      try {
+        return await this.#drawFromDisk(processId, size, signal);
+      } catch (error) {
+        if (!(error instanceof ScreenLost)) throw error;
+        const { outputBytes } = await this.#store.info(processId);
+        if (error.isAtFault) return { position: outputBytes, ...size, data: '' };
+      }
+    }
+  }
+
+  async #drawFromDisk(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
+    const { outputBytes } = await this.#store.info(processId);
+    const log = await this.#store.log(processId);
+    const checkpoint = await readCheckpoint(this.#store.folderOf(processId));
+    const isOfLog = checkpoint !== undefined && checkpoint.position <= outputBytes;
+    const screen = await this.#thread.open(isOfLog ? checkpoint : ((await this.#firstSize(processId)) ?? size));
+    try {
+      const isFar = outputBytes - screen.readTo > maxLagBytes;
+      if (isFar) await screen.skipTo(outputBytes - drawnAtLeastBytes, size);
+      const decoder = new RecordDecoder();
+      for await (const bytes of readLog(log, { after: screen.readTo, follow: false, signal })) {
+        signal.throwIfAborted();
+        await screen.take([...decoder.push(bytes)]);
+      }
+      return await screen.show();
+    } finally {
+      await screen.dispose();
+    }
+  }
+
+  /** Its size at the beginning is the first that the log tells. */
+  async #firstSize(processId: string): Promise<Size | undefined> {
+    const decoder = new RecordDecoder();
+    for await (const bytes of readLog(await this.#store.log(processId), { after: 0, follow: false })) {
+      for (const record of decoder.push(bytes)) return record.kind === 'resize' ? noteOf<Size>(record) : undefined;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,107 @@
+import { SerializeAddon } from '@xterm/addon-serialize';
+import xterm from '@xterm/headless';
+import type { Screen } from '../../hostClient.ts';
+import { noteOf, positionAfter, type Size } from '../../processes/records.ts';
+import type { OutputRecord } from '../../types.ts';
+import { SequenceFilter } from './sequences.ts';
+
+const maxScrollback = 1_000;
+/** What a wide terminal keeps is fewer lines. */
+const maxCells = 100_000;
+/** Characters that take no room pile up in a cell: of one with more, nobody sees what it is. */
+const maxCellLength = 256;
+/** Titles and links are in no drawing, and would be kept as long as a program likes. */
+const ignoredCommands = [0, 1, 2, 8];
+const cancel = Buffer.from('\x18');
+
+/** A terminal that is drawn in memory, which does not grow with what it is given. */
+export class TerminalScreen {
+  readonly #terminal: InstanceType<typeof xterm.Terminal>;
+  readonly #serializer = new SerializeAddon();
+  /** Everything that is drawn has gone through it. What it holds is drawn with its end. */
+  readonly #filter = new SequenceFilter(() => Math.max(this.#terminal.cols, this.#terminal.rows));
+  #position = 0;
+  #isWithinLine = false;
+
+  constructor(size: Size) {
+    const options = { ...size, scrollback: scrollbackOf(size), allowProposedApi: true, logLevel: 'off' as const };
+    this.#terminal = new xterm.Terminal(options);
+    this.#terminal.loadAddon(this.#serializer);
+    for (const command of ignoredCommands) this.#terminal.parser.registerOscHandler(command, () => true);
+  }
+
+  static async restore({ position, data, cols, rows }: Screen): Promise<TerminalScreen> {
+    const screen = new TerminalScreen({ cols, rows });
+    await screen.#write(Buffer.from(data));
+    screen.#position = position;
+    return screen;
+  }
+
+  /** Up to where it has been given output. What is drawn may end a few bytes earlier. */
+  get readTo(): number {
+    return this.#position + this.#filter.heldBytes;
+  }
+
+  get cells(): number {
+    const { cols, rows, options } = this.#terminal;
+    return cols * (2 * rows + (options.scrollback ?? 0));
+  }
+
+  /** The next record of its log. */
+  async take(record: OutputRecord): Promise<void> {
+    if (record.kind === 'pty') await this.#draw(record);
+    else if (record.kind === 'resize') this.#resize(noteOf<Size>(record));
+    else if (record.kind === 'gap') await this.skipTo(positionAfter(record));
+  }
+
+  /** Goes on at a later position: what is drawn stays, with its modes and colours, until it is drawn over. */
+  async skipTo(position: number, size?: Size): Promise<void> {
+    this.#filter.reset();
+    await this.#write(cancel);
+    if (size !== undefined) this.#resize(size);
+    this.#position = position;
+    this.#isWithinLine = true;
+  }
+
+  screen(): Screen {
+    const { cols, rows, options } = this.#terminal;
+    const data = this.#serializer.serialize({ scrollback: options.scrollback ?? 0 });
+    return { position: this.#position, cols, rows, data };
+  }
+
+  dispose(): void {
+    this.#terminal.dispose();
+  }
+
+  async #draw({ payload, position }: OutputRecord): Promise<void> {
+    const skipped = this.#isWithinLine ? Math.max(0, payload.findIndex(isBeginning)) : 0;
+    this.#isWithinLine = false;
+    await this.#write(Buffer.from(payload.buffer, payload.byteOffset + skipped, payload.length - skipped));
+    this.#position = position + payload.length - this.#filter.heldBytes;
+    if (this.#lengthAtCursor() > maxCellLength) this.#terminal.reset();
+  }
+
+  #write(bytes: Buffer): Promise<void> {
+    return new Promise((resolve) => this.#terminal.write(this.#filter.push(bytes), resolve));
+  }
+
+  #resize(size: Size): void {
+    this.#terminal.options.scrollback = scrollbackOf(size);
+    this.#terminal.resize(size.cols, size.rows);
+  }
+
+  #lengthAtCursor(): number {
+    const { baseY, cursorX, cursorY, getLine } = this.#terminal.buffer.active;
+    const line = getLine.call(this.#terminal.buffer.active, baseY + cursorY);
+    return line?.getCell(Math.max(0, cursorX - 1))?.getChars().length ?? 0;
+  }
+}
+
+function scrollbackOf({ cols, rows }: Size): number {
+  return Math.max(0, Math.min(maxScrollback, Math.floor(maxCells / cols) - rows));
+}
+
+/** Where drawing may begin: at an escape sequence, or the end of a line. */
+function isBeginning(byte: number): boolean {
+  return byte === 0x1b || byte === 0x0a;
+}

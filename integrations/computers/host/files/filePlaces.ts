@@ -1,0 +1,168 @@
+import { DomainError } from '../../../../base/errors.ts';
+
+/** How many sandboxes may be open on homes of computers that do not run: nobody pays for them. */
+export interface FileLimits {
+  perHost: number;
+  perSpace: number;
+  /** How long one that comes when they are all taken waits for a place. */
+  waitMs: number;
+  /** How long one must not have been used to make room for another. */
+  restMs: number;
+}
+
+export const usualFileLimits: FileLimits = { perHost: 8, perSpace: 3, waitMs: 5_000, restMs: 1_000 };
+/** Of those that run something, which takes more. */
+export const usualWorkLimits: FileLimits = { perHost: 4, perSpace: 2, waitMs: 15_000, restMs: 1_000 };
+const mostWaiting = 32;
+const lookMs = 250;
+const retryAfterSeconds = 5;
+
+interface Taken {
+  spaceId: string;
+  /** Requests that are about to open it. */
+  opening: number;
+  isOpen: boolean;
+}
+
+/** Somebody who has found no place. */
+interface Waiting {
+  spaceId: string;
+  wake: () => void;
+}
+
+/** Ends the one of these that has rested longest; false where all are in use. */
+export type MakeRoom = (computerIds: readonly string[]) => Promise<boolean>;
+
+/**
+ * The places for them. A computer keeps its place for as long as its sandbox is open; one that rests makes room for
+ * another. Whoever finds none waits for a moment, and is then told to come again. A place that becomes free goes to the
+ * space that has the fewest, and there to whoever has waited longest.
+ */
+export class FilePlaces {
+  readonly #limits: FileLimits;
+  readonly #makeRoom: MakeRoom;
+  readonly #taken = new Map<string, Taken>();
+  /** The longest first. */
+  readonly #waiting = new Set<Waiting>();
+
+  constructor(limits: FileLimits, makeRoom: MakeRoom) {
+    this.#limits = limits;
+    this.#makeRoom = makeRoom;
+  }
+
+  /** Until what it gives is disposed of, the computer’s sandbox may be opened. Throws 429 or 503 `FILES_BUSY`. */
+  async take(computerId: string, spaceId: string): Promise<Disposable> {
+    const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId);
+    if (taken !== undefined) return this.#hold(computerId, taken);
+    if (this.#waiting.size >= mostWaiting) throw this.#busy(spaceId);
+    const waiting: Waiting = { spaceId, wake: () => undefined };
+    this.#waiting.add(waiting);
+    try {
+      return this.#hold(computerId, await this.#wait(computerId, waiting));
+    } finally {
+      this.#waiting.delete(waiting);
+      this.#wakeAll(); // it may have stood before others
+    }
+  }
+
+  async #wait(computerId: string, waiting: Waiting): Promise<Taken> {
+    const { spaceId } = waiting;
+    const deadline = performance.now() + this.#limits.waitMs;
+    for (;;) {
+      const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId, waiting);
+      if (taken !== undefined) return taken;
+      if (await this.#makeRoom(this.#inTheWay(spaceId))) continue;
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0) throw this.#busy(spaceId);
+      await this.#change(waiting, Math.min(leftMs, lookMs));
+    }
+  }
+
+  #hold(computerId: string, taken: Taken): Disposable {
+    taken.opening++;
+    return {
+      [Symbol.dispose]: () => {
+        taken.opening--;
+        this.#settle(computerId);
+      },
+    };
+  }
+
+  opened(computerId: string): void {
+    const taken = this.#taken.get(computerId);
+    if (taken !== undefined) taken.isOpen = true;
+  }
+
+  closed(computerId: string): void {
+    const taken = this.#taken.get(computerId);
+    if (taken === undefined) return;
+    taken.isOpen = false;
+    this.#settle(computerId);
+  }
+
+  #begin(computerId: string, spaceId: string, waiting?: Waiting): Taken | undefined {
+    if (!this.#hasRoom(spaceId) || this.#isBehind(spaceId, waiting)) return;
+    const taken = { spaceId, opening: 0, isOpen: false };
+    this.#taken.set(computerId, taken);
+    return taken;
+  }
+
+  #hasRoom(spaceId: string): boolean {
+    return this.#taken.size < this.#limits.perHost && this.#ofSpace(spaceId).length < this.#limits.perSpace;
+  }
+
+  /** Whether somebody else comes first who could take a place now. Whoever does not wait yet comes last in their space. */
+  #isBehind(spaceId: string, waiting: Waiting | undefined): boolean {
+    const own = this.#ofSpace(spaceId).length;
+    let isEarlier = true;
+    for (const other of this.#waiting) {
+      if (other === waiting) {
+        isEarlier = false;
+        continue;
+      }
+      const theirs = this.#ofSpace(other.spaceId).length;
+      if (!this.#hasRoom(other.spaceId)) continue;
+      if (theirs < own || (theirs === own && isEarlier)) return true;
+    }
+    return false;
+  }
+
+  #settle(computerId: string): void {
+    const taken = this.#taken.get(computerId);
+    if (taken === undefined || taken.isOpen || taken.opening > 0) return;
+    this.#taken.delete(computerId);
+    this.#wakeAll();
+  }
+
+  #wakeAll(): void {
+    for (const { wake } of this.#waiting) wake();
+  }
+
+  #ofSpace(spaceId: string): string[] {
+    return [...this.#taken].filter(([, one]) => one.spaceId === spaceId).map(([id]) => id);
+  }
+
+  #inTheWay(spaceId: string): string[] {
+    const own = this.#ofSpace(spaceId);
+    const all = own.length >= this.#limits.perSpace ? own : [...this.#taken.keys()];
+    return all.filter((id) => this.#taken.get(id)?.opening === 0);
+  }
+
+  #change(waiting: Waiting, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      waiting.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #busy(spaceId: string): DomainError {
+    const isSpaces = this.#ofSpace(spaceId).length >= this.#limits.perSpace;
+    const detail = isSpaces
+      ? `Files of ${this.#limits.perSpace} computers of this space that do not run are in use. Wake this one, or try again.`
+      : 'The host reads files of as many computers that do not run as it may. Wake this one, or try again.';
+    return new DomainError(isSpaces ? 'rateLimited' : 'unavailable', 'FILES_BUSY', detail, { retryAfterSeconds });
+  }
+}

@@ -1,0 +1,191 @@
+import { DomainError } from '../../../../base/errors.ts';
+import { HostClient } from '../../hostClient.ts';
+import { bootId, isAlive, stampOf } from '../../system/stamps.ts';
+import type { ComputerSpec } from '../../types.ts';
+import { driverOf, type HostContext, usualDriver } from '../context.ts';
+import { within } from '../deadline.ts';
+import { isOverLimit } from '../disks/overLimit.ts';
+import { HostError } from '../hostErrors.ts';
+import type { Lanes } from '../lanes.ts';
+import { computerLayout } from '../layout.ts';
+import { clear } from '../life/end.ts';
+import { holderSpec, joinSandbox, reported, required } from '../life/start.ts';
+import type { ComputerRecord, ComputerRun } from '../records.ts';
+import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
+
+/** What is done in a short-lived sandbox. */
+export type SandboxWork = 'files' | 'work';
+
+/**
+ * For `files` it reads and writes files for somebody who waits, and nothing else. For `work` it also runs what Atrium
+ * itself starts, such as git.
+ */
+const limitsOf = {
+  files: { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 },
+  work: { cpuMilli: 1_000, memoryMiB: 1_024, maxTasks: 128, maxProcesses: 8 },
+} as const;
+const usualPlaces: Record<SandboxWork, FileLimits> = { files: usualFileLimits, work: usualWorkLimits };
+const lookMs = 1_000;
+
+/**
+ * Short-lived sandboxes on the homes of computers that do not run: the same agent reads and writes, inside, so that no
+ * link leads out. They end by themselves when nobody uses them; those of a killed process are ended by the sweep.
+ */
+export class FileSandboxes {
+  readonly #context: HostContext;
+  readonly #purpose: SandboxWork;
+  readonly #suffix: string;
+  readonly #lanes: Lanes;
+  readonly #restMs: number;
+  readonly #open = new Map<string, ComputerRecord>();
+  readonly #places: FilePlaces;
+
+  constructor(context: HostContext, lanes: Lanes, purpose: SandboxWork) {
+    this.#context = context;
+    this.#purpose = purpose;
+    this.#suffix = `.${purpose}`;
+    this.#lanes = lanes;
+    const limits = { ...usualPlaces[purpose], ...context.options[purpose] };
+    this.#restMs = limits.restMs;
+    this.#places = new FilePlaces(limits, (computerIds) => this.#endRested(computerIds));
+  }
+
+  /** A place for it among the few that there are. Throws 429 or 503 `FILES_BUSY`. */
+  place({ computerId, spaceId, run }: ComputerRecord): Promise<Disposable> {
+    return this.#places.take(computerId, run?.spec.spaceId ?? spaceId ?? '');
+  }
+
+  /**
+   * The socket of its holder, which is started where there is none. One call at a time for each computer. Throws 422
+   * `DISK_FULL` where something would run in a home that is larger than its limit.
+   */
+  async open(record: ComputerRecord): Promise<string> {
+    const { socket } = this.#paths(record.computerId);
+    const holder = this.#open.get(record.computerId)?.run?.holder;
+    if (holder != null && isAlive(holder)) return socket;
+    if (this.#purpose === 'work' && (await isOverLimit(this.#context, record.computerId))) {
+      const detail = 'The files of the computer are larger than its limit. Wake it, and remove some of them at once.';
+      throw new DomainError('unprocessable', 'DISK_FULL', detail);
+    }
+    await this.#start(record);
+    return socket;
+  }
+
+  async close(computerId: string): Promise<void> {
+    const record = this.#open.get(computerId);
+    if (record === undefined) return;
+    this.#open.delete(computerId);
+    try {
+      await clear(this.#context, record);
+    } finally {
+      this.#places.closed(computerId);
+    }
+  }
+
+  /** Of those that nobody uses, ends the one that was used longest ago. */
+  async #endRested(computerIds: readonly string[]): Promise<boolean> {
+    const looks = computerIds.map(async (computerId) => ({ computerId, forMs: await this.#restedMs(computerId) }));
+    const [longest] = (await Promise.all(looks)).sort((one, other) => other.forMs - one.forMs);
+    if (longest === undefined || !this.#isRested(longest.forMs)) return false;
+    const { computerId } = longest;
+    return this.#lanes.in(computerId, async () => {
+      if (!this.#isRested(await this.#restedMs(computerId))) return false;
+      await this.close(computerId);
+      return true;
+    });
+  }
+
+  #isRested(forMs: number): boolean {
+    return forMs > 0 && forMs >= this.#restMs;
+  }
+
+  /** How long it has not been used; of one that is in use, it says a time after we have asked. */
+  async #restedMs(computerId: string): Promise<number> {
+    const { socket } = this.#paths(computerId);
+    const askedAt = Date.now();
+    try {
+      const asked = new HostClient({ socketPath: socket }).status();
+      return askedAt - Date.parse((await within(asked, lookMs, 'its holder’s answer')).lastActiveAt);
+    } catch {
+      return 0; // it begins or ends
+    }
+  }
+
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#open.keys()].map((computerId) => this.close(computerId)));
+  }
+
+  /** Of the computers whose files are in use. */
+  get openIds(): string[] {
+    return [...this.#open.keys()];
+  }
+
+  /** By the computer’s id, or by the name of the confinement. */
+  has(name: string): boolean {
+    return this.#open.has(name.endsWith(this.#suffix) ? name.slice(0, -this.#suffix.length) : name);
+  }
+
+  #paths(computerId: string): { socket: string; end: string } {
+    const paths = computerLayout(this.#context.layout, computerId);
+    return this.#purpose === 'files'
+      ? { socket: paths.filesSocket, end: paths.filesEnd }
+      : { socket: paths.workSocket, end: paths.workEnd };
+  }
+
+  async #start({ computerId, uid, limits: own }: ComputerRecord): Promise<void> {
+    await this.close(computerId);
+    const context = this.#context;
+    const limits = limitsOf[this.#purpose];
+    const ofNobody = { spaceId: '', generation: 0, env: {}, ...usualDriver(context) };
+    const spec: ComputerSpec = { computerId, limits: { ...own, ...limits }, ...ofNobody };
+    const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
+    const run: ComputerRun = { spec, phase: 'starting', bootId: bootId(), ...nothing };
+    const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
+    const holder = context.holders.take();
+    this.#open.set(computerId, record);
+    this.#places.opened(computerId);
+    try {
+      await within(this.#launch(computerId, record, run, holder), context.deadlines.startMs, 'looking at its files');
+    } catch (error) {
+      holder.kill();
+      await this.close(computerId);
+      if (error instanceof HostError) throw error;
+      throw new HostError('START_FAILED', error instanceof Error ? error.message : String(error));
+    } finally {
+      holder.letGo();
+    }
+    void holder.ended.then(async () => {
+      if (this.#open.get(computerId) === record) await this.close(computerId);
+    });
+  }
+
+  async #launch(
+    computerId: string,
+    record: ComputerRecord,
+    run: ComputerRun,
+    holder: ReturnType<HostContext['holders']['take']>,
+  ): Promise<void> {
+    const driver = driverOf(this.#context, record);
+    const { confinement } = driver;
+    const cgroups = confinement.prepare(record);
+    const pid = await holder.pid;
+    run.holder = required(stampOf(pid), 'its holder');
+    confinement.joinHolder(record.computerId, pid);
+    const { socket, end } = this.#paths(computerId);
+    const spec = await holderSpec(this.#context, record, run.spec, cgroups);
+    holder.send({
+      ...spec,
+      settings: { ...spec.settings, longestMs: this.#context.deadlines.workMs },
+      purpose: this.#purpose,
+      socketPath: socket,
+      endFile: end,
+      egressSocket: null,
+    });
+    const { pids } = await reported(holder, 'blocked');
+    run.sandbox = joinSandbox(driver, record, pids);
+    holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
+    holder.send({ type: 'open' }); // no program runs in it that would need a network
+    await reported(holder, 'running');
+    confinement.settleHolder(record);
+  }
+}

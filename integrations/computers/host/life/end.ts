@@ -1,0 +1,118 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import type { Driver } from '../../drivers/driver.ts';
+import { HostClient } from '../../hostClient.ts';
+import type { HolderEnd } from '../../protocol/holderSpec.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import { bootId, isAlive, killIfAlive, type Stamp } from '../../system/stamps.ts';
+import { driverOf, type HostContext } from '../context.ts';
+import { until, within } from '../deadline.ts';
+import { HostError } from '../hostErrors.ts';
+import { computerLayout } from '../layout.ts';
+import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
+
+type LiveRun = ComputerRun & { phase: 'running'; holder: Stamp };
+
+/** Whether its holder lives, which is what makes a computer run. */
+export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
+  return run?.phase === 'running' && run.holder !== null && run.bootId === bootId() && isAlive(run.holder);
+}
+
+/** Kills all that a computer has, from whatever state, until nothing is left, and removes what confined it. */
+export async function clear(
+  context: HostContext,
+  record: ComputerRecord,
+  { confinement }: Driver = driverOf(context, record),
+): Promise<void> {
+  const { deadlines } = context;
+  const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
+  // What is dying has left its cgroup already, and still has memory and files: it is waited for as well.
+  const seen = new Map<number, Stamp>();
+  // A start that was cut off may have left a holder that is in no cgroup yet.
+  const { holder = null } = ofThisBoot.run ?? {};
+  if (holder !== null && isAlive(holder)) {
+    seen.set(holder.pid, holder);
+    killIfAlive(holder);
+  }
+  const gone = await until(() => {
+    const left = confinement.left(ofThisBoot);
+    for (const stamp of left) seen.set(stamp.pid, stamp);
+    if (left.length > 0) confinement.kill(ofThisBoot);
+    for (const stamp of seen.values()) if (!isAlive(stamp)) seen.delete(stamp.pid);
+    return seen.size === 0 && confinement.left(ofThisBoot).length === 0 && confinement.remove(record.computerId);
+  }, deadlines.clearMs);
+  if (gone) return;
+  const pids = confinement.left(ofThisBoot).map(({ pid }) => pid);
+  throw new HostError(
+    'TIMED_OUT',
+    `of ${record.computerId} are left: ${pids.length} processes (${pids.slice(0, 10).join(', ')})`,
+  );
+}
+
+/** Ends what runs, after asking its holder to do so in order, and writes down why it ended. */
+export async function end(
+  context: HostContext,
+  record: ComputerRecord,
+  reason: string,
+  graceMs: number,
+  code?: HolderEnd['code'],
+): Promise<HolderEnd> {
+  const { confinement } = driverOf(context, record);
+  const { run } = record;
+  if (run === null) throw new HostError('COMPUTER_NOT_RUNNING', `${record.computerId} was never started`);
+  if (run.phase === 'ended' && run.end !== null) return run.end;
+  const { holder } = run;
+  if (graceMs > 0 && isRunning(run) && holder !== null) {
+    if (run.pausedAt !== null) await confinement.thaw(record);
+    await endInOrder(context, record);
+    killIfAlive(holder, 'SIGTERM');
+    // The holder counts the grace; with a little more for itself to write down what it saw.
+    await until(() => !isAlive(holder), graceMs + 1_000);
+  }
+  await clear(context, record);
+  await context.options.egress?.close(record.computerId);
+  const { generation } = run.spec;
+  const own = { generation, reason, at: new Date().toISOString() };
+  // A holder that was silent has nothing to tell of why.
+  const ended: HolderEnd = code === undefined ? (told(context, record) ?? own) : { ...own, code };
+  const { uid, limits, computerId } = record;
+  writeRecord(context.layout, { computerId, uid, limits, run: { ...run, phase: 'ended', pausedAt: null, end: ended } });
+  return ended;
+}
+
+/** Has end what ends in a way of its own. Whatever becomes of that, the rest ends too. */
+async function endInOrder(
+  { layout, options, deadlines, log }: HostContext,
+  { computerId }: ComputerRecord,
+): Promise<void> {
+  const client = new HostClient({ socketPath: computerLayout(layout, computerId).socket });
+  const ended = options.beforeEnd?.(client, AbortSignal.timeout(deadlines.closeMs));
+  try {
+    if (ended !== undefined) await within(ended, deadlines.closeMs, 'what ends first');
+  } catch (error) {
+    log('warn', { err: error, computerId }, 'What was to end first on a computer is ended with the rest');
+  }
+}
+
+/** What the holder itself has left, which it writes as the computer’s user: nothing in it is believed but its text. */
+function told({ layout }: HostContext, { computerId, run }: ComputerRecord): HolderEnd | undefined {
+  const text = ifThere(() => readPlainFile(computerLayout(layout, computerId).end));
+  if (text === undefined) return undefined;
+  try {
+    const { generation, reason, at } = JSON.parse(text) as HolderEnd;
+    if (generation !== run?.spec.generation || Number.isNaN(Date.parse(at))) return undefined;
+    return { generation, reason: String(reason).slice(0, 500), at };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of a folder that is not ours: no link is followed, no FIFO waited for, nothing large read. */
+function readPlainFile(path: string): string | undefined {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const stat = fstatSync(descriptor);
+    return stat.isFile() && stat.size < 10_000 ? readFileSync(descriptor, 'utf8') : undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,126 @@
+import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { HolderOrder, HolderReport, HolderSpec } from '../../protocol/holderSpec.ts';
+import { spawner } from '../../spawner/spawner.ts';
+
+const maxLogBytes = 5 * 1024 * 1024;
+
+/** A holder that was started and waits for its computer, or has it. */
+export interface Holder {
+  /** Rejects where it cannot be started. */
+  pid: Promise<number>;
+  /** Settles when it has ended. */
+  ended: Promise<void>;
+  send(message: HolderSpec | HolderOrder): void;
+  /** The next report; `failed` where it has ended instead. */
+  report(): Promise<HolderReport>;
+  /** It is to go on without us. */
+  letGo(): void;
+  kill(): void;
+}
+
+/** Holders that wait, so that no computer waits for a Node to start. */
+export interface HolderPool {
+  take(): Holder;
+  close(): Promise<void>;
+}
+
+interface PoolOptions {
+  size: number;
+  logs: string;
+  /** What starts one. */
+  command: string[];
+}
+
+export function createHolderPool({ size, logs, command }: PoolOptions): HolderPool {
+  const spares = new Set<Holder>();
+  let closed = false;
+  const fill = () => {
+    while (!closed && spares.size < size) {
+      const spare = startHolder(logs, command);
+      spares.add(spare);
+      void spare.ended.then(() => spares.delete(spare));
+    }
+  };
+  fill();
+  return {
+    take() {
+      const [spare = startHolder(logs, command)] = spares;
+      spares.delete(spare);
+      // Not at once: the new one would start beside the computer that is waited for.
+      setTimeout(fill, 200).unref();
+      return spare;
+    },
+    async close() {
+      closed = true;
+      const waiting = [...spares];
+      for (const spare of waiting) spare.kill();
+      await Promise.all(waiting.map((spare) => spare.ended));
+    },
+  };
+}
+
+function startHolder(logs: string, [file = '', ...args]: string[]): Holder {
+  const started = Promise.withResolvers<number>();
+  const ended = Promise.withResolvers<void>();
+  const reports = new Reports();
+  const child = spawner().ask({ do: 'hold', file, args, log: logFile(logs) }, (news) => {
+    switch (news.news) {
+      case 'started':
+        return started.resolve(news.pid);
+      case 'report':
+        return reports.add(JSON.parse(news.line) as HolderReport);
+      case 'ended':
+      case 'failed': {
+        const how = news.news === 'ended' ? news.how : ` (${news.reason})`;
+        reports.end(`the holder ended before its computer ran${how}`);
+        started.reject(new Error(`the holder could not be started${how}`));
+        return ended.resolve();
+      }
+    }
+  });
+  started.promise.catch(() => undefined); // whoever takes it asks
+  return {
+    pid: started.promise,
+    ended: ended.promise,
+    send: (message) => child.tell({ do: 'send', line: JSON.stringify(message) }),
+    report: () => reports.next(),
+    letGo: () => child.tell({ do: 'letGo' }),
+    kill: () => child.tell({ do: 'kill' }),
+  };
+}
+
+/** What a holder reports, in order; at the end, why there is no more. */
+class Reports {
+  readonly #heard: HolderReport[] = [];
+  #end: string | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  add(report: HolderReport): void {
+    this.#heard.push(report);
+    this.#tell();
+  }
+
+  end(reason: string): void {
+    this.#end ??= reason;
+    this.#tell();
+  }
+
+  async next(): Promise<HolderReport> {
+    while (this.#heard.length === 0 && this.#end === undefined) await this.#changed.promise;
+    return this.#heard.shift() ?? { type: 'failed', reason: this.#end ?? '' };
+  }
+
+  #tell(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+/** One log for all, and the one before it. */
+function logFile(logs: string): string {
+  mkdirSync(logs, { recursive: true, mode: 0o700 });
+  const file = join(logs, 'holders.log');
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes) renameSync(file, `${file}.1`);
+  return file;
+}

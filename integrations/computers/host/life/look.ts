@@ -1,0 +1,53 @@
+import { HostClient } from '../../hostClient.ts';
+import { diskBytesOfStore } from '../../processes/logRoom.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import type { ComputerMetrics, HostedState } from '../../types.ts';
+import { driverOf, type HostContext } from '../context.ts';
+import { within } from '../deadline.ts';
+import { computerLayout } from '../layout.ts';
+import type { ComputerRecord } from '../records.ts';
+import { isRunning } from './end.ts';
+import { isPaused } from './pause.ts';
+
+const holderMs = 5_000;
+
+export async function inspect(context: HostContext, record: ComputerRecord | undefined): Promise<HostedState> {
+  if (record === undefined || record.removing === true) return { state: 'absent' };
+  const { run } = record;
+  if (!isRunning(run)) return gone(record);
+  const client = new HostClient({ socketPath: computerLayout(context.layout, record.computerId).socket });
+  const { startedAt, lastActiveAt, runningProcesses } = await within(client.status(), holderMs, 'its holder’s answer');
+  const state = (await isPaused(context, record)) ? 'paused' : 'running';
+  return { state, generation: run.spec.generation, startedAt, lastActiveAt, runningProcesses };
+}
+
+function gone({ run }: ComputerRecord): HostedState {
+  const code = run?.end?.code;
+  return { state: 'gone', ...(code && { code }) };
+}
+
+/** As `inspect`, for a list: a holder that does not answer keeps nobody else out of it. It is not taken to be idle. */
+export async function inspectForList(context: HostContext, record: ComputerRecord): Promise<HostedState> {
+  try {
+    return await inspect(context, record);
+  } catch {
+    const { run } = record;
+    if (!isRunning(run)) return gone(record);
+    const now = new Date().toISOString();
+    const { generation } = run.spec;
+    // Of one that cannot be asked, the order is what is known.
+    const paused = await isPaused(context, record).catch(() => run.pausedAt !== null);
+    const state = paused ? 'paused' : 'running';
+    return { state, generation, startedAt: run.startedAt ?? now, lastActiveAt: now, runningProcesses: 1 };
+  }
+}
+
+export async function metrics(context: HostContext, record: ComputerRecord): Promise<ComputerMetrics> {
+  const { disks, layout } = context;
+  const { confinement } = driverOf(context, record);
+  const paths = computerLayout(layout, record.computerId);
+  const [diskBytes, logBytes] = await Promise.all([disks.usedBytes(paths.home), diskBytesOfStore(paths.processes)]);
+  const nothing = { cpuSeconds: 0, memoryBytes: 0, memoryPeakBytes: 0, tasks: 0, oomKills: 0 };
+  const usage = isRunning(record.run) ? ((await ifThere(() => confinement.usage(record))) ?? nothing) : nothing;
+  return { ...usage, diskBytes, logBytes };
+}

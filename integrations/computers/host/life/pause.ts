@@ -1,0 +1,54 @@
+import { HostClient } from '../../hostClient.ts';
+import { driverOf, type HostContext } from '../context.ts';
+import { until } from '../deadline.ts';
+import { HostError } from '../hostErrors.ts';
+import { computerLayout } from '../layout.ts';
+import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
+import { isRunning } from './end.ts';
+
+/** Whether it stands still, by order. */
+export async function isPaused(context: HostContext, record: ComputerRecord): Promise<boolean> {
+  return record.run?.pausedAt != null && (await driverOf(context, record).confinement.isFrozen(record));
+}
+
+export async function pause(context: HostContext, record: ComputerRecord): Promise<void> {
+  const run = runningOf(record);
+  if (await isPaused(context, record)) return;
+  driverOf(context, record); // throws before anything is written down
+  // Written first: what is frozen without an order is let go by the next sweep.
+  writeRecord(context.layout, { ...record, run: { ...run, pausedAt: new Date().toISOString() } });
+  if (await freeze(context, record)) return tellHolder(context, record, true);
+  await driverOf(context, record).confinement.thaw(record);
+  writeRecord(context.layout, { ...record, run: { ...run, pausedAt: null } });
+  throw new HostError('TIMED_OUT', `${record.computerId} did not stand still in time`);
+}
+
+export async function resume(context: HostContext, record: ComputerRecord): Promise<void> {
+  const run = runningOf(record);
+  await driverOf(context, record).confinement.thaw(record);
+  if (run.pausedAt !== null) writeRecord(context.layout, { ...record, run: { ...run, pausedAt: null } });
+  await tellHolder(context, record, false);
+}
+
+/** The time that processes may take stands still with them. A holder that does not hear it lets it run on. */
+async function tellHolder(context: HostContext, { computerId }: ComputerRecord, isPaused: boolean): Promise<void> {
+  const client = new HostClient({ socketPath: computerLayout(context.layout, computerId).socket });
+  await client.setPaused(isPaused).catch((error: unknown) => {
+    context.log('warn', { computerId, isPaused, error }, 'A holder was not told that its computer stands still');
+  });
+}
+
+/** Without cgroups, what is started while others are being stopped is seen by the next look. */
+export function freeze(context: HostContext, record: ComputerRecord): Promise<boolean> {
+  const { confinement } = driverOf(context, record);
+  return until(async () => {
+    if (await confinement.isFrozen(record)) return true;
+    await confinement.freeze(record);
+    return confinement.isFrozen(record);
+  }, context.deadlines.freezeMs);
+}
+
+export function runningOf(record: ComputerRecord): ComputerRun {
+  if (isRunning(record.run)) return record.run;
+  throw new HostError('COMPUTER_NOT_RUNNING', `${record.computerId} does not run`);
+}

@@ -1,0 +1,222 @@
+import { existsSync, rmSync } from 'node:fs';
+import type { Driver } from '../../drivers/driver.ts';
+import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids } from '../../protocol/holderSpec.ts';
+import { endFirst } from '../../system/endFirst.ts';
+import { bootId, type Stamp, stampOf } from '../../system/stamps.ts';
+import type { ComputerSpec } from '../../types.ts';
+import { driverOf, type HostContext, usualDriver } from '../context.ts';
+import { within } from '../deadline.ts';
+import { describeRoom, isDiskFull, leastForHome } from '../disks/room.ts';
+import { HostError } from '../hostErrors.ts';
+import { computerLayout } from '../layout.ts';
+import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
+import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from '../records.ts';
+import { clear, end, isRunning } from './end.ts';
+import type { Holder } from './holders.ts';
+
+export async function start(
+  context: HostContext,
+  spec: ComputerSpec,
+  signal: AbortSignal,
+): Promise<{ startedAt: string }> {
+  const { driver } = { ...usualDriver(context), ...spec };
+  if (driver === undefined || !context.drivers.has(driver)) {
+    throw new HostError('START_FAILED', `this host does not run computers with ${driver ?? 'anything now'}`);
+  }
+  const known = readRecord(context.layout, spec.computerId);
+  const running = known && (await settleEarlier(context, known, spec));
+  if (running !== undefined) return running;
+  const record = await makeComputer(context, spec.computerId, spec.limits, known).catch((error: unknown) => {
+    throw isDiskFull(error) ? startFailure(error) : error;
+  });
+  record.run = newRun({ ...spec, driver });
+  const holder = context.holders.take();
+  const givenUp = new AbortController();
+  try {
+    const work = launch(context, record, record.run, holder, givenUp.signal);
+    return await within(work, context.deadlines.startMs, 'its start', signal);
+  } catch (error) {
+    givenUp.abort(error);
+    holder.kill();
+    const reason = error instanceof Error ? error.message : String(error);
+    await end(context, record, reason, 0);
+    throw startFailure(error);
+  } finally {
+    holder.letGo();
+  }
+}
+
+/** What a failure to start is for whoever asked. */
+export function startFailure(error: unknown): HostError {
+  if (error instanceof HostError && (error.code !== 'START_FAILED' || !isDiskFull(error))) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new HostError(isDiskFull(error) ? 'DISK_FULL' : 'START_FAILED', reason);
+}
+
+/** Throws `DISK_FULL` where there is no room for one more home; those that there are go on being used. */
+export function requireRoom({ disks }: HostContext): void {
+  const room = disks.room();
+  if (room.freeBytes < leastForHome) throw new HostError('DISK_FULL', describeRoom(room));
+}
+
+/** Gives an answer where there is nothing to start. */
+async function settleEarlier(
+  context: HostContext,
+  record: ComputerRecord,
+  spec: ComputerSpec,
+): Promise<{ startedAt: string } | undefined> {
+  const { run: last } = record;
+  if (record.removing === true) throw new HostError('COMPUTER_ABSENT', `${spec.computerId} is being removed`);
+  if (last === null) return undefined;
+  const { generation } = last.spec;
+  if (generation > spec.generation) {
+    throw new HostError('GENERATION_OUTDATED', `generation ${generation} of ${spec.computerId} is newer`);
+  }
+  if (generation === spec.generation && isRunning(last) && last.startedAt !== null)
+    return { startedAt: last.startedAt };
+  if (last.phase === 'running' || (last.phase === 'ended' && generation === spec.generation)) {
+    // One that runs is ended in order; of the others there is only something to clear up.
+    const graceMs = isRunning(last) ? context.deadlines.stopGraceMs : 0;
+    const { reason } = await end(context, record, 'it ended without a word', graceMs);
+    if (generation < spec.generation) return undefined;
+    throw new HostError('GENERATION_ENDED', `generation ${generation} of ${spec.computerId} has ended: ${reason}`);
+  }
+  // A start that was cut off, as by kill -9 of this process, is made again from its beginning.
+  await clear(context, record);
+  return undefined;
+}
+
+function newRun(spec: ComputerSpec): ComputerRun {
+  const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
+  return { spec, phase: 'starting', bootId: bootId(), ...nothing };
+}
+
+/** Its user, folder and home, where they are not there yet, with these limits. */
+export async function makeComputer(
+  context: HostContext,
+  computerId: string,
+  limits: ComputerSpec['limits'],
+  known = readRecord(context.layout, computerId),
+): Promise<ComputerRecord> {
+  const { layout, uids, disks } = context;
+  const paths = computerLayout(layout, computerId);
+  if (!existsSync(paths.home)) requireRoom(context);
+  makeComputerDir(paths.dir);
+  const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
+  const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };
+  // Before anything belongs to the user that it names; and of the limit it says nothing until that holds.
+  if (known === undefined) writeRecord(layout, { ...record, limits: { ...limits, diskMiB: 0 } });
+  if (known?.limits.diskMiB !== limits.diskMiB || !existsSync(paths.home)) {
+    await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
+    writeRecord(layout, record);
+  }
+  for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
+  return record;
+}
+
+async function launch(
+  context: HostContext,
+  record: ComputerRecord,
+  started: ComputerRun,
+  holder: Holder,
+  givenUp: AbortSignal,
+) {
+  const { layout } = context;
+  const driver = driverOf(context, record);
+  const { confinement } = driver;
+  const save = (change: Partial<ComputerRun>) => {
+    givenUp.throwIfAborted(); // its end is written down already
+    Object.assign(started, change);
+    writeRecord(layout, record);
+  };
+  rmSync(computerLayout(layout, record.computerId).end, { force: true });
+  const pid = await holder.pid;
+  save({ holder: required(stampOf(pid), 'its holder') });
+  const cgroups = confinement.prepare(record);
+  holder.send(await holderSpec(context, record, started.spec, cgroups));
+  // The kernel takes its time for that, in which the sandbox is made; nothing in it runs before it is released.
+  confinement.joinHolder(record.computerId, pid);
+  const egress = openEgress(context, record);
+  egress.catch(() => undefined); // it is waited for below
+  const { pids } = await reported(holder, 'blocked');
+  const sandbox = joinSandbox(driver, record, pids);
+  save({ sandbox });
+  holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
+  // Its agent starts meanwhile, and nothing of its tenant’s.
+  await Promise.all([egress, driver.beforeOpen?.(record)]);
+  holder.send({ type: 'open' });
+  const { startedAt } = await reported(holder, 'running');
+  save({ phase: 'running', startedAt });
+  confinement.settleHolder(record);
+  return { startedAt };
+}
+
+/** Puts the processes of a sandbox where they are limited. A container’s are where the engine has put them. */
+export function joinSandbox(
+  { confinement }: Driver,
+  { computerId }: ComputerRecord,
+  pids: SandboxPids | null,
+): ComputerRun['sandbox'] {
+  if (pids === null) return null;
+  const monitor = required(stampOf(pids.monitor), 'its sandbox');
+  const init = required(stampOf(pids.init), 'its sandbox');
+  confinement.joinSandbox(computerId, [monitor.pid, init.pid]);
+  endFirst([monitor.pid, init.pid]);
+  return { monitor, init };
+}
+
+export function required(stamp: Stamp | undefined, what: string): Stamp {
+  if (stamp === undefined) throw new HostError('START_FAILED', `${what} ended at once`);
+  return stamp;
+}
+
+export async function reported<T extends HolderReport['type']>(
+  holder: Holder,
+  type: T,
+): Promise<Extract<HolderReport, { type: T }>> {
+  const report = await holder.report();
+  if (report.type === type) return report as Extract<HolderReport, { type: T }>;
+  const reason = report.type === 'failed' ? report.reason : `its holder said ${report.type} for ${type}`;
+  throw new HostError('START_FAILED', reason);
+}
+
+/** `record` may be that of a short-lived sandbox on the files of the spec’s computer. */
+export async function holderSpec(
+  context: HostContext,
+  record: ComputerRecord,
+  spec: ComputerSpec,
+  cgroups: HolderCgroups | null,
+): Promise<HolderSpec> {
+  const { options, deadlines } = context;
+  const paths = computerLayout(context.layout, spec.computerId);
+  const sandbox = driverOf(context, record).sandbox({
+    record,
+    computerDir: paths.dir,
+    homeDir: paths.home,
+    viewDir: paths.view,
+    limits: spec.limits,
+    readOnly: options.readOnly?.(spec) ?? [],
+  });
+  return {
+    computer: spec,
+    purpose: 'computer',
+    become: record.uid === null ? null : { uid: record.uid, gid: record.uid },
+    socketPath: paths.socket,
+    processesDir: paths.processes,
+    endFile: paths.end,
+    sandbox: await sandbox,
+    cgroups,
+    egressSocket: options.egress === undefined ? null : paths.egressSocket,
+    settings: {
+      agentStartTimeoutMs: deadlines.startMs,
+      stopGraceMs: deadlines.stopGraceMs,
+      idleTimeoutMs: 60_000,
+    },
+  };
+}
+
+/** Also for a computer that was taken over: the sockets of the process that opened it before have ended with it. */
+export async function openEgress({ options, layout }: HostContext, { computerId, uid }: ComputerRecord): Promise<void> {
+  const { egressSocket: path, egressDraft: draft } = computerLayout(layout, computerId);
+  await options.egress?.open({ computerId, path, ...(uid !== null && { owner: { uid, gid: uid, draft } }) });
+}

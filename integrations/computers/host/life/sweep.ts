@@ -1,0 +1,74 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { driverOf, type HostContext } from '../context.ts';
+import { unfinished } from '../disks/disks.ts';
+import { computerLayout } from '../layout.ts';
+import { type ComputerRecord, readRecord, removeComputerDir, writeRecord } from '../records.ts';
+import { clear, end, isRunning } from './end.ts';
+
+/** Ends it and removes all that it had. Written down first, so that what is cut off is finished by the sweep. */
+export async function destroy(context: HostContext, record: ComputerRecord): Promise<void> {
+  const { layout, disks, uids } = context;
+  writeRecord(layout, { ...record, removing: true });
+  await clear(context, record);
+  const { home } = computerLayout(layout, record.computerId);
+  await disks.remove(unfinished(home));
+  await disks.remove(home);
+  removeComputerDir(layout, record.computerId);
+  if (record.uid !== null) uids?.free(record.uid);
+}
+
+/** What a record, seen without anybody working on it, asks to be done; undefined where it is in order. */
+export async function setRight(context: HostContext, record: ComputerRecord): Promise<string | undefined> {
+  const { confinement } = driverOf(context, record);
+  const { computerId, run } = record;
+  if (record.removing === true) {
+    await destroy(context, record);
+    return `${computerId}: removed the rest of it`;
+  }
+  if (run === null) return undefined;
+  const { phase } = run;
+  if (isRunning(run)) {
+    if (run.pausedAt !== null || !(await confinement.isFrozen(record))) return undefined;
+    await confinement.thaw(record);
+    return `${computerId}: let it go on, which stood still without an order`;
+  }
+  if (phase !== 'ended') {
+    const { reason } = await end(context, record, endedReason(phase), 0);
+    return `${computerId}: ended (${reason})`;
+  }
+  const left = confinement.left(record);
+  if (left.length === 0) return undefined;
+  await clear(context, record);
+  return `${computerId}: killed ${left.length} processes that it had left`;
+}
+
+const endedReason = (phase: 'starting' | 'running') =>
+  phase === 'starting' ? 'its start was cut off' : 'its holder ended without a word';
+
+/** Cgroups that belong to no computer, and copies that were never finished. */
+export async function removeStrays(context: HostContext, isBusy: (computerId: string) => boolean): Promise<string[]> {
+  const { layout, disks } = context;
+  const done: string[] = [];
+  for (const driver of context.drivers.values()) {
+    try {
+      for (const computerId of await driver.confinement.list()) {
+        if (isBusy(computerId) || readRecord(layout, computerId)?.run?.phase === 'running') continue;
+        await clear(context, { computerId, uid: null, limits: noLimits, run: null }, driver);
+        done.push(`${computerId}: removed what confined it`);
+      }
+    } catch (error) {
+      // An engine that does not answer keeps nothing else from it.
+      done.push(`${driver.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  for (const name of readdirSync(layout.homes)) {
+    const suffix = unfinished('');
+    if (!name.endsWith(suffix) || isBusy(name.slice(0, -suffix.length))) continue;
+    await disks.remove(join(layout.homes, name));
+    done.push(`${name}: removed a copy that was not finished`);
+  }
+  return done;
+}
+
+const noLimits = { cpuMilli: 0, memoryMiB: 0, diskMiB: 0, maxTasks: 0, maxProcesses: 0, maxLogBytes: 0 };

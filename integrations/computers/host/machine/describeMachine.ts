@@ -1,0 +1,102 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findBubblewrap } from '../../drivers/bubblewrap/driver.ts';
+import { findDocker } from '../../drivers/docker/driver.ts';
+import { driverNames } from '../../drivers/drivers.ts';
+import { findRunsc } from '../../drivers/gvisor/driver.ts';
+import { findSystemProgram } from '../../system/programs.ts';
+import type { DriverName } from '../../types.ts';
+import { type CgroupRoots, findCgroups } from '../confinement/cgroupRoots.ts';
+import { socketLimit } from '../confinement/computerCgroup.ts';
+import { isMounted } from '../disks/btrfs.ts';
+import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from '../disks/room.ts';
+import type { HostOptions } from '../host.ts';
+import { hostLayout } from '../layout.ts';
+import { closedFolderAdvice } from './closedFolder.ts';
+import { findOwnView, terminalAdvice } from './ownView.ts';
+import { usualFirstUid } from './uids.ts';
+
+/** For `atrium doctor`: whether this machine can run computers, and what of their limits would not hold. */
+export interface MachineDescription {
+  /** With each, why this machine does not have it, and what to do. */
+  drivers: { name: DriverName; refused: string | undefined }[];
+  off: string[];
+  /** For people: what there is for homes, where there are some. */
+  room?: string;
+}
+
+/** Looks, and changes nothing. */
+export async function describeMachine(
+  dir: string,
+  { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'> = {},
+): Promise<MachineDescription> {
+  const asRoot = process.getuid?.() === 0;
+  const bubblewrap = refusalOf(await findBubblewrap(asRoot ? usualFirstUid : undefined));
+  const refusals: Record<DriverName, () => Promise<string | undefined>> = {
+    bubblewrap: async () => bubblewrap,
+    gvisor: async () => refusalOf(findRunsc(runsc)) ?? bubblewrap,
+    docker: async () => refusalOf(await findDocker(docker)),
+  };
+  const drivers = await Promise.all(
+    driverNames
+      .filter((name) => wanted.includes(name))
+      .map(async (name) => ({ name, refused: await refusals[name]() })),
+  );
+  if (process.platform !== 'linux' || drivers.every(({ refused }) => refused !== undefined)) {
+    return { drivers, off: [] };
+  }
+  if (!asRoot) {
+    return {
+      drivers,
+      off: [
+        'not root: computers share one user, and CPU, memory, tasks and disks have no limit of the kernel’s',
+        ...cellAdvice(drivers),
+      ],
+    };
+  }
+  const closed = closedFolderAdvice(dir);
+  if (closed !== undefined) return { drivers: drivers.map(({ name }) => ({ name, refused: closed })), off: [] };
+  const cgroups = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), 'atrium-doctor');
+  const lines = [
+    'missing' in cgroups ? cgroups.missing : socketAdvice(cgroups.roots),
+    (await findOwnView()) === undefined ? terminalAdvice : undefined,
+    diskAdvice(dir),
+    ...cellAdvice(drivers),
+  ];
+  const room = roomFor(dir);
+  if (room !== undefined && isScarce(room)) lines.push(`their disk is nearly full: ${describeRoom(room)}`);
+  const off = lines.filter((line) => line !== undefined);
+  return { drivers, off, ...(room !== undefined && { room: describeRoom(room) }) };
+}
+
+const refusalOf = (found: { refused: string } | object) => ('refused' in found ? (found.refused as string) : undefined);
+
+/** Where a run that is given secrets is a process like any other. */
+function cellAdvice(drivers: MachineDescription['drivers']): string[] {
+  const isThere = findSystemProgram('nsenter') !== undefined;
+  return drivers
+    .filter(({ name, refused }) => refused === undefined && !(name === 'bubblewrap' && isThere))
+    .map(({ name }) => {
+      const what = `with ${name}, other processes of a computer see the secrets that runs of apps are given`;
+      return name === 'bubblewrap' ? `${what}: install util-linux, for nsenter` : what;
+    });
+}
+
+/** Where neither version of cgroups counts what sockets keep. */
+export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {
+  if (version === 2 || existsSync(join(memory, '..', socketLimit))) return undefined;
+  return 'this kernel’s cgroups v1 do not limit the memory of sockets: boot with cgroups v2 (systemd.unified_cgroup_hierarchy=1)';
+}
+
+function roomFor(dir: string): DiskRoom | undefined {
+  const { homes, image } = hostLayout(dir);
+  if (isMounted(homes)) return roomInImage(homes, image);
+  return existsSync(homes) && !existsSync(image) ? roomIn(homes) : undefined;
+}
+
+function diskAdvice(dir: string): string | undefined {
+  const { homes, image } = hostLayout(dir);
+  if (isMounted(homes) || existsSync(image)) return undefined;
+  if (findSystemProgram('mkfs.btrfs') !== undefined) return undefined;
+  return 'disks have no limit of the kernel’s: install btrfs-progs (Debian and Ubuntu: apt-get install btrfs-progs)';
+}

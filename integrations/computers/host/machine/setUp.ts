@@ -1,0 +1,231 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeDurablySync } from '../../../../disk/durable.ts';
+import { writeEtc } from '../../drivers/bubblewrap/etc.ts';
+import type { Driver, RefusedDriver } from '../../drivers/driver.ts';
+import { openDrivers } from '../../drivers/drivers.ts';
+import type { AgentCommands } from '../../protocol/holderSpec.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import { findSystemProgram } from '../../system/programs.ts';
+import type { DriverName } from '../../types.ts';
+import { cgroupConfinement } from '../confinement/cgroupConfinement.ts';
+import { type CgroupRoots, findCgroups, makeRoots } from '../confinement/cgroupRoots.ts';
+import { limitRoots } from '../confinement/computerCgroup.ts';
+import type { Confinement } from '../confinement/confinement.ts';
+import { treeConfinement } from '../confinement/treeConfinement.ts';
+import { btrfsDisks } from '../disks/btrfs.ts';
+import type { Disks } from '../disks/disks.ts';
+import { watchedDisks } from '../disks/watched.ts';
+import type { HostOptions, HostRights } from '../host.ts';
+import { HostError } from '../hostErrors.ts';
+import { type HostLayout, hostLayout } from '../layout.ts';
+import { closedFolderAdvice } from './closedFolder.ts';
+import { socketAdvice } from './describeMachine.ts';
+import { type HostLimits, hostLimits, raiseMachineSettings } from './machine.ts';
+import { findOwnView, type OwnView, terminalAdvice } from './ownView.ts';
+import { openUids, type Uids } from './uids.ts';
+
+/** What a host has found on its machine, and made ready. */
+export interface Machinery {
+  hostId: string;
+  limits: HostLimits;
+  rights: HostRights;
+  uids: Uids | undefined;
+  ownView: OwnView | undefined;
+  /** At least one, or one that is away. It grows when one is there that was not at the start. */
+  drivers: Map<DriverName, Driver>;
+  /** Those that are wanted and not there. */
+  refused: Map<DriverName, RefusedDriver>;
+  /** Looks for drivers again. */
+  openAgain: (names: readonly DriverName[]) => ReturnType<typeof openDrivers>;
+  /** Of the machine itself, which holds holders also where a driver has another for its sandboxes. */
+  confinement: Confinement;
+  disks: Disks;
+  /** What starts a holder, without its view. */
+  holderCommand: string[];
+}
+
+/** Each puts a program into a folder, and gives what starts it. */
+export interface Preparations {
+  prepareAgent(folder: string): Promise<AgentCommands>;
+  prepareHolder(folder: string): Promise<string[]>;
+}
+
+/** Throws `COMPUTERS_OFF` with what to do where this machine cannot run computers. */
+export async function setUpMachine(
+  layout: HostLayout,
+  options: HostOptions,
+  { prepareAgent, prepareHolder }: Preparations,
+): Promise<Machinery> {
+  makeFolders(layout);
+  const hostId = identify(layout);
+  const without = new Set(options.without);
+  const uids = isRoot() && !without.has('users') ? openUids() : undefined;
+  if (isRoot() && uids === undefined) {
+    throw off('Atrium is root, and cannot run anything as another user here; start it as a user who is not root');
+  }
+  const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
+  const ownView = uids === undefined ? undefined : await findOwnView();
+  if (uids !== undefined && ownView === undefined) missing.push(terminalAdvice);
+  const limits = hostLimits(options.memoryMiB);
+  const roots = cgroupRoots(hostId, without.has('cgroups'), limits, missing);
+  const confinement = roots === undefined ? treeConfinement() : cgroupConfinement(roots);
+  if (uids !== undefined) missing.push(...raiseMachineSettings());
+  const agentDir = join(layout.runtime, 'agent');
+  const etcDir = join(layout.runtime, 'etc');
+  await writeEtc(etcDir);
+  const [agent, holderCommand] = await Promise.all([
+    prepareAgent(agentDir),
+    prepareHolder(join(layout.runtime, 'holder')),
+  ]);
+  const setting = {
+    hostId,
+    runtimeDir: layout.runtime,
+    agentDir,
+    etcDir,
+    agent,
+    firstUid: uids?.first,
+    confinement,
+    ownView,
+    roots,
+  };
+  const { drivers, refused } = await openDrivers(setting, options);
+  if (drivers.size === 0 && !refused.some(({ isAway }) => isAway))
+    throw off(refused.map(({ name, refused: reason }) => `${name}: ${reason}`).join('; ') || 'no driver is wanted');
+  for (const { name, refused: reason } of refused) options.log?.('info', { driver: name, reason }, 'A driver is off');
+  const disks = await openDisks(layout, options, without.has('image'), missing);
+  return {
+    hostId,
+    limits,
+    rights: {
+      users: uids !== undefined,
+      cgroups: confinement.kind === 'cgroups',
+      diskLimits: disks.kind === 'limited',
+      off: missing,
+    },
+    uids,
+    ownView,
+    drivers,
+    refused: new Map(refused.map((one) => [one.name, one])),
+    openAgain: (names) => openDrivers(setting, { ...options, drivers: names }),
+    confinement,
+    disks,
+    holderCommand,
+  };
+}
+
+export const isRoot = () => process.getuid?.() === 0;
+
+const off = (reason: string) => new HostError('COMPUTERS_OFF', reason);
+
+function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
+  mkdirSync(dir, { recursive: true });
+  // Entered by each computer’s user, listed by none.
+  chmodSync(dir, 0o711);
+  mkdirSync(runs, { recursive: true, mode: 0o711 });
+  if (statSync(runs).uid !== process.getuid?.()) throw off(`${runs} belongs to somebody else`);
+  chmodSync(runs, 0o711);
+  mkdirSync(runtime, { recursive: true });
+  chmodSync(runtime, 0o755);
+  mkdirSync(logs, { recursive: true, mode: 0o700 });
+  if (!isRoot()) return;
+  const advice = closedFolderAdvice(dir);
+  if (advice !== undefined) throw off(advice);
+}
+
+interface Identity {
+  hostId: string;
+  /** The folder for which it was made; early ones do not have it. */
+  dir?: string;
+}
+
+/**
+ * The id of this host, which is made where there is none. By it the host's cgroups and containers are named, so that two
+ * hosts with one id on a machine would end each other's computers: a folder that was copied is refused.
+ */
+export function identify(layout: HostLayout): string {
+  const found = readIdentity(layout.identity);
+  const hostId = found?.hostId ?? `hst_${randomBytes(10).toString('hex')}`;
+  if (found?.dir === layout.dir) return hostId;
+  const other = found?.dir === undefined ? undefined : hostLayout(found.dir);
+  if (
+    other !== undefined &&
+    readIdentity(other.identity)?.hostId === hostId &&
+    !isSameFile(other.identity, layout.identity)
+  ) {
+    throw off(
+      `${layout.dir} is a copy of ${other.dir}, and both would be the host ${hostId}; remove one of them, or make a copy by a backup and a restore`,
+    );
+  }
+  writeIdentity(layout, { hostId, dir: layout.dir });
+  return hostId;
+}
+
+function readIdentity(file: string): Identity | undefined {
+  const text = ifThere(() => readFileSync(file, 'utf8'));
+  return text === undefined ? undefined : (JSON.parse(text) as Identity);
+}
+
+/** By another path, such as a link. */
+function isSameFile(one: string, other: string): boolean {
+  const [first, second] = [statSync(one), statSync(other)];
+  return first.dev === second.dev && first.ino === second.ino;
+}
+
+function writeIdentity({ identity: file }: HostLayout, identity: Identity): void {
+  writeDurablySync(file, JSON.stringify(identity));
+}
+
+function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): CgroupRoots | undefined {
+  const found = refused
+    ? { missing: 'cgroups are not used' }
+    : isRoot()
+      ? findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), `atrium-${hostId}`)
+      : { missing: 'not root: CPU, memory and tasks are not limited' };
+  const failure = 'roots' in found ? makeRoots(found.roots) : found;
+  if ('roots' in found && failure === undefined) {
+    const advice = socketAdvice(found.roots);
+    if (advice !== undefined) missing.push(advice);
+    const exceeded = limitRoots(found.roots, limits);
+    if (exceeded !== undefined) missing.push(exceeded.missing);
+    return found.roots;
+  }
+  missing.push(failure?.missing ?? '');
+  return undefined;
+}
+
+async function openDisks(
+  layout: HostLayout,
+  options: HostOptions,
+  refused: boolean,
+  missing: string[],
+): Promise<Disks> {
+  const found = await limitedDisks(layout, options, refused);
+  if ('kind' in found) return found;
+  missing.push(`homes are only looked at for their size: ${found.missing}`);
+  mkdirSync(layout.homes, { recursive: true });
+  chmodSync(layout.homes, 0o711);
+  return watchedDisks(layout.homes);
+}
+
+async function limitedDisks({ image, homes }: HostLayout, { imageMiB }: HostOptions, refused: boolean) {
+  if (refused) return { missing: 'no image is used' };
+  if (!isRoot()) return { missing: 'not root' };
+  if (findSystemProgram('mkfs.btrfs') === undefined) {
+    return { missing: 'btrfs-progs is missing; install it (Debian and Ubuntu: apt-get install btrfs-progs)' };
+  }
+  return btrfsDisks({ image, homes, sizeMiB: imageMiB });
+}
+
+/** The folder of a computer: its user may pass through, and changes nothing there. */
+export function makeComputerDir(path: string): void {
+  mkdirSync(path, { recursive: true });
+  chmodSync(path, 0o711);
+}
+
+/** A folder in it that belongs to the computer’s user. */
+export function giveFolder(path: string, uid: number | null): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
+  if (uid !== null) chownSync(path, uid, uid);
+}

@@ -1,0 +1,168 @@
+import type { ByteForms, StreamMask } from '../../../telemetry/streamMask.ts';
+import type { OutputRequest } from '../hostClient.ts';
+import { type Gap, isOutput, maxPayloadBytes, noteRecord, positionAfter } from '../processes/records.ts';
+import type { OutputKind, OutputRecord } from '../types.ts';
+
+/** The secrets of a space, as they are now. */
+export interface Masks {
+  readonly isEmpty: boolean;
+  readonly bytes: ByteForms;
+  mask(options?: { beginsCut?: boolean }): StreamMask;
+}
+
+/** What is read before the position that a reader asks for, so that it sees no half of a secret. */
+const lookbackBytes = 16_384;
+/** How long what may become a secret is waited for. */
+const quietMs = 100;
+/** A secret that is new is looked for in output that is being read no later than this. */
+const refreshMs = 5_000;
+
+/**
+ * Output as anybody may read it who may read the output: with asterisks for the values of the space's secrets.
+ *
+ * - A mask is as long as what is under it, so every position means the same bytes as without it, wherever a reader
+ *   comes back. It does tell how long a value is.
+ * - Each stream is looked at by itself: a value is found also where the process wrote it in pieces, and where the other
+ *   stream was written meanwhile.
+ * - A reader that begins at a position gets what a reader from the beginning gets there: what is before it is read
+ *   too. Where that is not enough (the stream was silent for long, or what was before is no longer kept), what may be
+ *   the end of a value is masked.
+ * - What may be the beginning of a value is held back for a moment. When nothing comes, or the other stream's turn has
+ *   come, or this is all that there is now, it is given: masked, unless it is one or two bytes, which nearly every text
+ *   has in common with the beginning of some value. Only at the process's end, when no other half can come, it is given
+ *   as it is.
+ */
+export async function* maskedOutput(
+  open: (request: OutputRequest) => AsyncIterable<OutputRecord>,
+  masks: () => Promise<Masks>,
+  { after = 0, follow = false, signal }: OutputRequest = {},
+): AsyncGenerator<OutputRecord, void, undefined> {
+  let known = await masks();
+  let askedAt = Date.now();
+  const over = new AbortController();
+  const from = known.isEmpty ? after : Math.max(0, after - lookbackBytes);
+  const until = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+  const records = open({ after: from, follow, signal: until })[Symbol.asyncIterator]();
+  const output = new MaskedOutput(known, { after, beginsCut: from > 0 && !known.isEmpty });
+  let next: Promise<IteratorResult<OutputRecord, unknown>> | undefined;
+  try {
+    for (;;) {
+      next ??= records.next();
+      const result = await (output.isHolding ? orQuiet(next) : next);
+      if (result === 'quiet') {
+        yield* output.pause();
+        continue;
+      }
+      next = undefined;
+      if (result.done === true) break;
+      if (Date.now() - askedAt > refreshMs) {
+        // Whoever cannot be asked now is asked again: a database that is away for a moment ends no stream.
+        known = await masks().catch(() => known);
+        askedAt = Date.now();
+        output.use(known);
+      }
+      yield* output.push(result.value);
+    }
+    yield* output.pause();
+  } finally {
+    // One that still waits for output ends by the signal; one that does not ends by itself, before its connection does.
+    if (next === undefined) await records.return?.();
+    over.abort();
+    next?.catch(() => undefined);
+  }
+}
+
+class MaskedOutput {
+  #known: Masks;
+  readonly #after: number;
+  #beginsCut: boolean;
+  readonly #streams = new Map<OutputKind, StreamMask>();
+  /** The stream that holds something back, and where that begins. */
+  #holding: OutputKind | undefined;
+  #heldAt = 0;
+
+  constructor(known: Masks, { after, beginsCut }: { after: number; beginsCut: boolean }) {
+    this.#known = known;
+    this.#after = after;
+    this.#beginsCut = beginsCut;
+  }
+
+  get isHolding(): boolean {
+    return this.#holding !== undefined;
+  }
+
+  use(known: Masks): void {
+    if (known === this.#known) return;
+    this.#known = known;
+    for (const stream of this.#streams.values()) stream.use(known.bytes);
+  }
+
+  *push(record: OutputRecord): Generator<OutputRecord> {
+    if (isOutput(record.kind)) return yield* this.#pushOutput(record);
+    if (record.kind === 'gap') return yield* this.#pushGap(record);
+    yield* record.kind === 'exit' ? this.#release((stream) => stream.end()) : this.pause();
+    if (record.kind === 'exit' || record.position >= this.#after) yield record;
+  }
+
+  /** All that is held. */
+  *pause(): Generator<OutputRecord> {
+    yield* this.#release((stream) => stream.pause());
+  }
+
+  *#pushOutput(record: OutputRecord): Generator<OutputRecord> {
+    // A space without secrets pays nothing for them.
+    if (this.#known.isEmpty && this.#streams.size === 0) return yield record;
+    const { kind, position, payload } = record;
+    if (this.#holding !== kind) yield* this.pause();
+    const stream = this.#streamOf(kind);
+    const seen = Math.min(Math.max(0, this.#after - position), payload.length);
+    if (seen > 0) stream.recall(payload.subarray(0, seen));
+    if (seen === payload.length) return;
+    const begin = this.#holding === undefined ? position + seen : this.#heldAt;
+    yield* recordsOf(kind, begin, stream.push(payload.subarray(seen)));
+    this.#holding = stream.held > 0 ? kind : undefined;
+    this.#heldAt = position + payload.length - stream.held;
+  }
+
+  *#pushGap(record: OutputRecord): Generator<OutputRecord> {
+    yield* this.#release((stream) => stream.cut());
+    for (const stream of this.#streams.values()) stream.cut();
+    this.#beginsCut = true;
+    const end = positionAfter(record);
+    const position = Math.max(record.position, this.#after);
+    if (position === record.position) yield record;
+    else if (end > position) yield noteRecord('gap', position, { droppedBytes: end - position } satisfies Gap);
+  }
+
+  *#release(give: (stream: StreamMask) => Buffer): Generator<OutputRecord> {
+    const kind = this.#holding;
+    if (kind === undefined) return;
+    this.#holding = undefined;
+    yield* recordsOf(kind, this.#heldAt, give(this.#streamOf(kind)));
+  }
+
+  #streamOf(kind: OutputKind): StreamMask {
+    const stream = this.#streams.get(kind) ?? this.#known.mask({ beginsCut: this.#beginsCut });
+    this.#streams.set(kind, stream);
+    return stream;
+  }
+}
+
+function* recordsOf(kind: OutputKind, position: number, bytes: Buffer): Generator<OutputRecord> {
+  for (let at = 0; at < bytes.length; at += maxPayloadBytes) {
+    yield { kind, position: position + at, payload: bytes.subarray(at, at + maxPayloadBytes) };
+  }
+}
+
+/** What comes, or that nothing does for a moment. */
+async function orQuiet<T>(next: Promise<T>): Promise<T | 'quiet'> {
+  let timer: NodeJS.Timeout | undefined;
+  const quiet = new Promise<'quiet'>((resolve) => {
+    timer = setTimeout(() => resolve('quiet'), quietMs);
+  });
+  try {
+    return await Promise.race([next, quiet]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
