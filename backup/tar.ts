@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { isDiskFull } from '../integrations/computers/host/disks/room.ts';
+import { isDiskFull } from '../integrations/computers/host/disks/disks.ts';
 import { BackupError } from './errors.ts';
 
 const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' };

@@ -1,8 +1,7 @@
 import { newId } from '../../base/ids.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import { getPreview, listPreviews, noteServing, openPreview, type Preview } from '../../models/apps/previews.ts';
-import { linkUrl } from '../computers/ports/linkUrl.ts';
-import { requireDomain } from '../computers/ports/requireDomain.ts';
+import { linkUrl, requireDomain } from '../computers/ports/routes.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';

@@ -6,7 +6,7 @@ import { type Exit, noteOf, noteRecord } from '../../integrations/computers/proc
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { type Attempt, attemptsOf } from '../../models/apps/attempts.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
-import type { ShownRecord } from '../computers/processes/outputEvents.ts';
+import type { ShownRecord } from '../computers/processes/streamOutput.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { storedRecords } from './storedRecords.ts';
 

@@ -2,11 +2,10 @@ import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { computerFileRoutes } from './fileRoutes.ts';
 import { lifeRoutes } from './lifeRoutes.ts';
-import { metricsRoutes } from './metricsRoutes.ts';
 import { portHosts } from './ports/hosts.ts';
 import { portRoutes } from './ports/routes.ts';
 import { processRoutes } from './processes/routes.ts';
-import { computerRoutes } from './routes.ts';
+import { computerRoutes, metricsRoutes } from './routes.ts';
 import { computerSecretRoutes } from './secretRoutes.ts';
 import { openTerminal } from './terminal/openTerminal.ts';
 

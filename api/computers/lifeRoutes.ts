@@ -16,7 +16,7 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { doneOrLater, GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentComputer } from './presentComputer.ts';
+import { presentComputer } from './routes.ts';
 
 /** What changes whether a computer runs. Its workflow does it; the request waits for that. */
 export function lifeRoutes(deps: RouteDeps) {

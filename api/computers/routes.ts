@@ -1,13 +1,14 @@
-import { getComputer, listComputers } from '../../models/computers/computer.ts';
+import type { Config } from '../../config/index.ts';
+import { type Computer, getComputer, limitsOf, listComputers } from '../../models/computers/computer.ts';
 import type { ComputerFields } from '../../models/computers/computers.ts';
 import { defaultComputer } from '../../models/computers/defaultComputer.ts';
-import { answer } from '../frame/answer.ts';
+import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { type BodyOf, bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentComputer } from './presentComputer.ts';
+import { time } from '../frame/times.ts';
 
 /** Computers as their space has them. What changes whether they run is in lifeRoutes.ts. */
 export function computerRoutes(deps: RouteDeps) {
@@ -51,4 +52,59 @@ export function computerRoutes(deps: RouteDeps) {
 
 function fieldsOf({ cpu, ...rest }: BodyOf<'createComputer'>): ComputerFields {
   return cpu === undefined ? rest : { ...rest, cpuMilli: Math.round(cpu * 1_000) };
+}
+
+type Use = NonNullable<AnswerOf<'getComputerMetrics'>['use']>;
+
+const mebibyte = 1_048_576;
+
+/** What computers use. */
+export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/computers/:computerId/metrics', async (req, res) => {
+    const { spaceId, computerId } = pathOf<'getComputerMetrics'>(req);
+    const { status, hostId } = await getComputer(deps.database, spaceId, computerId);
+    const runs = hostId !== null && (status === 'running' || status === 'paused');
+    const use = runs ? await measure(computerId, hostId) : null;
+    answer<'getComputerMetrics'>(res, 200, { computerId, status, use });
+  });
+
+  async function measure(computerId: string, hostId: string): Promise<Use> {
+    const metrics = await (await deps.hostOf(hostId)).metrics(computerId);
+    const inMiB = (bytes: number) => Math.round((bytes / mebibyte) * 100) / 100;
+    return {
+      cpuSeconds: metrics.cpuSeconds,
+      memoryMiB: inMiB(metrics.memoryBytes),
+      memoryPeakMiB: inMiB(metrics.memoryPeakBytes),
+      tasks: metrics.tasks,
+      diskMiB: inMiB(metrics.diskBytes),
+      logsMiB: inMiB(metrics.logBytes),
+      oomKills: metrics.oomKills,
+    };
+  }
+
+  return router;
+}
+
+export function presentComputer(computer: Computer, config: Pick<Config, 'computers'>): AnswerOf<'getComputer'> {
+  const { id, spaceId, name, defaultOf, status, errorCode, errorDetail, envNames, generation } = computer;
+  const { cpuMilli, ...limits } = limitsOf(computer, config);
+  return {
+    id,
+    spaceId,
+    name,
+    isDefault: defaultOf !== null,
+    status,
+    error: errorCode === null ? null : { code: errorCode, detail: errorDetail ?? '' },
+    cpu: cpuMilli / 1_000,
+    ...limits,
+    envNames,
+    generation,
+    forkedFrom: computer.forkedFrom,
+    createdBy: computer.createdBy,
+    createdAt: time(computer.createdAt),
+    startedAt: computer.startedAt === null ? null : time(computer.startedAt),
+    statusAt: time(computer.statusAt),
+  };
 }

@@ -1,9 +1,12 @@
-import { availableParallelism } from 'node:os';
+import type { AddressInfo } from 'node:net';
+import { availableParallelism, hostname } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
+import { listen } from '../../api/frame/server.ts';
 import { closeBrowsers } from '../../integrations/browsers/browser.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
@@ -11,16 +14,17 @@ import type { Host, HostOptions } from '../../integrations/computers/host/host.t
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
 import { isTaken } from '../../integrations/computers/host/hostLock.ts';
 import { hostLayout } from '../../integrations/computers/host/layout.ts';
+import { createHostServer } from '../../integrations/computers/host/server.ts';
 import type { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
 import { type TrustFiles, writeTrustFiles } from '../../integrations/egress/trustFiles.ts';
 import { noteShutdown } from '../../models/computers/beats.ts';
 import { withdrawHost } from '../../models/computers/hosts.ts';
+import type { Logger } from '../../telemetry/logger.ts';
 import { hostTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
 import type { Services } from '../support/services.ts';
 import { createComputerEgress } from './egress.ts';
-import { serveHost } from './serveHost.ts';
 
 /** This process as a host of computers. */
 export interface Hosting {
@@ -133,4 +137,84 @@ async function makeHost(
     } else logger.error({ err: error }, 'Computers are off here, since the host could not be set up.');
     return undefined;
   }
+}
+
+export interface ServedHost {
+  /** What it announces to the other processes. */
+  address: string;
+  close(): void;
+}
+
+/** Serves the computers of this process to the others. Throws a ConfigError where it cannot listen. */
+export async function serveHost({ config, identity, logger }: Services, host: Host): Promise<ServedHost> {
+  const { host: bound, port, url } = config.computers.server;
+  const { server, close } = createHostServer({
+    host,
+    verify: identity.hostTokens.verify,
+    log: (facts, message) => logger.error(facts, message),
+  });
+  await listen(server, { host: bound, port }, { host: 'ATRIUM_COMPUTERS_HOST', port: 'ATRIUM_COMPUTERS_PORT' });
+  return { address: url ?? `http://${nameOf(bound)}:${(server.address() as AddressInfo).port}`, close };
+}
+
+/** Where it listens on every address, it is known by the machine’s name. */
+function nameOf(bound: string): string {
+  if (bound === '0.0.0.0' || bound === '::') return hostname();
+  return bound.includes(':') ? `[${bound}]` : bound;
+}
+
+/** This process as the host of its folder: now, or as soon as the process that is the host has ended. */
+export interface KeptHosting {
+  /** Rejects when the worker of the host fails by itself. */
+  readonly failed: Promise<never>;
+  stop: Hosting['stop'];
+}
+
+/** A folder that another process serves costs a look at its lock. */
+const lookMs = 2_000;
+
+/**
+ * Starts hosting, and goes on trying while another process has the folder: `start` gives `taken` then. Undefined where
+ * this process is to be no host at all.
+ */
+export async function keepHosting(
+  start: () => Promise<Hosting | 'taken' | undefined>,
+  { logger, onHosting }: { logger: Logger; onHosting: (hosting: Hosting) => void },
+): Promise<KeptHosting | undefined> {
+  const first = await start();
+  if (first === undefined) return undefined;
+  const { promise: failed, reject: fail } = Promise.withResolvers<never>();
+  // Whoever wants to know asks by itself.
+  failed.catch(() => undefined);
+  const take = (hosting: Hosting) => {
+    hosting.worker.failed.catch(fail);
+    onHosting(hosting);
+    return hosting;
+  };
+  const stopping = new AbortController();
+  const waitForIt = async (): Promise<Hosting | undefined> => {
+    logger.info('Another process runs the computers of this folder. This one takes over when that one ends.');
+    while (!stopping.signal.aborted) {
+      await delay(lookMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (stopping.signal.aborted) return undefined;
+      try {
+        const next = await start();
+        if (next === undefined) return undefined;
+        if (next === 'taken') continue;
+        logger.info('This process has taken over the computers of its folder.');
+        return take(next);
+      } catch (error) {
+        logger.error({ err: error }, 'The computers of this folder could not be taken over; trying again.');
+      }
+    }
+    return undefined;
+  };
+  const hosting = first === 'taken' ? waitForIt() : Promise.resolve(take(first));
+  return {
+    failed,
+    async stop(options) {
+      stopping.abort();
+      await (await hosting)?.stop(options);
+    },
+  };
 }

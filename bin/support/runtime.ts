@@ -47,10 +47,8 @@ import {
 } from '../../temporal/taskQueues.ts';
 import { loadWorkflowThread } from '../../temporal/worker.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
-import { type Hosting, startHosting } from '../computers/hosting.ts';
-import { createHostOf } from '../computers/hostOf.ts';
-import { type KeptHosting, keepHosting } from '../computers/keepHosting.ts';
-import { createLiveComputers } from '../computers/liveComputers.ts';
+import { type Hosting, type KeptHosting, keepHosting, startHosting } from '../computers/hosting.ts';
+import { createHostOf, createLiveComputers } from '../computers/liveComputers.ts';
 import { CommandFailure } from './failure.ts';
 import { createServices, type Services } from './services.ts';
 import { registerWhereAllowed } from './temporal.ts';

@@ -1,15 +1,15 @@
+import { DomainError } from '../../../base/errors.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import type { PortLink } from '../../../models/computers/portLink.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
-import { authorityOf, callerOf } from '../../frame/auth/caller.ts';
+import { authorityOf, type Caller, callerOf } from '../../frame/auth/caller.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { makeOnce } from '../../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
 import { time } from '../../frame/times.ts';
-import { linkUrl } from './linkUrl.ts';
-import { requireDomain } from './requireDomain.ts';
+import { openPath } from './hosts.ts';
 
 const defaultTtlSeconds = 3_600;
 
@@ -68,4 +68,24 @@ export function portRoutes(deps: RouteDeps) {
   }
 
   return router;
+}
+
+/** An address that lets one browser in by a link, once. Throws 410 `PORT_LINK_ENDED`, 422 `TOO_MANY_VISITORS`. */
+export async function linkUrl(
+  { config, portLinks }: Pick<RouteDeps, 'config' | 'portLinks'>,
+  link: PortLink,
+  caller: Caller,
+): Promise<string> {
+  const { apiKeyId } = authorityOf(caller);
+  const sessionId = caller.via === 'session' ? caller.sessionId : null;
+  const token = await portLinks.newToken(link, { userId: caller.userId, apiKeyId, sessionId });
+  return `${config.ports.originOf(link.label)}${openPath}?token=${token}`;
+}
+
+/** Throws 422 where links would lead nowhere. */
+export function requireDomain({ config }: Pick<RouteDeps, 'config'>): void {
+  if (config.ports.isReachable) return;
+  const detail =
+    'Links need a domain: the operator sets ATRIUM_PORTS_DOMAIN to one whose names all lead to this server.';
+  throw new DomainError('unprocessable', 'PORTS_DOMAIN_MISSING', detail);
 }

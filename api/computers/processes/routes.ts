@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { DomainError } from '../../../base/errors.ts';
-import { newId } from '../../../base/ids.ts';
+import { idPrefixes, newId } from '../../../base/ids.ts';
 import { requireNoLoading } from '../../../base/loadingVariables.ts';
 import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
@@ -10,7 +10,8 @@ import type { ProcessInfo } from '../../../integrations/computers/types.ts';
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
-import { answer } from '../../frame/answer.ts';
+import type { Redactor } from '../../../models/secrets/redactor.ts';
+import { type AnswerOf, answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
 import { spaceOf } from '../../frame/auth/authorizeSpace.ts';
 import { authorOf } from '../../frame/auth/authorOf.ts';
@@ -19,8 +20,6 @@ import type { RouteDeps } from '../../frame/deps.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
-import { presentProcess } from './presentProcess.ts';
-import { requireFreeId } from './reservedIds.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from './sendText.ts';
 import { streamOutput } from './streamOutput.ts';
 
@@ -149,4 +148,26 @@ export function processRoutes(deps: RouteDeps) {
   }
 
   return router;
+}
+
+/** A process for whoever may look at its computer: a command may have a secret in it that its author has typed. */
+export function presentProcess(
+  { processId, ...info }: ProcessInfo,
+  redactor: Pick<Redactor, 'text'>,
+): AnswerOf<'getProcess'> {
+  const { cwd, pty, state, exitCode, signal, killedBy, startedAt, endedAt, outputBytes, droppedBytes } = info;
+  const command =
+    typeof info.command === 'string' ? redactor.text(info.command) : info.command.map((part) => redactor.text(part));
+  const ended = { state, exitCode, signal, killedBy, startedAt, endedAt };
+  return { id: processId, command, cwd, pty, ...ended, outputBytes, droppedBytes };
+}
+
+/** Atrium starts these processes itself, under ids that can be known before. */
+const reserved = [idPrefixes.run, idPrefixes.toolCall].map((prefix) => `${prefix}_`);
+
+/** Throws 422 `PROCESS_ID_RESERVED` for an id under which a caller could pass a process off as one of Atrium's own. */
+export function requireFreeId(processId: string | undefined): void {
+  if (processId === undefined || !reserved.some((prefix) => processId.startsWith(prefix))) return;
+  const detail = `Ids that begin with ${reserved.join(' or ')} are Atrium's own. Choose another.`;
+  throw new DomainError('unprocessable', 'PROCESS_ID_RESERVED', detail);
 }

@@ -3,7 +3,7 @@ import { DomainError } from '../../../base/errors.ts';
 import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { drained } from '../../frame/sse.ts';
-import type { AttemptMark, ShownRecord } from './outputEvents.ts';
+import type { AttemptMark, ShownRecord } from './streamOutput.ts';
 
 const events = 'text/event-stream';
 

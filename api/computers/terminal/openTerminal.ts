@@ -11,7 +11,7 @@ import { actorOf } from '../../frame/auth/actor.ts';
 import { authorOf } from '../../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { pathOf, queryOf } from '../../frame/request.ts';
-import { requireFreeId } from '../processes/reservedIds.ts';
+import { requireFreeId } from '../processes/routes.ts';
 import { Terminal } from './terminal.ts';
 
 /** A login shell, whichever the computer has. */

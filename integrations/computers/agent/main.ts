@@ -1,11 +1,10 @@
-import { stat } from 'node:fs';
+import { closeSync, readdirSync, readFileSync, stat } from 'node:fs';
 import { Socket } from 'node:net';
 import { startupSnapshot } from 'node:v8';
 import { type AgentRequest, Refusal, triedBy } from '../protocol/agentRequests.ts';
 import { Channel } from '../protocol/channel.ts';
 import type { ChannelStream } from '../protocol/channelStream.ts';
 import { encodeMessage, messageKind } from '../protocol/messages.ts';
-import { closeStrayDescriptors } from './descriptors.ts';
 import { takeFileRequest } from './files/requests.ts';
 import { startNetwork } from './network/network.ts';
 import { dialPort, dialSocket } from './network/ports.ts';
@@ -101,4 +100,19 @@ function endAll(): never {
 function answer(stream: ChannelStream, value: unknown): void {
   stream.end(encodeMessage(messageKind.answer, value));
   stream.resume();
+}
+
+/** Closes what was left open for us by chance, a descriptor of whoever started the host: what we start would have it. */
+export function closeStrayDescriptors(): void {
+  const closesOnExec = 0o2000000;
+  for (const name of readdirSync('/proc/self/fd')) {
+    const fd = Number(name);
+    try {
+      const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1];
+      // Node's own are marked so.
+      if (fd > 2 && flags !== undefined && (Number.parseInt(flags, 8) & closesOnExec) === 0) closeSync(fd);
+    } catch {
+      // It is closed.
+    }
+  }
 }

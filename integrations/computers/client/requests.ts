@@ -4,8 +4,7 @@ import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent } from '../hostClient.ts';
-import { encodeQuery, type Query } from '../protocol/holderHttp.ts';
-import { problemOf } from '../protocol/problems.ts';
+import { encodeQuery, problemOf, type Query } from '../protocol/holderHttp.ts';
 import { HolderAgent } from './holderAgent.ts';
 
 /** Where a computer is reached: its holder’s socket, or its host’s address with a token that is made for each request. */

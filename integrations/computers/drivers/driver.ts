@@ -1,6 +1,6 @@
 import type { CgroupRoots } from '../host/confinement/cgroupRoots.ts';
 import type { Confinement } from '../host/confinement/confinement.ts';
-import type { OwnView } from '../host/machine/ownView.ts';
+import type { OwnView } from '../host/machine/machine.ts';
 import type { ComputerRecord } from '../host/records.ts';
 import type { AgentCommands, ReleaseOrder, SandboxSource } from '../protocol/holderSpec.ts';
 import type { ComputerLimits, DriverName } from '../types.ts';

@@ -3,8 +3,7 @@ import { chmodSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:f
 import type { Server } from 'node:http';
 import { readOomKills, readPids, WorkSettler } from '../host/confinement/settleWork.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
-import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
-import { ProcessStore } from '../processes/processStore.ts';
+import { ownLimits, ownProcessesDir, ProcessStore } from '../processes/processStore.ts';
 import { ChannelViolation } from '../protocol/frames.ts';
 import type {
   HolderEnd,

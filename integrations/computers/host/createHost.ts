@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
-import { awaitDrivers } from '../drivers/missingDrivers.ts';
-import { prepareHolder } from '../holder/prepare.ts';
+import { awaitDrivers } from '../drivers/drivers.ts';
 import { HostClient } from '../hostClient.ts';
-import { prepareAgent } from '../programs/prepare.ts';
+import { prepareAgent, prepareHolder } from '../programs/prepare.ts';
 import { driversOf, type HostContext } from './context.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';

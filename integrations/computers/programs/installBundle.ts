@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { renameDurablySync } from '../../../disk/durable.ts';
 import { runHere } from '../spawner/runHere.ts';
 import type { BundledProgram } from './bundle.ts';
-import { install } from './install.ts';
 
 const bundler = fileURLToPath(new URL('./bundleMain.ts', import.meta.url));
 const bundle = fileURLToPath(new URL('./bundle.ts', import.meta.url));
@@ -48,4 +48,37 @@ async function hashOf(path: string): Promise<string> {
   return createHash('sha256')
     .update(await readFile(path))
     .digest('hex');
+}
+
+/**
+ * Puts a program where every user may run it: a second link to it, where every user may run that; else a copy. It is
+ * large: what is there already stays.
+ */
+export async function installProgram(from: string, path: string): Promise<void> {
+  const own = await stat(from);
+  const there = await stat(path).catch(() => undefined);
+  if (there?.size === own.size && there.mtimeMs === own.mtimeMs) return;
+  const temporary = `${path}.${process.pid}`;
+  await rm(temporary, { force: true });
+  try {
+    if ((own.mode & 0o005) !== 0o005) throw new Error('Others may not run it, and a link is no different.');
+    await link(from, temporary);
+  } catch {
+    await copyFile(from, temporary);
+    await chmod(temporary, 0o755);
+    await utimes(temporary, own.atime, own.mtime); // by which it is known
+  }
+  renameDurablySync(temporary, path); // by its size and time it would be known, whatever is in it
+}
+
+/** Puts a file there, whole, unless it is there already: what runs has the old one open, and keeps it. */
+export async function install(path: string, mode: number, make: (path: string) => Promise<void>): Promise<void> {
+  const temporary = `${path}.${process.pid}`;
+  await make(temporary);
+  if ((await hashOf(path).catch(() => undefined)) === (await hashOf(temporary))) {
+    await rm(temporary);
+    return;
+  }
+  await chmod(temporary, mode);
+  await rename(temporary, path);
 }

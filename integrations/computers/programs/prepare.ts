@@ -4,12 +4,12 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { cachedDataVersionTag } from 'node:v8';
 import { makeFirstPipes } from '../agent/processes/pipes.ts';
+import { rehearsals } from '../holder/rehearsals.ts';
+import { screenProgramName } from '../holder/screens/screenThread.ts';
 import { triedBy } from '../protocol/agentRequests.ts';
 import { type AgentCommands, agentFolder } from '../protocol/holderSpec.ts';
 import { runHere } from '../spawner/runHere.ts';
-import { install } from './install.ts';
-import { installBundle } from './installBundle.ts';
-import { installProgram } from './installProgram.ts';
+import { install, installBundle, installProgram } from './installBundle.ts';
 
 const snapshot = 'agent.blob';
 const main = fileURLToPath(new URL('../agent/main.ts', import.meta.url));
@@ -68,3 +68,18 @@ async function makeSnapshot(folder: string): Promise<boolean> {
 }
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex');
+
+const holderMain = fileURLToPath(new URL('../holder/main.ts', import.meta.url));
+const screens = fileURLToPath(new URL('../holder/screens/screenMain.ts', import.meta.url));
+
+/**
+ * Writes the holder’s program into a folder, complete when it returns; the answer is its command line. It is readable
+ * for all: what a holder loads later, it loads as its computer’s user.
+ */
+export async function prepareHolder(folder: string): Promise<string[]> {
+  await mkdir(folder, { recursive: true });
+  await rm(`${folder}/${rehearsals}`, { recursive: true, force: true }); // of holders that were killed
+  await installBundle(holderMain, folder, 'holder.cjs');
+  await installBundle(screens, folder, screenProgramName);
+  return [process.execPath, `${folder}/holder.cjs`];
+}

@@ -2,8 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
-import { answerQuery } from '../../../integrations/computers/agent/network/dns.ts';
-import { dnsOverTcp, dnsOverUdp } from '../../../integrations/computers/agent/network/dnsStub.ts';
+import { answerQuery, dnsOverTcp, dnsOverUdp } from '../../../integrations/computers/agent/network/dns.ts';
 import { NameTable, parseIpv4 } from '../../../integrations/computers/agent/network/nameTable.ts';
 
 const encode = (name: string) =>

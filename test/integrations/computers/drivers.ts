@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import { trySandbox } from '../../../integrations/computers/drivers/bubblewrap/trySandbox.ts';
+import { trySandbox } from '../../../integrations/computers/drivers/bubblewrap/driver.ts';
 import { findDocker } from '../../../integrations/computers/drivers/docker/driver.ts';
 import { findRunsc } from '../../../integrations/computers/drivers/gvisor/driver.ts';
 import type { HostOptions } from '../../../integrations/computers/host/host.ts';

@@ -4,8 +4,7 @@ import { type CgroupRoots, findCgroups } from '../../../integrations/computers/h
 import { agentTasks } from '../../../integrations/computers/host/confinement/computerCgroup.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
-import { hostLimits } from '../../../integrations/computers/host/machine/machine.ts';
-import { maxTerminals } from '../../../integrations/computers/host/machine/ownView.ts';
+import { hostLimits, maxTerminals } from '../../../integrations/computers/host/machine/machine.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { until } from '../../support/processes.ts';

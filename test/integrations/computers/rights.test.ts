@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sandboxAdvice } from '../../../integrations/computers/drivers/bubblewrap/trySandbox.ts';
+import { sandboxAdvice } from '../../../integrations/computers/drivers/bubblewrap/driver.ts';
+import { readUsage } from '../../../integrations/computers/host/confinement/cgroupConfinement.ts';
 import {
   type CgroupRoots,
   findCgroups,
@@ -21,7 +22,6 @@ import {
   removeComputerCgroup,
   setFrozen,
 } from '../../../integrations/computers/host/confinement/computerCgroup.ts';
-import { readUsage } from '../../../integrations/computers/host/confinement/usage.ts';
 import {
   describeMachine,
   type MachineDescription,

@@ -1,4 +1,4 @@
-import { ownLimits } from '../../../integrations/computers/processes/ownProcesses.ts';
+import { ownLimits } from '../../../integrations/computers/processes/processStore.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';

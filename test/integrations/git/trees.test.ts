@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { ownProcessesDir } from '../../../integrations/computers/processes/ownProcesses.ts';
+import { ownProcessesDir } from '../../../integrations/computers/processes/processStore.ts';
 import type { GitTrees } from '../../../integrations/git/treeTypes.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { buildTrees } from '../../builders/trees.ts';

@@ -3,7 +3,6 @@ import { constants } from 'node:fs';
 import { access, lstat, mkdir, readFile, realpath, rename, rmdir, unlink } from 'node:fs/promises';
 import { folderOf, makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { Refusal } from '../../protocol/agentRequests.ts';
-import { inTurn } from './inTurn.ts';
 
 /** Deletes a file, a link itself, or a folder. */
 export async function deletePath(path: Buffer, options: { recursive: boolean }): Promise<void> {
@@ -88,4 +87,16 @@ async function run(program: string, args: string[], ...paths: Buffer[]): Promise
     child.once('close', resolve);
   });
   if (code !== 0) throw new Refusal('FILE_ACCESS_DENIED');
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs `work` when all that came before it has ended. What looks at a name and then gives it to a file does both in
+ * here: else two could find it free, and the second would take the first one's file away.
+ */
+export function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  const mine = last.then(work);
+  last = mine.catch(() => undefined);
+  return mine;
 }

@@ -1,8 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { type FileRequest, Refusal } from '../../protocol/agentRequests.ts';
 import { encodeMessage, messageKind } from '../../protocol/messages.ts';
-import { entryOf } from './entries.ts';
-import { listFolder } from './folders.ts';
+import { entryOf, listFolder } from './entries.ts';
 import { deletePath, makeFolder, movePath } from './paths.ts';
 import { readFileTo } from './readFile.ts';
 import { writeFileFrom } from './writeFile.ts';

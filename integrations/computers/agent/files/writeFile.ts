@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { folderOf, makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { Refusal } from '../../protocol/agentRequests.ts';
 import { etagOf } from './entries.ts';
-import { inTurn } from './inTurn.ts';
+import { inTurn } from './paths.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:net';
 import { databasePort } from '../../../egress/databaseNames.ts';
-import { dnsOverTcp, dnsOverUdp } from './dnsStub.ts';
+import { dnsOverTcp, dnsOverUdp } from './dns.ts';
 import { NameTable } from './nameTable.ts';
 import { Connections, namedRelay, type OpenEgress, proxyRelay } from './relay.ts';
 

@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { prepareNetwork } from '../../host/machine/network.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import type { Driver, DriverSetting, OpenedDriver } from '../driver.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import { cellCommand, sandboxCommand } from './sandbox.ts';
-import { trySandbox } from './trySandbox.ts';
 
 export interface BubblewrapPrograms {
   bwrap: string;
@@ -49,4 +51,55 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
     ...(nsenter !== undefined &&
       setting.firstUid !== undefined && { beforeOpen: (record) => prepareNetwork(nsenter, record) }),
   } satisfies Driver;
+}
+
+const timeoutMs = 10_000;
+const trial = ['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--disable-userns'];
+const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true'];
+
+/** Makes a sandbox that does nothing, as the user who would own one. Undefined when it works, else what to do. */
+export async function trySandbox(bwrap: string, uid?: number): Promise<string | undefined> {
+  // Some failures to start are thrown at once.
+  const complaint = await complaintOf(bwrap, uid).catch((error: Error) => error.message);
+  return complaint === undefined ? undefined : sandboxAdvice(complaint.split('\n').at(-1) ?? '', readSetting);
+}
+
+async function complaintOf(bwrap: string, uid: number | undefined): Promise<string | undefined> {
+  const child = spawn(bwrap, [...trial, ...view], {
+    cwd: '/',
+    env: {},
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    ...(uid !== undefined && { uid, gid: uid }),
+  });
+  let text = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    text = (text + chunk).slice(-1_000);
+  });
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  return code === 0 ? undefined : text.trim() || `it ended with ${signal ?? code}`;
+}
+
+/** What keeps a user from making namespaces, by the kernel’s settings, and how to change it. */
+export function sandboxAdvice(complaint: string, read: (setting: string) => string | undefined): string {
+  const off = 'user namespaces are off';
+  if (read('user/max_user_namespaces') === '0') {
+    return `${off} (user.max_user_namespaces is 0): sysctl -w user.max_user_namespaces=10000`;
+  }
+  if (read('kernel/unprivileged_userns_clone') === '0') {
+    return `${off} (kernel.unprivileged_userns_clone is 0): sysctl -w kernel.unprivileged_userns_clone=1`;
+  }
+  if (read('kernel/apparmor_restrict_unprivileged_userns') === '1') {
+    return `AppArmor keeps bwrap from user namespaces: give it a profile that has userns, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`;
+  }
+  return `bwrap cannot make a sandbox (${complaint}); in a container, allow it namespaces and its own /proc (docs/computers.md)`;
+}
+
+function readSetting(name: string): string | undefined {
+  try {
+    return readFileSync(`/proc/sys/${name}`, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
 }

@@ -1,10 +1,9 @@
-import type { OwnView } from '../../host/machine/ownView.ts';
+import type { OwnView } from '../../host/machine/machine.ts';
 import { agentFolder, type CellCommand, type SandboxCommand } from '../../protocol/holderSpec.ts';
 import type { ComputerLimits } from '../../types.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
-import { viewFiles } from './machineFiles.ts';
-import { environment, home, hostFiles, temporaryFolders, uid } from './view.ts';
+import { environment, home, hostFiles, temporaryFolders, uid, viewFiles } from './view.ts';
 
 export interface SandboxOptions {
   /** `bwrap`, `prlimit` as absolute paths. */

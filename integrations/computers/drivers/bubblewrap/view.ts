@@ -1,3 +1,5 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { ComputerLimits } from '../../types.ts';
 
 /** Where a computer sees its home. */
@@ -35,4 +37,46 @@ export function temporaryFolders({ memoryMiB }: Pick<ComputerLimits, 'memoryMiB'
     { path: '/tmp', mode: '1777', share: 1 / 2 },
     { path: '/run', mode: '0755', share: 1 / 16 },
   ].map(({ share, ...folder }) => ({ ...folder, bytes: Math.ceil(memoryMiB * 1024 * 1024 * share) }));
+}
+
+/** Of /proc: what tells programs how large their machine is. The holder writes them (`holder/machineView.ts`). */
+export const viewFiles = ['meminfo', 'cpuinfo', 'stat'] as const;
+
+/** As programs count them: a part of one is one. */
+export function coresOf({ cpuMilli }: Pick<ComputerLimits, 'cpuMilli'>): number {
+  return Math.max(1, Math.ceil(cpuMilli / 1_000));
+}
+
+/** Variables that say the limits of a computer, for programs that look nowhere else. `nproc` reads the first. */
+export function limitVariables(
+  limits: Pick<ComputerLimits, 'cpuMilli' | 'memoryMiB' | 'diskMiB'>,
+): Record<string, string> {
+  const cores = String(coresOf(limits));
+  return {
+    OMP_NUM_THREADS: cores,
+    GOMAXPROCS: cores,
+    ATRIUM_CPUS: String(limits.cpuMilli / 1_000),
+    ATRIUM_MEMORY_MIB: String(limits.memoryMiB),
+    ATRIUM_DISK_MIB: String(limits.diskMiB),
+  };
+}
+
+/** What a sandbox has in /etc instead of the host’s. Names are asked of the agent, which listens on 127.0.0.1:53. */
+const filesFor = (uid: number): Record<string, string> => ({
+  passwd: `root:x:0:0:root:/root:/usr/sbin/nologin\nuser:x:${uid}:${uid}:user:/home/user:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`,
+  group: `root:x:0:\ntty:x:5:\nuser:x:${uid}:\nnogroup:x:65534:\n`,
+  hosts: '127.0.0.1 localhost computer\n::1 localhost computer\n',
+  hostname: 'computer\n',
+  'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+  'resolv.conf': 'nameserver 127.0.0.1\noptions timeout:5 attempts:1\n',
+});
+
+/** Writes them, readable for all, with the user that a sandbox knows; what was there is replaced whole. */
+export async function writeEtc(folder: string, owner = uid): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o755 });
+  for (const [name, text] of Object.entries(filesFor(owner))) {
+    const temporary = join(folder, `.${name}.${process.pid}`);
+    await writeFile(temporary, text, { mode: 0o644 });
+    await rename(temporary, join(folder, name));
+  }
 }

@@ -1,12 +1,12 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeEtc } from '../bubblewrap/etc.ts';
-import { environment, home } from '../bubblewrap/view.ts';
+import { findCgroups } from '../../host/confinement/cgroupRoots.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import { environment, home, writeEtc } from '../bubblewrap/view.ts';
 import type { Driver, DriverSetting, OpenedDriver, RefusedDriver, SandboxOrder } from '../driver.ts';
 import { computerLabel, containerName, dockerConfinement, hostLabel } from './confinement.ts';
 import { containerConfig } from './container.ts';
 import { Engine, EngineError, parseEngineAddress } from './engine.ts';
-import { oomFileOf } from './oomFile.ts';
 import { tryContainer } from './tryContainer.ts';
 
 export interface DockerOptions {
@@ -96,4 +96,20 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
 /** Where the engine is a machine of its own, files there are whose who looks at them. */
 function ownUid(): number {
   return process.platform === 'linux' ? (process.getuid?.() ?? 1000) : 1000;
+}
+
+/**
+ * Where the kernel counts what it has ended in a container for want of memory. Undefined where the engine’s machine is
+ * not this one, whatever number the container’s first process has there.
+ */
+export function oomFileOf({ id, pid }: { id: string; pid: number }): string | undefined {
+  const list = ifThere(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'));
+  const found = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), '.');
+  if (list === undefined || 'missing' in found) return undefined;
+  const { version, memory } = found.roots;
+  const lines = list.split('\n').map((line) => line.split(':'));
+  const own = lines.find(([, controllers = '']) => controllers.split(',').includes(version === 2 ? '' : 'memory'));
+  const path = own?.slice(2).join(':') ?? '';
+  const file = join(memory, path, version === 2 ? 'memory.events' : 'memory.oom_control');
+  return path.includes(id) && existsSync(file) ? file : undefined;
 }

@@ -1,7 +1,7 @@
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { agentFolder } from '../../protocol/holderSpec.ts';
-import { writeEtc } from '../bubblewrap/etc.ts';
+import { writeEtc } from '../bubblewrap/view.ts';
 import { containerName } from './confinement.ts';
 import { type ContainerOptions, containerConfig } from './container.ts';
 import type { Engine } from './engine.ts';

@@ -1,12 +1,14 @@
-import { accessSync, constants } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, chownSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { cgroupConfinement } from '../../host/confinement/cgroupConfinement.ts';
-import { installProgram } from '../../programs/installProgram.ts';
+import { installProgram } from '../../programs/installBundle.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import { findBubblewrap } from '../bubblewrap/driver.ts';
 import type { DriverSetting, OpenedDriver } from '../driver.ts';
-import { gvisorCommand } from './sandbox.ts';
-import { tryGvisor } from './tryGvisor.ts';
+import { type GvisorOptions, gvisorCommand } from './sandbox.ts';
 
 /** Where gVisor’s program is: as told, or on the system’s own path. */
 export function findRunsc(told: string | undefined): { runsc: string } | { refused: string } {
@@ -44,4 +46,57 @@ export async function openGvisor(setting: DriverSetting, told: string | undefine
     sandbox: ({ homeDir, limits, readOnly }) =>
       gvisorCommand({ ...common, homeDir, limits, readOnly, command: agent.fromProgram }),
   };
+}
+
+const timeoutMs = 20_000;
+const limits = { memoryMiB: 256, maxTasks: 64, maxProcesses: 1 };
+
+/** Makes a sandbox that does nothing, as the user who would own one. Undefined when it works, else what it says. */
+export async function tryGvisor(
+  common: Pick<GvisorOptions, 'programs' | 'machine' | 'agentDir' | 'etcDir'>,
+  runtimeDir: string,
+  uid: number | undefined,
+): Promise<string | undefined> {
+  const homeDir = mkdtempSync(join(runtimeDir, 'trial-'));
+  try {
+    if (uid !== undefined) chownSync(homeDir, uid, uid);
+    const said = await complaintOf(
+      gvisorCommand({ ...common, homeDir, limits, readOnly: [], command: ['/usr/bin/true'] }),
+      uid,
+    );
+    return said === undefined ? undefined : `gVisor cannot make a sandbox: ${said}`;
+  } catch (error) {
+    return `gVisor cannot be started: ${error instanceof Error ? error.message : String(error)}`;
+  } finally {
+    rmSync(homeDir, { recursive: true, force: true });
+  }
+}
+
+async function complaintOf(
+  { file, args, descriptors }: ReturnType<typeof gvisorCommand>,
+  uid: number | undefined,
+): Promise<string | undefined> {
+  const child = spawn(file, args, {
+    cwd: '/',
+    env: {},
+    stdio: ['ignore', 'ignore', 'pipe', ...descriptors.map(() => 'pipe' as const)],
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    ...(uid !== undefined && { uid, gid: uid }),
+  });
+  let text = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    text = (text + chunk).slice(-1_000);
+  });
+  for (const [at, descriptor] of descriptors.entries()) {
+    const pipe = child.stdio[at + 3] as Duplex;
+    pipe.on('error', () => undefined);
+    if (descriptor.kind === 'write') pipe.end(Buffer.from(descriptor.data, 'base64'));
+    else if (descriptor.kind === 'block') pipe.end('x');
+    // Read, though nobody wants to know: bwrap would end in the middle of its work.
+    else pipe.resume();
+  }
+  // Not `close`: what was left of a sandbox that was killed could hold its output open.
+  const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+  return code === 0 ? undefined : text.trim().split('\n').at(-1) || `it ended with ${signal ?? code}`;
 }

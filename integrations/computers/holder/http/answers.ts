@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../../../../base/errors.ts';
-import { isDiskFull } from '../../host/disks/room.ts';
-import { problemFrom } from '../../protocol/problems.ts';
+import { isDiskFull } from '../../host/disks/disks.ts';
+import { problemFrom } from '../../protocol/holderHttp.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: Route) => Promise<void>;
 

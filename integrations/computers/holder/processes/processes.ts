@@ -1,7 +1,7 @@
 import { DomainError } from '../../../../base/errors.ts';
 import { withoutLoading } from '../../../../base/loadingVariables.ts';
 import { processMarker } from '../../agent/processes/tree.ts';
-import { limitVariables } from '../../drivers/bubblewrap/machineFiles.ts';
+import { limitVariables } from '../../drivers/bubblewrap/view.ts';
 import type { InputNumber } from '../../hostClient.ts';
 import type { LiveProcess } from '../../processes/liveProcess.ts';
 import type { ProcessStore } from '../../processes/processStore.ts';

@@ -1,9 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { CellCommand } from '../../protocol/holderSpec.ts';
-import { endFirst } from '../../system/endFirst.ts';
-import { parentOf } from '../../system/stamps.ts';
-import { Agent } from '../agent.ts';
-import { refusalOf } from '../refusals.ts';
+import { endFirst, parentOf } from '../../system/stamps.ts';
+import { Agent, refusalOf } from '../agent.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
 
 /** A cell that has been made. Its agent starts one process. */

@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { coresOf, viewFiles } from '../../drivers/bubblewrap/machineFiles.ts';
+import { coresOf, viewFiles } from '../../drivers/bubblewrap/view.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import type { ComputerLimits } from '../../types.ts';
 

@@ -1,8 +1,9 @@
+import { rename, writeFile } from 'node:fs/promises';
 import type { Screen } from '../../hostClient.ts';
 import type { LiveProcess } from '../../processes/liveProcess.ts';
 import { readLog } from '../../processes/logReader.ts';
+import { readPlainFile } from '../../processes/plainFiles.ts';
 import { RecordDecoder, type Size } from '../../processes/records.ts';
-import { readCheckpoint, writeCheckpoint } from './screenCheckpoint.ts';
 import { type DrawnScreen, ScreenLost, type ScreenThread } from './screenThread.ts';
 
 /** Of what is further behind, only the end is drawn: so much has gone through the screen since. */
@@ -141,5 +142,31 @@ export class FollowedScreen {
     const timer = setTimeout(this.#asked.resolve, ms);
     await this.#asked.promise;
     clearTimeout(timer);
+  }
+}
+
+const maxBytes = 8 * 1_048_576;
+
+/** Keeps a screen beside the log that it was drawn from: it is drawn from there on, not from the beginning. */
+export async function writeCheckpoint(folder: string, screen: Screen): Promise<void> {
+  const bytes = Buffer.from(JSON.stringify(screen));
+  if (bytes.length > maxBytes) return;
+  try {
+    await writeFile(`${folder}/screen.json.new`, bytes, { mode: 0o600 });
+    await rename(`${folder}/screen.json.new`, `${folder}/screen.json`);
+  } catch {
+    // The disk is full, or the process is forgotten. It is drawn from the log alone.
+  }
+}
+
+export async function readCheckpoint(folder: string): Promise<Screen | undefined> {
+  try {
+    const { position, cols, rows, data } = JSON.parse(await readPlainFile(folder, 'screen.json', maxBytes)) as Screen;
+    const isSize = [cols, rows].every((side) => Number.isInteger(side) && side > 0 && side <= 1_000);
+    return Number.isSafeInteger(position) && isSize && typeof data === 'string'
+      ? { position, cols, rows, data }
+      : undefined;
+  } catch {
+    return undefined;
   }
 }

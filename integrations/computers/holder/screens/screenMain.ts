@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import type { ScreenAnswer, ScreenRequest } from './screenRequests.ts';
+import type { ScreenAnswer, ScreenRequest } from './screenThread.ts';
 import { TerminalScreen } from './terminalScreen.ts';
 
 /** The thread that draws terminals (`screenThread.ts`): a program has found a way to keep it busy, or to fill it, before. */

@@ -3,8 +3,7 @@ import type { LiveProcess } from '../../processes/liveProcess.ts';
 import { readLog } from '../../processes/logReader.ts';
 import type { ProcessStore } from '../../processes/processStore.ts';
 import { noteOf, RecordDecoder, type Size } from '../../processes/records.ts';
-import { drawnAtLeastBytes, FollowedScreen, maxLagBytes } from './followedScreen.ts';
-import { readCheckpoint } from './screenCheckpoint.ts';
+import { drawnAtLeastBytes, FollowedScreen, maxLagBytes, readCheckpoint } from './followedScreen.ts';
 import { ScreenLost, type ScreenThread } from './screenThread.ts';
 
 /** Of all screens that are followed; each takes some twelve bytes. Those beyond are drawn when they are asked for. */

@@ -14,8 +14,7 @@ import {
 import { renameDurablySync } from '../../../../disk/durable.ts';
 import { runHere } from '../../spawner/runHere.ts';
 import { run } from '../../system/run.ts';
-import { type Disks, unfinished } from './disks.ts';
-import { roomInImage } from './room.ts';
+import { type Disks, roomInImage, unfinished } from './disks.ts';
 import { giveAll, syncAll } from './watched.ts';
 
 export interface ImageOptions {

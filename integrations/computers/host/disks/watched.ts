@@ -2,8 +2,7 @@ import { chmodSync, chownSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import { run } from '../../system/run.ts';
-import { type Disks, unfinished } from './disks.ts';
-import { roomIn } from './room.ts';
+import { type Disks, roomIn, unfinished } from './disks.ts';
 
 const copyTimeoutMs = 10 * 60_000;
 const isGnu = process.platform === 'linux';

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { ComputerLimits } from '../../types.ts';
 import { driverOf, type HostContext } from '../context.ts';
-import { unfinished } from '../disks/disks.ts';
-import { isDiskFull } from '../disks/room.ts';
+import { isDiskFull, unfinished } from '../disks/disks.ts';
 import { HostError } from '../hostErrors.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout, isComputerId } from '../layout.ts';

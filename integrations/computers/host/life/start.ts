@@ -1,12 +1,11 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { Driver } from '../../drivers/driver.ts';
 import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids } from '../../protocol/holderSpec.ts';
-import { endFirst } from '../../system/endFirst.ts';
-import { bootId, type Stamp, stampOf } from '../../system/stamps.ts';
+import { bootId, endFirst, type Stamp, stampOf } from '../../system/stamps.ts';
 import type { ComputerSpec } from '../../types.ts';
 import { driverOf, type HostContext, usualDriver } from '../context.ts';
 import { within } from '../deadline.ts';
-import { describeRoom, isDiskFull, leastForHome } from '../disks/room.ts';
+import { describeRoom, isDiskFull, leastForHome } from '../disks/disks.ts';
 import { HostError } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';

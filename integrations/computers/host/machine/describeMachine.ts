@@ -9,11 +9,10 @@ import type { DriverName } from '../../types.ts';
 import { type CgroupRoots, findCgroups } from '../confinement/cgroupRoots.ts';
 import { socketLimit } from '../confinement/computerCgroup.ts';
 import { isMounted } from '../disks/btrfs.ts';
-import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from '../disks/room.ts';
+import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from '../disks/disks.ts';
 import type { HostOptions } from '../host.ts';
 import { hostLayout } from '../layout.ts';
-import { closedFolderAdvice } from './closedFolder.ts';
-import { findOwnView, terminalAdvice } from './ownView.ts';
+import { closedFolderAdvice, findOwnView, terminalAdvice } from './machine.ts';
 import { usualFirstUid } from './uids.ts';
 
 /** For `atrium doctor`: whether this machine can run computers, and what of their limits would not hold. */

@@ -1,6 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
+import { dirname, resolve } from 'node:path';
+import { runHere } from '../../spawner/runHere.ts';
 import { ifThere } from '../../system/ifThere.ts';
+import { findSystemProgram } from '../../system/programs.ts';
 
 const mebibyte = 1_048_576;
 /** Of all tasks of the machine, those that are not for computers. */
@@ -44,4 +47,53 @@ const settingText = (name: string) => ifThere(() => readFileSync(`/proc/sys/${na
 function settingOf(name: string): number | undefined {
   const text = settingText(name);
   return text === undefined ? undefined : Number(text);
+}
+
+/**
+ * What to do where computers, which have users of their own, could not reach their folder. Undefined where they can; a
+ * folder that is not there yet will be one that they can pass through.
+ */
+export function closedFolderAdvice(dir: string): string | undefined {
+  let folder = resolve(dir);
+  while (!existsSync(folder)) folder = dirname(folder);
+  for (folder = realpathSync(folder); ; folder = dirname(folder)) {
+    if (folder !== realpathIfThere(dir) && (statSync(folder).mode & 0o001) === 0) {
+      return (
+        `${folder} may be entered by root only, and each computer has a user of its own, who has to pass through it: ` +
+        `set ATRIUM_COMPUTERS_DIR to a folder elsewhere, such as /var/lib/atrium/computers, or chmod o+x ${folder}`
+      );
+    }
+    if (folder === dirname(folder)) return undefined;
+  }
+}
+
+/** Its own mode is set by the host. */
+function realpathIfThere(dir: string): string | undefined {
+  return existsSync(dir) ? realpathSync(dir) : undefined;
+}
+
+/** Of one computer: those that the API may start (`maxProcesses`), usually, and as many of its own. */
+export const maxTerminals = 128;
+
+/**
+ * How a holder is started in mounts of its own, with terminals that only its computer has. All terminals of a machine
+ * are of one number (`kernel.pty.max`), and only a mount of its own keeps a computer from taking those of all others.
+ * What is mounted ends with the holder and its sandbox.
+ */
+export type OwnView = readonly string[];
+
+const mount = `mount -t devpts -o newinstance,nosuid,noexec,ptmxmode=0666,mode=0620,max=${maxTerminals} devpts /dev/pts`;
+
+export const terminalAdvice = 'a computer may take all terminals of this machine, since mounts of its own are refused';
+
+/** Undefined where this machine does not let us, as in some containers. */
+export async function findOwnView(): Promise<OwnView | undefined> {
+  const unshare = findSystemProgram('unshare');
+  if (unshare === undefined) return undefined;
+  const view = [unshare, '--mount', '--propagation', 'slave', '/bin/sh', '-c', `${mount} && exec "$@"`, 'sh'];
+  const [file, ...args] = view as [string, ...string[]];
+  return runHere(file, [...args, '/bin/true'], { timeoutMs: 5_000 }).then(
+    () => view,
+    () => undefined,
+  );
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeDurablySync } from '../../../../disk/durable.ts';
-import { writeEtc } from '../../drivers/bubblewrap/etc.ts';
+import { writeEtc } from '../../drivers/bubblewrap/view.ts';
 import type { Driver, RefusedDriver } from '../../drivers/driver.ts';
 import { openDrivers } from '../../drivers/drivers.ts';
 import type { AgentCommands } from '../../protocol/holderSpec.ts';
@@ -20,10 +20,16 @@ import { watchedDisks } from '../disks/watched.ts';
 import type { HostOptions, HostRights } from '../host.ts';
 import { HostError } from '../hostErrors.ts';
 import { type HostLayout, hostLayout } from '../layout.ts';
-import { closedFolderAdvice } from './closedFolder.ts';
 import { socketAdvice } from './describeMachine.ts';
-import { type HostLimits, hostLimits, raiseMachineSettings } from './machine.ts';
-import { findOwnView, type OwnView, terminalAdvice } from './ownView.ts';
+import {
+  closedFolderAdvice,
+  findOwnView,
+  type HostLimits,
+  hostLimits,
+  type OwnView,
+  raiseMachineSettings,
+  terminalAdvice,
+} from './machine.ts';
 import { openUids, type Uids } from './uids.ts';
 
 /** What a host has found on its machine, and made ready. */
