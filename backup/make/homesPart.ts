@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
-import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
+import { type HostLayout, computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { type ComputerRecord, listRecords } from '../../integrations/computers/host/records.ts';
-import { runHere } from '../../integrations/computers/spawner/runHere.ts';
+import { runHere } from '../../integrations/computers/system/programs.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
 import { BackupError } from '../errors.ts';
 import { pack } from '../tar.ts';

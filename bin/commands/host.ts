@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { hostsInUse, removeHost } from '../../models/computers/removedHosts.ts';
-import { hostsToJson, hostsToRows } from '../computers/hosts.ts';
+import { type HostUse, hostsInUse, removeHost } from '../../models/computers/removedHosts.ts';
 import { columns, print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
 
@@ -25,4 +24,19 @@ export function addHost(program: Command): void {
       const text = `Removed ${id}. Its ${computers} computers say so, and can be recovered with an empty home, or deleted.`;
       print(command, { json: { id, computers }, text });
     });
+}
+
+/** What is told of hosts of computers in JSON. */
+export function hostsToJson(hosts: readonly HostUse[]) {
+  return hosts.map(({ id, address, seenAt, computers, running, isLost }) => {
+    return { id, address, seenAt, computers, running, isLost };
+  });
+}
+
+/** The same for people, a row for each. */
+export function hostsToRows(hosts: readonly HostUse[]): [id: string, detail: string][] {
+  return hosts.map(({ id, seenAt, computers, running, isLost }) => {
+    const seen = `${isLost ? 'silent since' : 'there,'} ${seenAt.toISOString()}`;
+    return [id, `${seen}, ${computers} computers, ${running} of which run`];
+  });
 }

@@ -3,11 +3,11 @@ import { findUnfinished } from '../../backup/restore/journal.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { installationOf } from '../../models/installation/installation.ts';
-import { hostsToJson, hostsToRows } from '../computers/hosts.ts';
 import { columns, print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
 import { describeQuiet } from '../support/quiet.ts';
 import { findRunning, type RunningAtrium } from '../support/running.ts';
+import { hostsToJson, hostsToRows } from './host.ts';
 
 const answerTimeoutMs = 3_000;
 

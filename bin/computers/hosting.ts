@@ -139,14 +139,14 @@ async function makeHost(
   }
 }
 
-export interface ServedHost {
+interface ServedHost {
   /** What it announces to the other processes. */
   address: string;
   close(): void;
 }
 
 /** Serves the computers of this process to the others. Throws a ConfigError where it cannot listen. */
-export async function serveHost({ config, identity, logger }: Services, host: Host): Promise<ServedHost> {
+async function serveHost({ config, identity, logger }: Services, host: Host): Promise<ServedHost> {
   const { host: bound, port, url } = config.computers.server;
   const { server, close } = createHostServer({
     host,

@@ -44,7 +44,7 @@ export interface InputNumber {
   seq: number;
 }
 
-export interface ProcessInput {
+interface ProcessInput {
   /** Without it, an input that is sent twice is given twice. */
   number?: InputNumber | undefined;
   bytes?: Uint8Array;
@@ -52,7 +52,7 @@ export interface ProcessInput {
   eof?: boolean;
 }
 
-export interface ReadFileRequest {
+interface ReadFileRequest {
   /** Both inclusive, as HTTP has it; without an `end`, to the end of the file. */
   range?: { start: number; end?: number };
   signal?: AbortSignal;
@@ -81,7 +81,7 @@ export interface WriteFileRequest {
   signal?: AbortSignal;
 }
 
-export interface FilePage {
+interface FilePage {
   entries: FileEntry[];
   /** Gives the next page; null on the last. */
   nextCursor: string | null;

@@ -2,7 +2,7 @@ import { ofOneConnection } from '../../../integrations/http/connectionHeaders.ts
 
 /** What of HTTP passes between a browser and what a computer serves. Headers are lists of names and values in turn. */
 
-export const admissionCookies = ['atrium-port', 'atrium-port-lax', '__Host-atrium-port'] as const;
+const admissionCookies = ['atrium-port', 'atrium-port-lax', '__Host-atrium-port'] as const;
 
 /** What would speak of more than the link’s own origin. */
 const widerThanOrigin = new Set(['alt-svc', 'clear-site-data', 'nel', 'report-to', 'strict-transport-security']);

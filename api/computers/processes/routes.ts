@@ -151,7 +151,7 @@ export function processRoutes(deps: RouteDeps) {
 }
 
 /** A process for whoever may look at its computer: a command may have a secret in it that its author has typed. */
-export function presentProcess(
+function presentProcess(
   { processId, ...info }: ProcessInfo,
   redactor: Pick<Redactor, 'text'>,
 ): AnswerOf<'getProcess'> {

@@ -17,7 +17,7 @@ import { stillAllowed } from '../../frame/stillAllowed.ts';
 
 const reconnectAfterMs = 1_000;
 
-export interface OutputSource {
+interface OutputSource {
   /** What it has put out and puts out, up to its end. */
   open(signal: AbortSignal): AsyncIterable<ShownRecord>;
   /** Of the process that is named first, where its reader does not know it. */
@@ -98,7 +98,7 @@ export type ShownRecord = OutputRecord | AttemptMark;
  * A process’s output as server-sent events. The id of each is the position after it, so that a reader goes on exactly
  * where it was cut.
  */
-export class OutputEvents {
+class OutputEvents {
   readonly #pieces = new TextPieces();
   #kind: ShownRecord['kind'] | undefined;
 

@@ -103,7 +103,7 @@ function answer(stream: ChannelStream, value: unknown): void {
 }
 
 /** Closes what was left open for us by chance, a descriptor of whoever started the host: what we start would have it. */
-export function closeStrayDescriptors(): void {
+function closeStrayDescriptors(): void {
   const closesOnExec = 0o2000000;
   for (const name of readdirSync('/proc/self/fd')) {
     const fd = Number(name);

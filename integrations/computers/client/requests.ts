@@ -16,7 +16,7 @@ export type ComputerEndpoint =
     }
   | { address: string; token: () => Promise<string> | string };
 
-export interface RequestOf {
+interface RequestOf {
   query?: Query;
   headers?: Record<string, string> | undefined;
   json?: unknown;

@@ -42,7 +42,7 @@ export interface HostOptions {
   without?: ('users' | 'cgroups' | 'image')[];
 }
 
-export interface HostEgress {
+interface HostEgress {
   open(socket: {
     computerId: string;
     path: string;

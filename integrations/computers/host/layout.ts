@@ -59,7 +59,7 @@ export function computerLayout(layout: HostLayout, computerId: string) {
   };
 }
 
-export type ComputerLayout = ReturnType<typeof computerLayout>;
+type ComputerLayout = ReturnType<typeof computerLayout>;
 
 /** An id becomes a folder’s name, so nothing else may pass for one. */
 export function isComputerId(text: string): boolean {

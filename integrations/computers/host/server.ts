@@ -15,7 +15,7 @@ import { refuseUpgrade, send, sendProblem, switching } from '../holder/http/answ
 import type { Host } from './host.ts';
 import { HostError, notRunning } from './hostErrors.ts';
 
-export interface HostServerOptions {
+interface HostServerOptions {
   host: Pick<Host, 'hostId' | 'drivers' | 'refused' | 'socket' | 'metrics'>;
   /** The computer that a token is for; throws 401 where it is for none now. */
   verify: (token: string) => Promise<string>;

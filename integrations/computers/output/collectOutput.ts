@@ -2,7 +2,7 @@ import { type Exit, type Gap, isOutput, noteOf, positionAfter } from '../process
 import type { OutputRecord } from '../types.ts';
 
 /** What a process has put out, as text. */
-export interface CollectedOutput {
+interface CollectedOutput {
   /** A terminal’s output too. */
   stdout: string;
   stderr: string;
@@ -40,7 +40,7 @@ export async function collectOutput(
 const firstBytes = 4_096;
 
 /** The beginning and the end of a stream, each in one buffer: what it takes depends on no more than its limit. */
-export class StreamEnds {
+class StreamEnds {
   readonly #head: Tail;
   readonly #tail: Tail;
   #leftOut = 0;

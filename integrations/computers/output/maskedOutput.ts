@@ -4,7 +4,7 @@ import { type Gap, isOutput, maxPayloadBytes, noteRecord, positionAfter } from '
 import type { OutputKind, OutputRecord } from '../types.ts';
 
 /** The secrets of a space, as they are now. */
-export interface Masks {
+interface Masks {
   readonly isEmpty: boolean;
   readonly bytes: ByteForms;
   mask(options?: { beginsCut?: boolean }): StreamMask;

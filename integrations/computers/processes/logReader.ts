@@ -37,7 +37,7 @@ export interface LogFollower {
   left(): void;
 }
 
-export interface LogRequest {
+interface LogRequest {
   after: number;
   follow: boolean;
   signal?: AbortSignal;

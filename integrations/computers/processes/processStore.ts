@@ -10,7 +10,7 @@ import { LogPace } from './pace.ts';
 import { fingerprintOf, type ProcessMeta, writeMeta } from './processMeta.ts';
 import { storedInfo, storedLog } from './storedLog.ts';
 
-export interface StoreLimits {
+interface StoreLimits {
   maxLogBytes: number;
   /** Of all logs together, on disk. */
   maxDiskBytes: number;
@@ -21,7 +21,7 @@ export interface StoreLimits {
   maxKeptMs: number;
 }
 
-export const storeDefaults = {
+const storeDefaults = {
   maxDiskBytes: Number.POSITIVE_INFINITY,
   maxProcesses: 1,
   maxKept: 200,
@@ -227,7 +227,7 @@ export class ProcessStore {
   }
 }
 
-export function unknownProcess(): DomainError {
+function unknownProcess(): DomainError {
   return new DomainError('notFound', 'PROCESS_NOT_FOUND', 'There is no such process.');
 }
 

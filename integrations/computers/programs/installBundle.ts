@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { renameDurablySync } from '../../../disk/durable.ts';
-import { runHere } from '../spawner/runHere.ts';
+import { runHere } from '../system/programs.ts';
 import type { BundledProgram } from './bundle.ts';
 
 const bundler = fileURLToPath(new URL('./bundleMain.ts', import.meta.url));

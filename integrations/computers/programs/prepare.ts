@@ -8,7 +8,7 @@ import { rehearsals } from '../holder/rehearsals.ts';
 import { screenProgramName } from '../holder/screens/screenThread.ts';
 import { triedBy } from '../protocol/agentRequests.ts';
 import { type AgentCommands, agentFolder } from '../protocol/holderSpec.ts';
-import { runHere } from '../spawner/runHere.ts';
+import { runHere } from '../system/programs.ts';
 import { install, installBundle, installProgram } from './installBundle.ts';
 
 const snapshot = 'agent.blob';

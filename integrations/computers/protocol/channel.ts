@@ -10,7 +10,7 @@ import {
   frameType,
 } from './frames.ts';
 
-export interface ChannelOptions {
+interface ChannelOptions {
   /** The two sides number their streams differently. */
   side: 'holder' | 'agent';
   /** Says what takes a stream that the other side opens; undefined where nothing does, and it is reset. */

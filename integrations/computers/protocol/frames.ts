@@ -8,7 +8,7 @@
 export const frameType = { open: 1, data: 2, end: 3, reset: 4, window: 5 } as const;
 export type FrameType = (typeof frameType)[keyof typeof frameType];
 
-export const frameHeaderBytes = 9;
+const frameHeaderBytes = 9;
 export const maxDataBytes = 32_768;
 const maxReasonBytes = 1_024;
 

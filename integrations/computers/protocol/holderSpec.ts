@@ -96,7 +96,7 @@ export interface SettleFiles {
   workProcs: string[];
 }
 
-export interface HolderSettings {
+interface HolderSettings {
   /** The agent must have said that it is ready by then. */
   agentStartTimeoutMs: number;
   /** After SIGTERM to the holder, processes get SIGTERM, and this much later SIGKILL, with `killedBy: 'stop'`. */

@@ -14,7 +14,7 @@ const maxAnswerBytes = 4 * 1_048_576;
 const headerBytes = 5;
 
 /** A refusal by the agent, with the code that the caller gets. */
-export interface AgentRefusal {
+interface AgentRefusal {
   refused: string;
   detail?: string;
 }

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import type { SpawnerNews, SpawnerOrder } from './orders.ts';
-import { runHere } from './runHere.ts';
+import { runHere } from '../system/programs.ts';
+import type { SpawnerNews, SpawnerOrder } from './spawner.ts';
 
 /**
  * The spawner: a small process that starts what its host asks for. To fork a process takes time for every page of its

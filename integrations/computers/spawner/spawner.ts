@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { SpawnerNews, SpawnerOrder } from './orders.ts';
 
 const program = fileURLToPath(new URL('./main.ts', import.meta.url));
 
@@ -8,7 +7,7 @@ type Hear = (news: SpawnerNews) => void;
 type Order = SpawnerOrder extends infer Each ? (Each extends SpawnerOrder ? Omit<Each, 'id'> : never) : never;
 
 /** Something that the spawner was asked for, and tells about until it is over. */
-export interface Spawned {
+interface Spawned {
   tell(order: Order): void;
 }
 
@@ -83,4 +82,51 @@ export function spawner(): Spawner {
     current = made;
   }
   return current;
+}
+
+/** What a host asks its spawner for. `id` names what is started in all that is said of it. */
+export type SpawnerOrder =
+  /** A program of the system: runs to its end, which is told as `ran`. */
+  | { do: 'run'; id: number; file: string; args: string[]; timeoutMs: number }
+  /** A holder, detached, with its output and complaints in a log. Told as `started`, its reports, and `ended`. */
+  | { do: 'hold'; id: number; file: string; args: string[]; log: string }
+  /** A line for a holder. */
+  | { do: 'send'; id: number; line: string }
+  /** It is to go on without us: its pipes are closed. */
+  | { do: 'letGo'; id: number }
+  | { do: 'kill'; id: number };
+
+export type SpawnerNews =
+  | { id: number; news: 'ran'; output: string }
+  | { id: number; news: 'failed'; reason: string }
+  | { id: number; news: 'started'; pid: number }
+  | { id: number; news: 'report'; line: string }
+  /** After its last report. How, in parentheses, where there is anything to say. */
+  | { id: number; news: 'ended'; how: string };
+
+/** To end it, and to say so. */
+const marginMs = 5_000;
+
+/**
+ * Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. With
+ * the signal it is killed, and the signal's reason is given once it has ended.
+ */
+export async function run(
+  file: string,
+  args: string[],
+  { timeoutMs = 20_000, signal }: { timeoutMs?: number; signal?: AbortSignal | undefined } = {},
+): Promise<string> {
+  signal?.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error(`${file} did not end within ${timeoutMs / 1_000} s`));
+    const timer = setTimeout(late, timeoutMs + marginMs);
+    const child = spawner().ask({ do: 'run', file, args, timeoutMs }, (news) => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', kill);
+      if (news.news === 'ran') resolve(news.output);
+      else if (news.news === 'failed') reject(signal?.aborted === true ? signal.reason : new Error(news.reason));
+    });
+    const kill = () => child.tell({ do: 'kill' });
+    signal?.addEventListener('abort', kill, { once: true });
+  });
 }

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 
 /** Of the system, wherever this process’s PATH leads. */
@@ -15,4 +16,39 @@ export function findSystemProgram(name: string): string | undefined {
         return false;
       }
     });
+}
+
+/**
+ * Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. It
+ * is this process that is forked for it: in one that may be large, use `run`.
+ */
+export function runHere(
+  file: string,
+  args: string[],
+  { timeoutMs = 20_000, signal: given }: { timeoutMs?: number; signal?: AbortSignal } = {},
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+    });
+    const kill = () => child.kill('SIGKILL');
+    given?.addEventListener('abort', kill, { once: true });
+    let output = '';
+    let complaint = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint = (complaint + text).slice(-2_000);
+    });
+    child.once('error', reject);
+    child.once('close', (code, signal) => {
+      given?.removeEventListener('abort', kill);
+      if (code === 0) return resolve(output);
+      reject(new Error(`${file} failed (${signal ?? code}): ${complaint.trim().split('\n').at(-1) ?? ''}`));
+    });
+  });
 }

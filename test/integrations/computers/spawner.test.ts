@@ -3,9 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { SpawnerNews } from '../../../integrations/computers/spawner/orders.ts';
-import { spawner } from '../../../integrations/computers/spawner/spawner.ts';
-import { run } from '../../../integrations/computers/system/run.ts';
+import { type SpawnerNews, run, spawner } from '../../../integrations/computers/spawner/spawner.ts';
 import { isAlive, stampOf } from '../../../integrations/computers/system/stamps.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -26,7 +24,7 @@ const spawnerPid = async () => Number(await run('/bin/sh', ['-c', 'echo $PPID'])
 
 describe('the spawner', () => {
   it('is another process, and does not keep the one that asked it alive', async () => {
-    const url = pathToFileURL(join(import.meta.dirname, '../../../integrations/computers/system/run.ts')).href;
+    const url = pathToFileURL(join(import.meta.dirname, '../../../integrations/computers/spawner/spawner.ts')).href;
     const script = `const { run } = await import('${url}');
       process.stdout.write(String(Number(await run('/bin/sh', ['-c', 'echo $PPID'])) !== process.pid));`;
     const printed = await new Promise((resolve, reject) => {

@@ -8,7 +8,7 @@ import { inTurn } from './paths.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 
-export interface WriteOptions {
+interface WriteOptions {
   mode?: number;
   parents?: boolean;
   ifMatch?: string;

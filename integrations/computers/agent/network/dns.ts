@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { type NameTable, parseIpv4 } from './nameTable.ts';
 
 /** A query has one name of at most 255 bytes; what is longer is no query of a resolver. */
-export const maxQueryBytes = 512;
+const maxQueryBytes = 512;
 
 const headerBytes = 12;
 const types = { a: 1, ptr: 12, aaaa: 28 } as const;

@@ -7,7 +7,7 @@ import { Connections, namedRelay, type OpenEgress, proxyRelay } from './relay.ts
 
 export type { OpenEgress } from './relay.ts';
 
-export interface NetworkOptions {
+interface NetworkOptions {
   open: OpenEgress;
   /** Where names are connected to although the program knows of no proxy. */
   ports?: readonly number[];

@@ -7,7 +7,7 @@ import type { Driver, DriverSetting, OpenedDriver } from '../driver.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import { cellCommand, sandboxCommand } from './sandbox.ts';
 
-export interface BubblewrapPrograms {
+interface BubblewrapPrograms {
   bwrap: string;
   prlimit: string;
   machine: Machine;

@@ -5,7 +5,7 @@ import { seccompFilter } from '../seccomp/bpf.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import { environment, home, hostFiles, temporaryFolders, uid, viewFiles } from './view.ts';
 
-export interface SandboxOptions {
+interface SandboxOptions {
   /** `bwrap`, `prlimit` as absolute paths. */
   programs: { bwrap: string; prlimit: string };
   machine: Machine;

@@ -18,7 +18,7 @@ export interface DockerOptions {
   hasOwnNode?: boolean;
 }
 
-export const usualImage = 'atrium-computer';
+const usualImage = 'atrium-computer';
 const usualSocket = '/var/run/docker.sock';
 const pingMs = 5_000;
 
@@ -102,7 +102,7 @@ function ownUid(): number {
  * Where the kernel counts what it has ended in a container for want of memory. Undefined where the engine’s machine is
  * not this one, whatever number the container’s first process has there.
  */
-export function oomFileOf({ id, pid }: { id: string; pid: number }): string | undefined {
+function oomFileOf({ id, pid }: { id: string; pid: number }): string | undefined {
   const list = ifThere(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'));
   const found = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), '.');
   if (list === undefined || 'missing' in found) return undefined;

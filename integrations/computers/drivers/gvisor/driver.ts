@@ -52,7 +52,7 @@ const timeoutMs = 20_000;
 const limits = { memoryMiB: 256, maxTasks: 64, maxProcesses: 1 };
 
 /** Makes a sandbox that does nothing, as the user who would own one. Undefined when it works, else what it says. */
-export async function tryGvisor(
+async function tryGvisor(
   common: Pick<GvisorOptions, 'programs' | 'machine' | 'agentDir' | 'etcDir'>,
   runtimeDir: string,
   uid: number | undefined,

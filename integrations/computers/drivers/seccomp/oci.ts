@@ -14,7 +14,7 @@ import {
 } from './syscalls.ts';
 
 /** A filter as OCI runtimes and Docker take it. */
-export interface OciFilter {
+interface OciFilter {
   defaultAction: string;
   architectures: string[];
   syscalls: OciRule[];

@@ -41,7 +41,7 @@ export function refuseUpgrade(socket: Duplex, error: unknown): void {
   );
 }
 
-export function domainErrorOf(error: unknown): DomainError {
+function domainErrorOf(error: unknown): DomainError {
   if (error instanceof DomainError) return error;
   if (isDiskFull(error)) {
     return new DomainError('unavailable', 'DISK_FULL', 'The disk of the computer’s host is full.', {

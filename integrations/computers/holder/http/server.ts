@@ -106,7 +106,7 @@ async function takePaused(served: ServedProcesses[], req: IncomingMessage, res: 
   send(res, 200, {});
 }
 
-export function routeOf({ url = '/' }: IncomingMessage): Route {
+function routeOf({ url = '/' }: IncomingMessage): Route {
   const end = url.indexOf('?');
   const path = (end < 0 ? url : url.slice(0, end)).split('/').filter((part) => part !== '');
   return { path: path.map(decoded), query: decodeQuery(url) };

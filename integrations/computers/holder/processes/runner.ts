@@ -143,7 +143,7 @@ const signals = new Set(
 const longestTimerMs = 2_147_483_647;
 
 /** Calls once its time is over. It can stand still, as what it is for does. */
-export class Countdown {
+class Countdown {
   readonly #then: () => void;
   #leftMs: number;
   #runs: { since: number; timer: NodeJS.Timeout } | undefined;

@@ -1,7 +1,7 @@
 import { DomainError } from '../../../../base/errors.ts';
 import type { StartProcess } from '../../types.ts';
 
-export const maxStdinBytes = 1_048_576;
+const maxStdinBytes = 1_048_576;
 /** What Linux takes of one argument, and of all with the variables. */
 const maxArgumentBytes = 131_071;
 const maxTotalBytes = 1_048_576;

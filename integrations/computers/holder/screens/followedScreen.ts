@@ -148,7 +148,7 @@ export class FollowedScreen {
 const maxBytes = 8 * 1_048_576;
 
 /** Keeps a screen beside the log that it was drawn from: it is drawn from there on, not from the beginning. */
-export async function writeCheckpoint(folder: string, screen: Screen): Promise<void> {
+async function writeCheckpoint(folder: string, screen: Screen): Promise<void> {
   const bytes = Buffer.from(JSON.stringify(screen));
   if (bytes.length > maxBytes) return;
   try {

@@ -176,7 +176,7 @@ export type ScreenRequest = { screenId: number } & (
   | { do: 'dispose' }
 );
 
-export interface ScreenState {
+interface ScreenState {
   readTo: number;
   cells: number;
   /** Where that was asked for. */

@@ -14,7 +14,7 @@ export interface CgroupRoots {
 const controllersV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const;
 const controllersV2 = ['cpu', 'memory', 'pids'];
 
-export type FoundRoots = { roots: CgroupRoots } | { missing: string };
+type FoundRoots = { roots: CgroupRoots } | { missing: string };
 
 /**
  * Where this machine's cgroups are, by `/proc/self/mountinfo`. Folders are made at the top of each hierarchy: below

@@ -2,7 +2,7 @@ import type { HolderCgroups } from '../../protocol/holderSpec.ts';
 import type { Stamp } from '../../system/stamps.ts';
 import type { ComputerRecord } from '../records.ts';
 
-export type MaybePromise<T> = T | Promise<T>;
+type MaybePromise<T> = T | Promise<T>;
 
 /** What keeps the processes of a computer together: cgroups, or where there are none, what descends from its sandbox. */
 export interface Confinement {

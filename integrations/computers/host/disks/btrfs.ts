@@ -1,23 +1,11 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { renameDurablySync } from '../../../../disk/durable.ts';
-import { runHere } from '../../spawner/runHere.ts';
-import { run } from '../../system/run.ts';
+import { runHere } from '../../system/programs.ts';
+import { run } from '../../spawner/spawner.ts';
 import { type Disks, roomInImage, unfinished } from './disks.ts';
 import { giveAll, syncAll } from './watched.ts';
 
-export interface ImageOptions {
+interface ImageOptions {
   /** The sparse file, and where it is mounted. */
   image: string;
   homes: string;

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { findSystemProgram } from '../../system/programs.ts';
-import { run } from '../../system/run.ts';
+import { run } from '../../spawner/spawner.ts';
 import { type Disks, roomIn, unfinished } from './disks.ts';
 
 const copyTimeoutMs = 10 * 60_000;

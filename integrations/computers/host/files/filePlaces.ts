@@ -31,7 +31,7 @@ interface Waiting {
 }
 
 /** Ends the one of these that has rested longest; false where all are in use. */
-export type MakeRoom = (computerIds: readonly string[]) => Promise<boolean>;
+type MakeRoom = (computerIds: readonly string[]) => Promise<boolean>;
 
 /**
  * The places for them. A computer keeps its place for as long as its sandbox is open; one that rests makes room for

@@ -11,7 +11,7 @@ import { isRunning } from './end.ts';
 import { freeze, isPaused } from './pause.ts';
 import { requireRoom, startFailure } from './start.ts';
 
-export interface ForkTarget {
+interface ForkTarget {
   computerId: string;
   limits: ComputerLimits;
 }

@@ -48,7 +48,7 @@ export function freeze(context: HostContext, record: ComputerRecord): Promise<bo
   }, context.deadlines.freezeMs);
 }
 
-export function runningOf(record: ComputerRecord): ComputerRun {
+function runningOf(record: ComputerRecord): ComputerRun {
   if (isRunning(record.run)) return record.run;
   throw new HostError('COMPUTER_NOT_RUNNING', `${record.computerId} does not run`);
 }

@@ -91,7 +91,7 @@ function newRun(spec: ComputerSpec): ComputerRun {
 }
 
 /** Its user, folder and home, where they are not there yet, with these limits. */
-export async function makeComputer(
+async function makeComputer(
   context: HostContext,
   computerId: string,
   limits: ComputerSpec['limits'],

@@ -1,9 +1,8 @@
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { runHere } from '../../spawner/runHere.ts';
+import { findSystemProgram, runHere } from '../../system/programs.ts';
 import { ifThere } from '../../system/ifThere.ts';
-import { findSystemProgram } from '../../system/programs.ts';
 
 const mebibyte = 1_048_576;
 /** Of all tasks of the machine, those that are not for computers. */

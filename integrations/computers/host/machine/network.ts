@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { ifThere } from '../../system/ifThere.ts';
-import { run } from '../../system/run.ts';
+import { run } from '../../spawner/spawner.ts';
 import type { ComputerRecord } from '../records.ts';
 
 /**
@@ -46,7 +46,7 @@ export function holdsTooMuchNetlink(initPid: number): boolean {
 }
 
 /** The sum of the column `Rmem`, the fifth, and of `Wmem`. */
-export function netlinkBytes(list: string): number {
+function netlinkBytes(list: string): number {
   const rows = list.split('\n').slice(1);
   return rows.reduce((sum, row) => {
     const [, , , , received = 0, sent = 0] = row.trim().split(/\s+/);

@@ -53,7 +53,7 @@ export interface Machinery {
 }
 
 /** Each puts a program into a folder, and gives what starts it. */
-export interface Preparations {
+interface Preparations {
   prepareAgent(folder: string): Promise<AgentCommands>;
   prepareHolder(folder: string): Promise<string[]>;
 }
