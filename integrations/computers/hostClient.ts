@@ -9,7 +9,7 @@ import type { FileEntry, OutputRecord, ProcessInfo, StartProcess } from './types
 
 export type { ComputerEndpoint } from './client/requests.ts';
 
-/** A path inside a computer, absolute or relative to the home. Bytes, where it is no UTF-8. */
+/** A path inside a computer, absolute or relative to the home. Bytes where it is not UTF-8. */
 export type FilePath = string | Uint8Array;
 
 export interface HolderStatus {
@@ -18,72 +18,71 @@ export interface HolderStatus {
   startedAt: string;
   agent: 'starting' | 'ready';
   runningProcesses: number;
-  /** Whether its host has said that the computer stands still. */
+  /** Whether the host has paused it. */
   isPaused: boolean;
   lastActiveAt: string;
 }
 
 export interface OutputRequest {
-  /** The number of output bytes to pass over. */
+  /** The number of output bytes to skip. */
   after?: number;
-  /** Whether to wait for what comes, up to the end; else it gives what there is. */
+  /** Whether to wait for output until the process ends. Otherwise only existing output is read. */
   follow?: boolean;
   signal?: AbortSignal;
 }
 
-/** What a terminal shows, as bytes that draw it. Output from `position` on comes after it. */
+/** The screen of a terminal, as bytes that draw it. Output from `position` on follows it. */
 export interface Screen extends Size {
   position: number;
   data: string;
 }
 
 export interface InputNumber {
-  /** Names who writes. Each writer counts its own inputs. */
+  /** The writer's name. Each writer counts its own inputs. */
   writer: string;
-  /** Counts from 1: an input with a number that is known is not given again. */
+  /** Counts from 1. An input with a known number is not written again. */
   seq: number;
 }
 
 interface ProcessInput {
-  /** Without it, an input that is sent twice is given twice. */
+  /** Without a number, a repeated input is written again. */
   number?: InputNumber | undefined;
   bytes?: Uint8Array;
-  /** Whether its standard input ends after this. */
+  /** Whether the standard input ends after this. */
   eof?: boolean;
 }
 
 interface ReadFileRequest {
-  /** Both inclusive, as HTTP has it; without an `end`, to the end of the file. */
+  /** Both ends are inclusive, as in HTTP. Without an `end`, to the end of the file. */
   range?: { start: number; end?: number };
   signal?: AbortSignal;
 }
 
 export interface FileContent {
-  /** Of the whole file. */
+  /** The size of the whole file. */
   size: number;
   mode: number;
   modifiedAt: string;
   etag: string;
-  /** What of it `body` is; undefined where that is all of it. */
+  /** The range that `body` has. Undefined where it is the whole file. */
   range: { start: number; end: number } | undefined;
-  /** Destroy it where it is not read to the end. */
+  /** Destroy it when it is not read to the end. */
   body: Readable;
 }
 
 export interface WriteFileRequest {
   mode?: number;
-  /** Whether missing folders are made. */
   parents?: boolean;
-  /** Writes only where the file has this ETag, else throws 412. */
+  /** Writes only where the file has this ETag, otherwise throws 412. */
   ifMatch?: string;
-  /** Writes only where there is nothing yet, else throws 412. */
+  /** Writes only where no file exists, otherwise throws 412. */
   ifNew?: boolean;
   signal?: AbortSignal;
 }
 
 interface FilePage {
   entries: FileEntry[];
-  /** Gives the next page; null on the last. */
+  /** The cursor of the next page. Null on the last one. */
   nextCursor: string | null;
 }
 
@@ -91,9 +90,8 @@ const fileDeadlineMs = 60_000;
 const pausedDeadlineMs = 2_000;
 
 /**
- * One computer, by its holder’s socket or its host’s address. Refusals are `DomainError`s with the code that the holder
- * gave; one that is not running is 409 `COMPUTER_NOT_RUNNING`, one whose holder does not answer 504
- * `COMPUTER_NOT_ANSWERING`.
+ * A client of one computer, by its holder's socket or its host's address. Refusals are `DomainError`s with the holder's
+ * code. A stopped computer is 409 `COMPUTER_NOT_RUNNING`, a silent holder 504 `COMPUTER_NOT_ANSWERING`.
  */
 export class HostClient {
   readonly #endpoint: ComputerEndpoint;
@@ -106,7 +104,7 @@ export class HostClient {
     this.#processes = processes;
   }
 
-  /** The same, of the processes that Atrium itself runs there. */
+  /** A client of the processes that Atrium itself runs on the computer. */
   get own(): HostClient {
     const { processesDir } = this.#endpoint as { processesDir?: string };
     const endpoint = { ...this.#endpoint, ...(processesDir && { processesDir: ownProcessesDir(processesDir) }) };
@@ -117,19 +115,19 @@ export class HostClient {
     return this.#requests.json('GET', '/');
   }
 
-  /** Settles when the holder has an answer of its agent. */
+  /** Settles when the holder's agent has answered. */
   async ping(): Promise<void> {
     await this.#requests.json('GET', '/ping');
   }
 
-  /** For the host: the computer stands still, or goes on, and the time of its processes with it. */
+  /** For the host: the computer is paused or goes on, and the time limits of its processes with it. */
   async setPaused(isPaused: boolean): Promise<void> {
     await this.#requests.json('POST', '/paused', { json: { isPaused }, deadlineMs: pausedDeadlineMs });
   }
 
   /**
-   * Starts a process, or attaches to the one that has this id and the same command: `isNew` says which. Throws 409
-   * `PROCESS_ID_TAKEN` where the command is another, 429 `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`,
+   * Starts a process, or attaches to the one with this id and command; `isNew` says which. Throws 409
+   * `PROCESS_ID_TAKEN` where the id has another command, 429 `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`,
    * `COMMAND_NOT_FOUND` or `COMMAND_NOT_STARTED`.
    */
   async startProcess(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
@@ -137,7 +135,7 @@ export class HostClient {
     return { process: value, isNew: status === 201 };
   }
 
-  /** All that are known, the newest first. */
+  /** All known processes, the newest first. */
   async listProcesses(): Promise<ProcessInfo[]> {
     const list = () => this.#requests.json<{ processes: ProcessInfo[] }>('GET', this.#processes);
     return this.#orStored(
@@ -154,10 +152,10 @@ export class HostClient {
   }
 
   /**
-   * A process’s output from a position on. With `follow` it waits for more and ends after the `exit` record; a
-   * connection that is cut, as a slow reader’s is, is made again at the position that was reached, so that no output is
-   * missing or given twice (a `resize` may be). A `gap` record stands for output that is no longer kept. Throws 416
-   * `POSITION_UNKNOWN` where the process has not put out so much.
+   * A process's output from a position on. With `follow` it waits for more and ends after the `exit` record. A cut
+   * connection is made again at the reached position, so no output is missing or repeated (a `resize` may be). A `gap`
+   * record stands for output that is no longer kept. Throws 416 `POSITION_UNKNOWN` where the process has not written
+   * that much.
    */
   async *output(processId: string, request: OutputRequest = {}): AsyncGenerator<OutputRecord, void, undefined> {
     let after = request.after ?? 0;
@@ -167,34 +165,36 @@ export class HostClient {
         yield record;
       }
     } catch (error) {
-      // It may have stopped while it was read.
+      // The computer may have stopped meanwhile.
       const store = this.#storeInsteadOf(error);
       if (store === undefined) throw error;
       yield* storedOutput(store, processId, { ...request, after });
     }
   }
 
-  /** Leaves nothing of a process that has ended. Throws 409 `PROCESS_RUNS`. */
+  /** Removes a process that has ended. Throws 409 `PROCESS_RUNS`. */
   async forgetProcess(processId: string): Promise<void> {
     await this.#requests.json('DELETE', this.#pathOf(processId));
   }
 
-  /** What the process’s terminal shows. Throws 409 `NO_TERMINAL` where it has none. */
+  /** The screen of the process's terminal. Throws 409 `NO_TERMINAL` where it has none. */
   screen(processId: string): Promise<Screen> {
     return this.#requests.json('GET', `${this.#pathOf(processId)}/screen`);
   }
 
   /**
-   * Gives a process input, and settles when it is on its way to the process. Throws 409 `PROCESS_ENDED`,
-   * `INPUT_CLOSED`, `INPUT_OUT_OF_ORDER` (a number was left out) or `TOO_MANY_WRITERS`, and 503 `INPUT_FULL` where the
-   * process takes none.
+   * Writes to a process's input, and settles when it is on its way. Throws 409 `PROCESS_ENDED`, `INPUT_CLOSED`,
+   * `INPUT_OUT_OF_ORDER` (a number was left out) or `TOO_MANY_WRITERS`, and 503 `INPUT_FULL` where the process does not
+   * read.
    */
   async sendInput(processId: string, { number, bytes, eof }: ProcessInput): Promise<void> {
     const query = { ...number, ...(eof === true && { eof: true }) };
     await this.#requests.json('POST', `${this.#pathOf(processId)}/input`, { query, body: bytes ?? new Uint8Array() });
   }
 
-  /** Sends a signal, such as `SIGTERM`, to everything that the process has started; says how many that were. */
+  /**
+   * Sends a signal, such as `SIGTERM`, to everything that the process has started. Returns how many processes got it.
+   */
   async signalProcess(processId: string, signal: string): Promise<{ signalled: number }> {
     return this.#requests.json('POST', `${this.#pathOf(processId)}/signal`, { json: { signal } });
   }
@@ -204,7 +204,7 @@ export class HostClient {
   }
 
   /**
-   * A file’s content. Throws 404 `FILE_NOT_FOUND`, 422 `NOT_A_FILE` (a folder, a FIFO, a device), 403
+   * The content of a file. Throws 404 `FILE_NOT_FOUND`, 422 `NOT_A_FILE` (a folder, a FIFO, a device), 403
    * `FILE_ACCESS_DENIED`, 416 `RANGE_NOT_SATISFIABLE`.
    */
   readFile(path: FilePath, { range, signal }: ReadFileRequest = {}): Promise<FileContent> {
@@ -212,7 +212,7 @@ export class HostClient {
     return this.#requests.file({ path }, header, signal);
   }
 
-  /** Writes a whole file, in one step for whoever reads it: a write that is cut changes nothing. */
+  /** Writes a whole file in one step: a write that is cut changes nothing. */
   writeFile(
     path: FilePath,
     body: Uint8Array | AsyncIterable<Uint8Array>,
@@ -226,27 +226,27 @@ export class HostClient {
       },
       body,
       signal,
-      // However large it is, as long as it goes on.
+      // No deadline: a write may take as long as bytes keep coming.
       deadlineMs: undefined,
     });
   }
 
-  /** What a path is, without following a link at its end. */
+  /** Describes a path, without following a link at its end. */
   async statFile(path: FilePath): Promise<FileEntry & { etag: string }> {
     return this.#requests.json('GET', '/files/stat', { query: { path }, deadlineMs: fileDeadlineMs });
   }
 
-  /** A page of a folder, by name. At most 1,000 entries. */
+  /** A page of a folder, sorted by name, with at most 1,000 entries. */
   listFiles(path: FilePath, page: { after?: string; limit?: number } = {}): Promise<FilePage> {
     return this.#requests.json('GET', '/files/list', { query: { path, ...page }, deadlineMs: fileDeadlineMs });
   }
 
-  /** Deletes a file, a link or an empty folder; with `recursive`, a folder and what is in it. */
+  /** Deletes a file, a link or an empty folder. With `recursive` also a full folder. */
   async deleteFile(path: FilePath, { recursive = false }: { recursive?: boolean } = {}): Promise<void> {
     await this.#requests.json('DELETE', '/files', { query: { path, recursive }, deadlineMs: fileDeadlineMs });
   }
 
-  /** Throws 409 `FILE_EXISTS` where there is something at `to`, unless that may be replaced. */
+  /** Throws 409 `FILE_EXISTS` where something is at `to`, unless that may be replaced. */
   async moveFile(from: FilePath, to: FilePath, { replace = false }: { replace?: boolean } = {}): Promise<void> {
     await this.#requests.json('POST', '/files/move', {
       query: { path: from, to, replace },
@@ -254,7 +254,7 @@ export class HostClient {
     });
   }
 
-  /** Throws 409 `FILE_EXISTS`; with `parents` makes what is missing above it, and a folder that exists is none. */
+  /** Throws 409 `FILE_EXISTS`. With `parents` it makes missing parents too, and accepts a folder that exists. */
   async makeFolder(path: FilePath, { parents = false }: { parents?: boolean } = {}): Promise<void> {
     await this.#requests.json('POST', '/files/folder', { query: { path, parents } });
   }
@@ -273,7 +273,7 @@ export class HostClient {
     }
   }
 
-  /** What is known of the processes of a computer that does not run. */
+  /** The stored processes of a stopped computer. */
   #storeInsteadOf(error: unknown): ProcessStore | undefined {
     const isStopped = error instanceof DomainError && error.code === 'COMPUTER_NOT_RUNNING';
     if (!isStopped || !('processesDir' in this.#endpoint) || this.#endpoint.processesDir === undefined)
@@ -289,9 +289,7 @@ export class HostClient {
     return dial(this.#endpoint, `/ports/${port}`, signal);
   }
 
-  /**
-   * A connection to a unix socket inside. That of `own` keeps no computer awake. Throws 502 `SOCKET_NOT_LISTENING`.
-   */
+  /** A connection to a unix socket inside. One of `own` keeps no computer awake. Throws 502 `SOCKET_NOT_LISTENING`. */
   dialSocket(path: string, { signal }: { signal?: AbortSignal } = {}): Promise<Duplex> {
     const prefix = this.#processes === '/processes' ? '' : '/own';
     return dial(this.#endpoint, `${prefix}/sockets/${encodeURIComponent(path)}`, signal);

@@ -1,36 +1,32 @@
-/** What a computer may use; each limit holds for everything that runs in it together. */
+/** The limits of a computer. Each holds for everything that runs in it together. */
 export interface ComputerLimits {
   /** In thousandths of a core. */
   cpuMilli: number;
   memoryMiB: number;
-  /** Of its home. Temporary files count as memory. */
+  /** The size of its home. Temporary files count as memory. */
   diskMiB: number;
   maxTasks: number;
-  /** How many processes may run at once that were started from outside. */
+  /** How many processes started from outside may run at once. */
   maxProcesses: number;
-  /** Of one process’s output; the middle of what is longer is dropped. */
+  /** The length of one process's output. The middle of a longer one is dropped. */
   maxLogBytes: number;
 }
 
-/** A computer as a host is told to run it. The same generation is started once, whoever asks how often. */
+/** A host's order to run a computer. One generation is started once, however often this is asked. */
 export interface ComputerSpec {
   computerId: string;
   spaceId: string;
-  /** Counts the starts: of a process or a message that belongs to an older one, nothing is believed. */
+  /** Counts the starts. Messages of older generations are ignored. */
   generation: number;
   limits: ComputerLimits;
-  /** What it is run with; the first that its host has, if undefined. */
+  /** The driver. The host's first, if undefined. */
   driver?: DriverName;
-  /** Variables for every process. */
   env: Record<string, string>;
 }
 
 export type DriverName = 'bubblewrap' | 'gvisor' | 'docker';
 
-/**
- * What a computer is on its host now. `gone` is a home without anything running; `absent` is no home either. A running
- * one tells its generation.
- */
+/** The state of a computer on its host. `gone`: a home in which nothing runs. `absent`: not even a home. */
 export type HostedState =
   | {
       state: 'running' | 'paused';
@@ -43,45 +39,47 @@ export type HostedState =
   | { state: 'absent' };
 
 export interface ComputerMetrics {
-  /** Since its start. */
   cpuSeconds: number;
   memoryBytes: number;
   memoryPeakBytes: number;
   tasks: number;
   diskBytes: number;
-  /** What the logs of its processes take on the host’s disk, beside its home. */
+  /** The size of its processes' logs on the host's disk, beside its home. */
   logBytes: number;
-  /** How often a process was ended because the memory limit was reached. */
+  /** How often a process was killed because the memory limit was reached. */
   oomKills: number;
 }
 
-/** What starts a process. The caller gives the id, so that starting twice is starting once. */
+/** A request to start a process. The caller gives the id, so a repeated request starts it once. */
 export interface StartProcess {
   processId: string;
-  /** A string is run by the shell; a list as it is. */
+  /** A string is run by the shell, a list directly. */
   command: string | string[];
   /** Absolute, or relative to the home. */
   cwd?: string;
   env?: Record<string, string>;
-  /** What it has of these where neither the computer nor `env` says otherwise. */
+  /** Defaults for variables that neither the computer nor `env` sets. */
   usualEnv?: Record<string, string>;
   pty?: { cols: number; rows: number };
-  /** Whether input will come later; else its standard input is empty, or just `stdin`. */
+  /** Whether input comes later. Otherwise the standard input is `stdin`, or empty. */
   input?: boolean;
-  /** In base64: what its standard input begins with. */
+  /** The beginning of the standard input, in base64. */
   stdin?: string;
-  /** It is killed, with everything that it started, after this. */
+  /** After this it is killed with everything that it started. */
   timeoutMs?: number;
-  /** Whether it only looks, of what Atrium itself runs: those leave places to what changes something. */
+  /**
+   * Whether this is one of Atrium's own processes that only looks. Those leave places to processes that change
+   * something.
+   */
   isLook?: boolean;
   /**
-   * Whether it has been given what other processes of the computer must not read: it and what it starts are seen by
-   * each other alone, where the driver can do so, and all of them end with it.
+   * Whether it has secrets that other processes of the computer must not read. Where the driver can, only this process
+   * and its children see each other, and all end with it.
    */
   isPrivate?: boolean;
 }
 
-/** `lost`: its computer or host ended without a word about it. */
+/** `lost`: its computer or host ended without recording its end. */
 export type ProcessState = 'running' | 'exited' | 'killed' | 'lost';
 
 export interface ProcessInfo {
@@ -92,22 +90,22 @@ export interface ProcessInfo {
   state: ProcessState;
   exitCode: number | null;
   signal: string | null;
-  /** Why it was killed, where it was not by its caller’s signal. */
+  /** Why it was killed, unless a caller's signal did it. */
   killedBy: 'timeout' | 'memory' | 'stop' | null;
   startedAt: string;
   endedAt: string | null;
-  /** The bytes that it has put out, and those of them that are not kept. */
+  /** The bytes that it has written, and how many of them are not kept. */
   outputBytes: number;
   droppedBytes: number;
 }
 
 export type OutputKind = 'stdout' | 'stderr' | 'pty' | 'resize' | 'gap' | 'exit';
 
-/** One record of a process’s log. `position` is the number of output bytes before it. */
+/** One record of a process's log. `position` is the number of output bytes before it. */
 export interface OutputRecord {
   kind: OutputKind;
   position: number;
-  /** Output as it was written; for `resize`, `gap` and `exit`, JSON. */
+  /** Output as it was written. JSON for `resize`, `gap` and `exit`. */
   payload: Uint8Array;
 }
 
@@ -120,6 +118,6 @@ export interface FileEntry {
   modifiedAt: string;
   /** Where a symlink points, unresolved. */
   target?: string;
-  /** The name’s bytes, in base64, where they are no UTF-8: `name` then only resembles it. */
+  /** The name's bytes in base64, where they are not UTF-8 and `name` only resembles them. */
   nameBytes?: string;
 }

@@ -10,35 +10,36 @@ import { startNetwork } from './network/network.ts';
 import { dialPort, dialSocket } from './network/ports.ts';
 import { Processes } from './processes/processes.ts';
 
-/** Before the agent, a sandbox has its own first process, and a shell. */
+/** When the agent starts, at most this many processes (the sandbox's first process and a shell) came before it. */
 const firstPids = 9;
 
-// What is above here, and all that it needs, is in a startup snapshot already; so nothing there looks at the machine.
+// A startup snapshot already holds everything imported above, so no module may look at the machine while it loads.
 if (startupSnapshot.isBuildingSnapshot()) startupSnapshot.setDeserializeMainFunction(main);
 else main();
 
 /**
- * The agent: the first process in a sandbox, which does there what its holder asks for. It ends with its channel, and
- * with it everything in the sandbox.
+ * The agent: the first process in a sandbox, which carries out its holder's requests there. It ends when its channel
+ * ends, and everything else in the sandbox ends with it.
  */
 function main(): void {
   if (process.argv.at(-1) === triedBy) return;
   closeStrayDescriptors();
-  // Ours, not that of whoever has started the sandbox.
+  // Set our own mask instead of inheriting the one of the process that started the sandbox.
   process.umask(0o022);
   const input = new Socket({ fd: 0, readable: true, writable: false });
   const output = new Socket({ fd: 1, readable: false, writable: true });
   const processes = new Processes();
   const channel: Channel = new Channel(input, output, {
     side: 'agent',
-    // The holder is no stranger, and bounds its own requests.
+    // We trust the holder, and it bounds its own requests.
     maxStreams: 100_000,
     maxOpenBytes: 4 * 1_048_576,
     onOpen: (request) => (stream) => void serve({ channel, processes }, stream, request as AgentRequest),
     onEnd: endAll,
   });
   channel.open({ kind: 'ready' }).end();
-  // Node's threads for files are there before any program is: where they cannot be made, as beside a fork bomb, it aborts.
+  // Make Node start its file threads before any program runs. Node aborts where it cannot make them, for example beside
+  // a fork bomb.
   stat('/', () => undefined);
 }
 
@@ -67,7 +68,7 @@ async function take({ channel, processes }: Agent, stream: ChannelStream, reques
       processes.resize(request.processId, request.cols, request.rows);
       return answer(stream, {});
     case 'network':
-      // Its relays listen at once; what is started next finds them.
+      // The relays listen synchronously, so the next process that starts finds them.
       void startNetwork({ open: () => channel.open({ kind: 'egress' }) });
       return answer(stream, {});
     case 'ping':
@@ -82,16 +83,15 @@ async function take({ channel, processes }: Agent, stream: ChannelStream, reques
 }
 
 /**
- * The sandbox’s first process waits for all that are left in it, so none may be. In any other place than a sandbox of
- * its own, where it is one of the first, this would end whatever else runs on the machine.
+ * Kills every process in the sandbox, because its first process waits for all of them to end. It only does so where the
+ * agent is one of the sandbox's first processes: elsewhere `kill(-1)` would end everything on the machine.
  */
 function endAll(): never {
   for (let round = 0; round < 1_000 && process.pid <= firstPids; round++) {
     try {
-      // Everything in the sandbox but its first process and us.
       process.kill(-1, 'SIGKILL');
     } catch {
-      break; // there is nothing else
+      break; // nothing else runs
     }
   }
   process.exit(0);
@@ -102,17 +102,20 @@ function answer(stream: ChannelStream, value: unknown): void {
   stream.resume();
 }
 
-/** Closes what was left open for us by chance, a descriptor of whoever started the host: what we start would have it. */
+/**
+ * Closes inherited descriptors, such as one of the process that started the host. Programs that we start would inherit
+ * them too.
+ */
 function closeStrayDescriptors(): void {
   const closesOnExec = 0o2000000;
   for (const name of readdirSync('/proc/self/fd')) {
     const fd = Number(name);
     try {
       const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1];
-      // Node's own are marked so.
+      // Node opens its own descriptors with close-on-exec.
       if (fd > 2 && flags !== undefined && (Number.parseInt(flags, 8) & closesOnExec) === 0) closeSync(fd);
     } catch {
-      // It is closed.
+      // It has been closed meanwhile.
     }
   }
 }

@@ -8,7 +8,7 @@ import type { Requests } from './requests.ts';
 /** How often in a row a connection may be lost without a record in between. */
 const maxFailures = 5;
 
-/** A process’s output, over as many connections as it takes. */
+/** Reads a process's output over as many connections as it takes. */
 export async function* followOutput(
   requests: Requests,
   processPath: string,
@@ -24,13 +24,13 @@ export async function* followOutput(
         if (record.kind === 'exit') return;
       }
       if (!follow) return;
-      // A holder that ends each connection without a word is broken.
+      // A holder that ends every connection silently is broken.
       if (failures >= maxFailures) throw lost();
     } catch (error) {
       signal?.throwIfAborted();
       if (!isLost(error) || failures >= maxFailures) throw error;
     }
-    // It was cut, for being slow perhaps.
+    // The connection was cut, perhaps because we were slow.
     await sleep(50 * 2 ** Math.max(0, failures), undefined, { signal }).catch(() => signal?.throwIfAborted());
   }
 }

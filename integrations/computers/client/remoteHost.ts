@@ -3,7 +3,7 @@ import type { LiveHost } from '../liveComputers.ts';
 import type { ComputerMetrics } from '../types.ts';
 import { type ComputerEndpoint, Requests } from './requests.ts';
 
-/** A host in another process, by the address that it announces. */
+/** A host in another process, reached by the address that it announces. */
 export class RemoteHost implements LiveHost {
   readonly #address: string;
   readonly #tokenFor: (computerId: string) => Promise<string>;

@@ -7,11 +7,11 @@ import type { FileContent } from '../hostClient.ts';
 import { encodeQuery, problemOf, type Query } from '../protocol/holderHttp.ts';
 import { HolderAgent } from './holderAgent.ts';
 
-/** Where a computer is reached: its holder’s socket, or its host’s address with a token that is made for each request. */
+/** How to reach a computer: by its holder's socket, or by its host's address with a token for each request. */
 export type ComputerEndpoint =
   | {
       socketPath: string;
-      /** Where its processes are kept: from there they are read while it does not run. */
+      /** Where its processes are stored. They are read from there while the computer does not run. */
       processesDir?: string;
     }
   | { address: string; token: () => Promise<string> | string };
@@ -22,21 +22,21 @@ interface RequestOf {
   json?: unknown;
   body?: Uint8Array | AsyncIterable<Uint8Array>;
   signal?: AbortSignal | undefined;
-  /** For the whole answer; `undefined` for none, where silence alone ends it. */
+  /** For the whole answer. With `undefined` only silence ends it. */
   deadlineMs?: number | undefined;
 }
 
 const deadlineMs = 30_000;
-/** How long a connection may be silent in the middle of a transfer. */
+/** How long a connection may be silent during a transfer. */
 export const silenceMs = 60_000;
 const maxAnswerBytes = 16 * 1_048_576;
 
-// A connection for each request: a holder ends when its computer does, and takes connections at once.
+// Each request gets a connection: a holder ends with its computer, and accepts connections at once.
 const toHolder = new HolderAgent();
 const http = new HttpAgent();
 const https = new HttpsAgent({ keepAlive: true });
 
-/** The requests that a holder, and the host before it, understand. */
+/** Sends requests to a holder, or to the host before it. */
 export class Requests {
   readonly #endpoint: ComputerEndpoint;
 
@@ -73,7 +73,7 @@ export class Requests {
     };
   }
 
-  /** The response, once its headers are there. Its body is the caller’s, who reads it or destroys it. */
+  /** The response, once its headers are there. The caller reads its body or destroys it. */
   async open(method: string, path: string, of: RequestOf): Promise<IncomingMessage> {
     try {
       return await this.#send(method, path, of);
@@ -83,14 +83,14 @@ export class Requests {
   }
 
   async #send(method: string, path: string, of: RequestOf): Promise<IncomingMessage> {
-    // What the other side closes after its answer, while a body is still being sent, would lose that answer.
+    // `close` would let the other side close while we send a body, and its answer would be lost.
     const headers = { ...of.headers, connection: 'keep-alive' };
     const { target, send } = await requestTo(this.#endpoint, method, path, { ...of, headers });
     const request = send(target);
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       request.setTimeout(silenceMs, () => request.destroy(new SilentHost()));
       request.on('error', reject).once('response', resolve);
-      // A refusal may come while a body is still being sent, which then fails: the refusal counts.
+      // A refusal may come while the body is being sent, which then fails. The refusal counts.
       if (of.body === undefined || of.body instanceof Uint8Array) request.end(of.body ?? jsonOf(of));
       else pipeline(Readable.from(of.body, { objectMode: false }), request).catch(reject);
     });
@@ -116,7 +116,7 @@ export async function dial(endpoint: ComputerEndpoint, path: string, signal?: Ab
       const request = send(target);
       request.once('error', reject);
       request.once('upgrade', (_, socket, head) => {
-        // From here on the connection is the caller’s, whose signal was for the dialling alone.
+        // From here on the caller owns the connection. The signal was for dialling only.
         request.off('error', reject);
         if (head.length > 0) socket.unshift(head);
         resolve(socket);
@@ -161,7 +161,7 @@ class SilentHost extends Error {
 
 const unreachable = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT']);
 
-/** What a failure is for whoever asked: their own signal’s reason, a refusal, or that the computer cannot be reached. */
+/** Translates a failure: the caller's own signal, a refusal, or an unreachable computer. */
 function refusalOf(error: unknown, signal: AbortSignal | undefined, endpoint: ComputerEndpoint): unknown {
   if (signal?.aborted === true) return signal.reason;
   if (error instanceof DomainError) return error;

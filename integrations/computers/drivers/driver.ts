@@ -5,14 +5,14 @@ import type { ComputerRecord } from '../host/records.ts';
 import type { AgentCommands, ReleaseOrder, SandboxSource } from '../protocol/holderSpec.ts';
 import type { ComputerLimits, DriverName } from '../types.ts';
 
-/** A sandbox that is about to be made. */
+/** The order for a sandbox. */
 export interface SandboxOrder {
-  /** Its `computerId` is the name by which the confinement knows it. */
+  /** Its `computerId` is the sandbox's name in the confinement. */
   record: ComputerRecord;
-  /** Of the computer, on this host: a folder for what is only its host’s, and its home. */
+  /** The computer's folders on this host: one that only the host uses, and its home. */
   computerDir: string;
   homeDir: string;
-  /** What its holder shows it as its machine is written here. */
+  /** Its holder writes the view of the machine into this folder. */
   viewDir: string;
   limits: ComputerLimits;
   /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
@@ -20,43 +20,46 @@ export interface SandboxOrder {
 }
 
 /**
- * What makes sandboxes, and what holds together the processes in them. Whichever it is, the first process inside is the
- * agent, which does what its holder asks for over its standard input and output.
+ * Makes sandboxes, and holds the processes in them together. The first process inside is always the agent, which takes
+ * its holder's requests over its standard input and output.
  */
 export interface Driver {
   readonly name: DriverName;
   readonly confinement: Confinement;
-  /** What the holder is told to make, or to attach to. Of what this makes itself, the confinement removes the rest. */
+  /** What the holder makes or attaches to. The confinement removes what the driver itself has made. */
   sandbox(order: SandboxOrder): SandboxSource | Promise<SandboxSource>;
-  /** The sandbox is there, and within its limits; nothing in it has run yet. */
+  /** Called when the sandbox exists and is within its limits. Nothing in it has run yet. */
   beforeRelease?(record: ComputerRecord): Promise<Pick<ReleaseOrder, 'workOom'>>;
-  /** It has been let go: the agent starts meanwhile, but no program of its tenant’s runs before this is done. */
+  /**
+   * Called when the sandbox is released. The agent starts meanwhile, but no program of the tenant runs before this
+   * settles.
+   */
   beforeOpen?(record: ComputerRecord): Promise<void>;
 }
 
-/** What drivers find on the machine, and share. */
+/** What drivers share on a machine. */
 export interface DriverSetting {
   hostId: string;
-  /** Where programs for sandboxes are kept, which every user may read. */
+  /** The folder of programs for sandboxes, which every user may read. */
   runtimeDir: string;
   agentDir: string;
-  /** What sandboxes have of /etc, as `writeEtc` has written it. */
+  /** The sandboxes' /etc, as `writeEtc` has written it. */
   etcDir: string;
   agent: AgentCommands;
-  /** Of one of the computers; undefined where they share ours. */
+  /** A computer's uid, for trials. Undefined where computers share our user. */
   firstUid: number | undefined;
   confinement: Confinement;
-  /** Undefined where a holder has no mounts of its own. */
+  /** Undefined where holders have no mounts of their own. */
   ownView: OwnView | undefined;
-  /** Where there are cgroups, which the confinement uses. */
+  /** The cgroups that the confinement uses, where there are any. */
   roots: CgroupRoots | undefined;
 }
 
-/** Why this machine does not have a driver, with what to do. */
+/** Why this machine lacks a driver, and what to do. */
 export interface RefusedDriver {
   name: DriverName;
   refused: string;
-  /** What it needs is set up, and does not answer now. */
+  /** Its engine is set up but does not answer now. */
   isAway?: boolean;
 }
 

@@ -6,10 +6,10 @@ import { openDocker } from './docker/driver.ts';
 import type { Driver, DriverSetting, OpenedDriver, RefusedDriver } from './driver.ts';
 import { openGvisor } from './gvisor/driver.ts';
 
-/** In the order in which they are preferred. */
+/** The drivers, the preferred one first. */
 export const driverNames: readonly DriverName[] = ['bubblewrap', 'gvisor', 'docker'];
 
-/** Opens the drivers that this host is to have, as far as its machine has them. */
+/** Opens those of the wanted drivers that this machine supports. */
 export async function openDrivers(
   setting: DriverSetting,
   { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'>,
@@ -30,8 +30,8 @@ export async function openDrivers(
 }
 
 /**
- * Looks again, as long as it is not stopped, for the drivers that were not there at the start: an engine may come later
- * than its host. `onOpened` is told when one has come.
+ * Looks again for missing drivers until it is stopped, since an engine may start after its host. Calls `onOpened` when
+ * a driver was found.
  */
 export function awaitDrivers(context: HostContext, onOpened: () => Promise<unknown>): { stop(): void } {
   const { deadlines, drivers, refused, log } = context;

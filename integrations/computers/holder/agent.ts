@@ -14,11 +14,14 @@ const maxEgressStreams = 256;
 interface AgentOptions {
   egressSocket: string | null;
   onReady: () => void;
-  /** The channel is over, and so is the computer. */
+  /** The channel has ended, and the computer with it. */
   onEnd: (reason: Error) => void;
 }
 
-/** The agent in the sandbox. What it says is its tenant’s word: it is checked and bounded, and believed of nothing else. */
+/**
+ * The agent in the sandbox, as the holder talks to it. Its tenant may have replaced it, so every answer is checked and
+ * bounded, and none is trusted for more than it says.
+ */
 export class Agent {
   readonly #channel: Channel;
   readonly #ready = Promise.withResolvers<void>();
@@ -48,7 +51,7 @@ export class Agent {
     this.#hasNetwork = egressSocket !== null;
   }
 
-  /** Has it listen where programs look for a network. What is asked of it next finds that done. */
+  /** Tells the agent to open the network. Requests that follow find it open. */
   openNetwork(): void {
     if (!this.#hasNetwork) return;
     this.#channel
@@ -61,7 +64,7 @@ export class Agent {
     return this.#isReady;
   }
 
-  /** Settles when it takes requests; throws where it ends before. */
+  /** Settles when the agent takes requests. Rejects where it ends before. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -71,8 +74,8 @@ export class Agent {
   }
 
   /**
-   * Opens a stream, and waits for the answer that it begins with; what follows is in the stream, which the caller ends or
-   * destroys. Throws what the agent refuses with, and 504 where it does not answer.
+   * Opens a stream and waits for the answer that it begins with. The rest stays in the stream, which the caller ends or
+   * destroys. Throws the agent's refusal, and 504 where the agent does not answer.
    */
   async open<T>(
     request: AgentRequest,
@@ -103,7 +106,7 @@ export class Agent {
     }
   }
 
-  /** An answer without anything after it. */
+  /** Asks for an answer that nothing follows. */
   async ask<T>(request: AgentRequest, { deadlineMs }: { deadlineMs: number }): Promise<T> {
     const { stream, answer } = await this.open<T>(request, { deadlineMs });
     stream.resume();
@@ -135,7 +138,7 @@ function unavailable(): DomainError {
   });
 }
 
-/** What the agent may refuse with, and what that is for whoever asked. */
+/** The agent's refusals, and the errors that callers get for them. */
 const refusals: Record<string, [DomainErrorKind, string]> = {
   CWD_NOT_FOUND: ['unprocessable', 'The working folder does not exist.'],
   COMMAND_NOT_FOUND: ['unprocessable', 'There is no such program.'],

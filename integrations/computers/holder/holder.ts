@@ -23,17 +23,17 @@ import { makeSandbox, type Sandbox } from './sandboxes/sandbox.ts';
 import { Screens } from './screens/screens.ts';
 import { ScreenThread, screenProgram } from './screens/screenThread.ts';
 
-/** How long the end of a computer may take to be written down. */
+/** How long writing down the end of a computer may take. */
 const closeDeadlineMs = 10_000;
 const hostEnded = 'The host has ended before the computer ran.';
 
 interface Starter {
   report: (message: HolderReport) => Promise<void>;
-  /** What the host orders next; undefined where it is gone. */
+  /** The host's next order. Undefined where the host is gone. */
   ordered: <T extends HolderOrder['type']>(type: T) => Promise<Extract<HolderOrder, { type: T }> | undefined>;
 }
 
-/** Makes a sandbox and holds it until it ends. Answers with the code to exit with. */
+/** Makes a sandbox and holds it until it ends. Returns the exit code. */
 export async function holdComputer(spec: HolderSpec, { report, ordered }: Starter): Promise<number> {
   const { become, computer } = spec;
   const endFile = new EndFile(spec.endFile);
@@ -77,7 +77,7 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
   return 0;
 }
 
-/** Everything from the release of a sandbox to its end; the answer is why it has ended. */
+/** Runs from the release of a sandbox to its end. Returns why it has ended. */
 async function hold(
   spec: HolderSpec,
   sandbox: Sandbox,
@@ -100,7 +100,7 @@ async function hold(
       clearTimeout(slow);
       if (settle != null) own = new Set(readPids(settle.agentProcs));
     },
-    // That it is closed says nothing yet of why.
+    // A closed channel does not say yet why it was closed.
     onEnd: (error) => (error instanceof ChannelViolation ? end(error.message) : sandbox.kill()),
   });
   const slow = setTimeout(() => end('The computer’s agent did not start in time.'), settings.agentStartTimeoutMs);
@@ -122,7 +122,7 @@ async function hold(
   const owns = { store: ownStore, screens: new Screens(ownStore, thread) };
   const { maxProcesses, maxLooks } = ownLimits;
   const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses, maxLooks });
-  // What Atrium does by itself keeps no computer awake.
+  // Atrium's own processes keep no computer awake.
   const usage = new Usage(() => processes.running > 0 || (spec.purpose === 'work' && work.running > 0));
   const view = viewOf(spec, workOom, () => processes.running + work.running > 0);
   const server = createHolderServer({
@@ -130,7 +130,7 @@ async function hold(
     users: { ...users, processes },
     own: { ...owns, processes: work },
     hasPorts: spec.purpose === 'computer',
-    // To read keeps no computer awake, but for what is there only to be read.
+    // Reads keep no computer awake. Short-lived sandboxes exist to be read, so there they count.
     use: ({ method, isOwn }) =>
       (method === 'GET' || isOwn) && spec.purpose === 'computer' ? () => undefined : usage.begin(),
     status: () => ({
@@ -154,7 +154,7 @@ async function hold(
     void Promise.all(stopping).finally(() => end('It was stopped.'));
   });
   await report({ type: 'running', startedAt });
-  // What an earlier holder did not live to clear away.
+  // Removes what an earlier holder should have pruned.
   if (spec.purpose === 'computer') for (const each of [store, ownStore]) void each.prune().catch(() => undefined);
   const how = await sandbox.ended;
   cells?.end();
@@ -162,7 +162,7 @@ async function hold(
   clearTimeout(slow);
   clearInterval(idle);
   agent.end(new Error(how));
-  // Readers hear of the end, which is on disk, before they are let go.
+  // Readers get the end, which is on disk, before they are cut.
   await atMost(
     closeDeadlineMs,
     Promise.all([processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())]),
@@ -170,15 +170,17 @@ async function hold(
   rmSync(socketPath, { force: true });
   server.close();
   await atMost(1_000, once(server, 'close'));
-  // Where the sandbox is one whole, there is no single process that could be ended for it.
+  // In a `whole` sandbox the kernel kills everything, so no single process reports the lack of memory.
   const ranOut = settle === null && workOom !== undefined && readOomKills(workOom) > 0;
   return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
 }
 
-/** Longer than any end that is written. */
+/** Longer than any end. */
 const endBytes = 1_024;
 
-/** The file that says why a holder has ended. Its room is taken at the beginning: by the end its disk may be full. */
+/**
+ * The file that says why a holder has ended. It takes its room at the beginning, since the disk may be full at the end.
+ */
 class EndFile {
   readonly #file: string;
   readonly #reserve: string;
@@ -192,13 +194,13 @@ class EndFile {
     try {
       writeFileSync(this.#reserve, ' '.repeat(endBytes));
     } catch {
-      // The disk is full now. There may be room by the end.
+      // The disk is full now. There may be room at the end.
     }
   }
 
   write(end: HolderEnd): void {
     const text = JSON.stringify({ ...end, reason: end.reason.slice(0, 500) });
-    // White space around JSON is JSON, so that it is written over in its place.
+    // White space around JSON is valid, so the text is written over the reserved bytes.
     writeFileSync(this.#reserve, text.padEnd(endBytes), { flag: existsSync(this.#reserve) ? 'r+' : 'w' });
     renameSync(this.#reserve, this.#file);
   }
@@ -217,7 +219,7 @@ function cellsOf({ sandbox: made, cgroups, settings }: HolderSpec, { pids }: San
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** Whether somebody uses the computer, and when that was last. */
+/** Whether the computer is in use, and when that was last. */
 class Usage {
   readonly #isBusy: () => boolean;
   #uses = 0;
@@ -251,7 +253,7 @@ class Usage {
 }
 
 async function listen(server: Server, socketPath: string): Promise<void> {
-  // An earlier holder that was killed has left its own.
+  // An earlier holder that was killed has left its socket.
   rmSync(socketPath, { force: true });
   server.listen(socketPath);
   await once(server, 'listening');

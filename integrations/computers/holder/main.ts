@@ -7,20 +7,20 @@ import { rehearsals } from './rehearsals.ts';
 import { rehearse } from './rehearse.ts';
 
 /**
- * The holder: a process of its own for each computer that runs, which has its sandbox, its processes’ logs and its
- * socket. It lives as long as its sandbox, whatever becomes of the host that has started it (`host/holderSpec.ts` says
- * how they talk until then).
+ * The holder: a process for each running computer. It owns the computer's sandbox, its processes' logs and its socket.
+ * It lives as long as its sandbox, even after the host that started it has ended (`protocol/holderSpec.ts` says how the
+ * two talk until then).
  */
 const orders = new Socket({ fd: 0, readable: true, writable: false });
 const reports = new Socket({ fd: 3, readable: false, writable: true });
 for (const pipe of [orders, reports]) pipe.on('error', () => undefined);
-// They go to a log, whose disk may be full: a complaint that cannot be written must not end a computer.
+// Both go to a log. A full disk must not end a computer.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 /** One that is to be a spare has had no computer by then. */
 const waitsMs = 100;
 const lines = createInterface({ input: orders })[Symbol.asyncIterator]();
 
-// Whoever has started us may end, or be interrupted: that is nothing to us.
+// The host may end or be interrupted. The holder goes on.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGPIPE'] as const) process.on(signal, () => undefined);
 
 const report = (message: HolderReport) =>
@@ -39,7 +39,7 @@ async function hold(): Promise<never> {
   const rehearsal = rehearseSoon();
   const first = await lines.next();
   await rehearsal.over();
-  // A spare that nobody needs any more.
+  // The host has closed the pipe: this spare is not needed.
   if (first.done === true) process.exit(0);
   process.exit(await holdComputer(JSON.parse(first.value) as HolderSpec, { report, ordered }));
 }

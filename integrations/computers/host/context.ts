@@ -8,7 +8,7 @@ import type { HolderPool } from './life/holders.ts';
 import type { Machinery } from './machine/setUp.ts';
 import type { ComputerRecord } from './records.ts';
 
-/** What every part of a host works with. */
+/** The state that every part of a host works with. */
 export interface HostContext extends Machinery {
   layout: HostLayout;
   options: HostOptions;
@@ -19,15 +19,15 @@ export interface HostContext extends Machinery {
 
 const retryAfterSeconds = 30;
 
-/** Those that are there now, in the order in which they are preferred. */
+/** The available drivers, the preferred one first. */
 export function driversOf({ drivers }: Pick<Machinery, 'drivers'>): DriverName[] {
   return driverNames.filter((name) => drivers.has(name));
 }
 
 /**
- * What a computer was last started with. Where this host is to have that and does not have it now, nobody else knows
- * how the computer fares: another driver would find nothing of it, and take it to stand still, or to have ended. Throws
- * 503 `HOST_FAILED` then. Where the host is not to have it any more, or nothing is left to know, any other ends the rest.
+ * The driver that a computer was last started with. While a wanted driver is missing, the state of its computers is
+ * unknown: another driver would take them for stopped. Then this throws 503 `HOST_FAILED`. Where the driver is no
+ * longer wanted, or the computer has ended, any other driver cleans up.
  */
 export function driverOf(
   context: Pick<HostContext, 'drivers' | 'refused'>,
@@ -44,7 +44,7 @@ export function driverOf(
   throw new DomainError('unavailable', 'HOST_FAILED', message, { retryAfterSeconds });
 }
 
-/** The driver of a computer that does not say: written down with it, since another may be preferred later. */
+/** The default driver. It is recorded with the computer, since the preference may change later. */
 export function usualDriver(context: Pick<HostContext, 'drivers'>): { driver: DriverName } | undefined {
   const [driver] = driversOf(context);
   return driver && { driver };

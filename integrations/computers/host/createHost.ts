@@ -35,9 +35,9 @@ const usualDeadlines: HostDeadlines = {
 };
 
 /**
- * Makes this machine a host of computers, and takes over those that an earlier process of this folder has left running.
- * Throws {@link HostError} `COMPUTERS_OFF` with what to do where the machine cannot run any, and `FOLDER_TAKEN` while
- * another process runs the computers of the folder.
+ * Makes this machine a host of computers, and takes over those that an earlier process of this folder left running.
+ * Throws {@link HostError} `COMPUTERS_OFF` with advice where the machine cannot run any, and `FOLDER_TAKEN` while
+ * another process uses the folder.
  */
 export async function createHost(given: HostOptions): Promise<Host> {
   const options = { ...given, dir: resolve(given.dir) };
@@ -65,7 +65,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const sweepAll = () => sweep(context, lanes, Object.values(sandboxes));
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
   for (const record of listRecords(layout).filter(({ run }) => isRunning(run))) {
-    context.confinement.settleHolder(record); // the process before may have been killed just before that
+    context.confinement.settleHolder(record); // the earlier process may have been killed just before this
     await openEgress(context, record);
   }
   const watching = watch(context, lanes, sandboxes.work);
@@ -81,10 +81,10 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const socketOf: Host['socket'] = async (computerId, { running = false, purpose = 'files' } = {}) => {
     const seen = known(computerId);
     const { socket } = computerLayout(layout, computerId);
-    // One that runs can be used whatever else is done with it, such as a copy.
+    // A running computer can be used during other work on it, such as a copy.
     if (isRunning(seen.run)) return socket;
     if (running) throw new HostError('COMPUTER_NOT_RUNNING', `${computerId} does not run`);
-    // Before its lane: nobody who starts or ends it waits for that.
+    // Before the lane, so that starts and stops do not wait for a place.
     using _place = await sandboxes[purpose].place(seen);
     return await lanes.in(computerId, async () => {
       const record = known(computerId);
@@ -123,7 +123,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     async start(spec) {
       if (!isComputerId(spec.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
       return lanes.in(spec.computerId, async (signal) => {
-        // What is under way there would be beside what the computer itself runs, and not be known to it.
+        // Work beside the stopped computer would go unnoticed by the started one.
         await sandboxes.work.close(spec.computerId);
         return start(context, spec, signal);
       });
@@ -180,12 +180,12 @@ async function sweep(context: HostContext, lanes: Lanes, sandboxes: FileSandboxe
   const isInUse = (name: string) => lanes.isBusy(name) || sandboxes.some((each) => each.has(name));
   const done: string[] = [];
   for (const { computerId } of listRecords(context.layout)) {
-    if (isInUse(computerId)) continue; // in somebody’s hands
+    if (isInUse(computerId)) continue; // another task works on it
     const look = async () => {
       const record = readRecord(context.layout, computerId);
       return record && setRight(context, record);
     };
-    // One that cannot be set right keeps nobody else from it.
+    // A failure at one computer must not keep the others from the sweep.
     const failed = (error: unknown) => `${computerId}: ${error instanceof Error ? error.message : String(error)}`;
     const did = await lanes.in(computerId, look).catch(failed);
     if (did !== undefined) done.push(did);

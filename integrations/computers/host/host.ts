@@ -8,37 +8,37 @@ import type { SandboxWork } from './files/fileSandboxes.ts';
 import type { HostLimits } from './machine/machine.ts';
 
 export interface HostOptions {
-  /** Where it keeps everything; made where it is missing. As root, other users must be able to enter it. */
+  /** The host's folder; made where it is missing. As root, other users must be able to enter it. */
   dir: string;
-  /** Those that it is to have, where its machine has them; all, if undefined. */
+  /** The wanted drivers, as far as the machine supports them. All, if undefined. */
   drivers?: readonly DriverName[];
-  /** gVisor’s program, where it is not on the system’s own path. */
+  /** The path of gVisor's program. The system's own path, if undefined. */
   runsc?: string;
   docker?: DockerOptions;
-  /** Of all homes together, where they are an image; four fifths of what is free, if undefined. */
+  /** The size of the image with all homes. Four fifths of the free space, if undefined. */
   imageMiB?: number;
-  /** Of all computers together; what the machine has but a tenth, if undefined, and never more. */
+  /** The memory of all computers together. All but a tenth of the machine's, if undefined, and never more. */
   memoryMiB?: number;
   /** How many sandboxes may be open on homes of computers that do not run. */
   files?: Partial<FileLimits>;
-  /** The same, of those in which something is run. */
+  /** The same for sandboxes in which Atrium runs programs. */
   work?: Partial<FileLimits>;
-  /** How many holders wait, started, for the next computer. */
+  /** How many started holders wait for the next computer. */
   spareHolders?: number;
-  /** Of the host, shown to every computer read-only. Asked at each start. */
+  /** Files of the host that every computer sees read-only. Asked at each start. */
   readOnly?: (spec: ComputerSpec) => { from: string; to: string }[];
-  /** The way out of computers: opened before one starts, and when one is taken over; closed when it has ended. */
+  /** The computers' way out. Opened before a start and at a takeover, closed after the end. */
   egress?: HostEgress;
   /**
-   * Before what runs on a computer is asked to end with it: for what Atrium itself runs there and ends in a way of its
-   * own, within `closeMs`.
+   * Called before a computer's processes are asked to end. Atrium's own processes there can end in their own way,
+   * within `closeMs`.
    */
   beforeEnd?: (client: HostClient, signal: AbortSignal) => Promise<void>;
-  /** Told when a computer has ended unasked. */
+  /** Called when a computer has ended unasked. */
   onEnd?: (computerId: string, end: HolderEnd) => void;
   log?: (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
   deadlines?: Partial<HostDeadlines>;
-  /** To be less than the machine allows; for tests of what is then off. */
+  /** Switches off what the machine allows, for tests of what is then missing. */
   without?: ('users' | 'cgroups' | 'image')[];
 }
 
@@ -60,80 +60,84 @@ export interface HostDeadlines {
   /** For killing and clearing up what a computer has left. */
   clearMs: number;
   freezeMs: number;
-  /** How long what is run beside a computer that does not run may take: others wait for its place. */
+  /** How long a program beside a stopped computer may run, since others wait for its place. */
   workMs: number;
-  /** How often it looks whether holders live, and what watched homes use. */
+  /** How often the host checks that holders live, and what watched homes use. */
   watchMs: number;
-  /** How often it asks a holder and its agent for an answer, and after how long without one their computer is ended. */
+  /**
+   * How often the host asks a holder and its agent for an answer, and after how long without one it ends the computer.
+   */
   askMs: number;
   silentMs: number;
-  /** After which it looks for a driver again that is not there; then after twice as long, and so on up to `driverMostMs`. */
+  /** When the host looks again for a missing driver. The time doubles up to `driverMostMs`. */
   driverMs: number;
   driverMostMs: number;
 }
 
-/** What holds on this machine. Each that does not is named in `off`, with what to do. */
+/** Which guarantees hold on this machine. `off` names each that does not, with what to do. */
 export interface HostRights {
   /** A user of its own for each computer. */
   users: boolean;
   /** Limits of CPU, memory and tasks. */
   cgroups: boolean;
-  /** Whether the file system keeps a home within its limit; else it is looked at from time to time. */
+  /** Whether the file system keeps each home within its limit. Otherwise the host checks from time to time. */
   diskLimits: boolean;
   off: string[];
 }
 
 /**
- * Runs computers on this machine. All of it may be asked for twice, at once, or again after this process was killed:
- * what is so already is an answer. Failures are {@link HostError}s.
+ * Runs computers on this machine. Every call may be repeated, at the same time or after this process was killed: what
+ * is already done is simply answered. Failures are {@link HostError}s.
  */
 export interface Host {
-  /** Stays the same for this folder. */
+  /** An id that belongs to the folder. */
   readonly hostId: string;
   /**
-   * What computers can be started with here now; the first is what one gets that does not say. One that is not there at
-   * the start is looked for again from time to time.
+   * The drivers that are available now; the first is the default. Missing ones are looked for again from time to time.
    */
   readonly drivers: readonly DriverName[];
-  /** Those that it is to have and does not have now, with the reason and what to do. */
+  /** The wanted drivers that are missing now, with the reason and advice. */
   readonly refused: readonly Pick<RefusedDriver, 'name' | 'refused'>[];
   readonly rights: HostRights;
-  /** What all of its computers may have together. */
+  /** The limits of all computers together. */
   readonly limits: HostLimits;
   /**
-   * Starts this generation, after ending an older one. One that runs already answers as when it was started; one that
-   * has run and ended is not started again (`GENERATION_ENDED`).
+   * Starts this generation, after ending an older one. For a running generation it returns the time of its start; an
+   * ended generation is not started again (`GENERATION_ENDED`).
    */
   start(spec: ComputerSpec): Promise<{ startedAt: string }>;
-  /** Ends its processes, politely and then not. The home and the logs stay. With a generation, only up to that one. */
+  /**
+   * Asks the computer's processes to end, then kills them. The home and the logs stay. With a generation, only that one
+   * or an older one is ended.
+   */
   stop(computerId: string, options?: { generation?: number; graceMs?: number }): Promise<void>;
   pause(computerId: string): Promise<void>;
   resume(computerId: string): Promise<void>;
-  /** Ends it and removes its home and logs, whatever state it is in. */
+  /** Ends the computer in any state, and removes its home and logs. */
   destroy(computerId: string): Promise<void>;
-  /** Makes the home of a new computer as that of `from` is now. Nothing runs in it. With the signal it is given up. */
+  /** Makes the home of a new computer as a copy of `from`'s at this moment. Nothing runs in it. The signal cancels. */
   fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
   metrics(computerId: string): Promise<ComputerMetrics>;
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;
-  /** Ends and removes what nobody owns: half-made computers, leftover processes and cgroups. Says what that was. */
+  /** Ends and removes strays: half-made computers, leftover processes and cgroups. Returns what was done. */
   sweep(): Promise<string[]>;
-  /** To the holder of a running computer. */
+  /** A client of a running computer's holder. */
   client(computerId: string): HostClient;
   /**
-   * To the files of a computer, running or not: of a stopped one through a sandbox that ends by itself, of which there
-   * are few. Throws 429 or 503 `FILES_BUSY`.
+   * A client of a computer's files, whether it runs or not. For a stopped one this opens a sandbox, of which there are
+   * few. Throws 429 or 503 `FILES_BUSY`.
    */
   files(computerId: string): Promise<HostClient>;
   /**
-   * The same, where Atrium’s own processes (`HostClient.own`) may be started too: a stopped computer’s have no network, and
-   * end when it starts.
+   * Like `files`, but Atrium's own processes (`HostClient.own`) may be started too. Those of a stopped computer have no
+   * network, and end when it starts.
    */
   work(computerId: string): Promise<HostClient>;
-  /** The socket of what answers `files` or `work`; with `running`, only that of one that runs. */
+  /** The socket behind `files` or `work`. With `running`, only that of a running computer. */
   socket(computerId: string, options?: { running?: boolean; purpose?: SandboxWork }): Promise<string>;
-  /** Stops looking after the computers, which go on. */
+  /** Stops managing the computers, which go on. */
   close(): Promise<void>;
-  /** Stops every computer, and gives back what was mounted. */
+  /** Stops every computer, and unmounts the homes. */
   shutdown(): Promise<void>;
 }

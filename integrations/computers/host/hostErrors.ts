@@ -1,24 +1,24 @@
 import { DomainError } from '../../../base/errors.ts';
 
 export type HostErrorCode =
-  /** Nothing of this computer is here. */
+  /** This host does not have the computer. */
   | 'COMPUTER_ABSENT'
-  /** It does not run, and what was asked needs it to. */
+  /** The computer does not run. */
   | 'COMPUTER_NOT_RUNNING'
-  /** A newer start has been seen. */
+  /** A newer generation was started. */
   | 'GENERATION_OUTDATED'
-  /** This generation has run, and ended: another start needs another one. */
+  /** This generation has run and ended. Another start needs another generation. */
   | 'GENERATION_ENDED'
   | 'START_FAILED'
   | 'DISK_FULL'
-  /** It was not done in time. Asking again goes on where it was. */
+  /** It was not done in time. A repeated call continues. */
   | 'TIMED_OUT'
   /** Another process runs the computers of this folder. */
   | 'FOLDER_TAKEN'
   /** This machine cannot run computers; the message says what to do. */
   | 'COMPUTERS_OFF';
 
-/** What a host could not do, with a reason for a person. */
+/** A failure of a host, with a reason for a person. */
 export class HostError extends Error {
   override readonly name = 'HostError';
   readonly code: HostErrorCode;
@@ -29,7 +29,7 @@ export class HostError extends Error {
   }
 }
 
-/** What a host’s failure is for whoever wants to use a computer: they are told no more of the host. */
+/** The error that users of a computer get for a host's failure. It tells them nothing of the host. */
 export function notRunning(cause: HostError): DomainError {
   return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause });
 }

@@ -4,8 +4,8 @@ import { isAlive, type Stamp, stampOf } from '../system/stamps.ts';
 import { HostError } from './hostErrors.ts';
 
 /**
- * Two hosts on one folder would undo each other’s work. A lock whose owner has ended is taken over. Throws
- * `FOLDER_TAKEN` while its owner lives.
+ * Takes the lock of a folder, since two hosts would undo each other's work. The lock of an ended process is taken over.
+ * Throws `FOLDER_TAKEN` while its owner lives.
  */
 export function takeLock(file: string): { release(): void } {
   const own = JSON.stringify(stampOf(process.pid));
@@ -30,8 +30,8 @@ export function isTaken(file: string): boolean {
 }
 
 /**
- * Removes the lock of a process that has ended. Another process that waits may just have taken it over, so the lock is
- * moved aside first, and put back where its owner lives.
+ * Removes the lock of an ended process. Another process may just have taken it over, so the lock is moved aside first,
+ * and put back where its owner lives.
  */
 function removeStale(file: string): void {
   const aside = `${file}.${process.pid}`;
@@ -48,6 +48,6 @@ function readOwner(file: string): Stamp | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as Stamp);
   } catch {
-    return undefined; // it was killed while it wrote
+    return undefined; // its writer was killed
   }
 }

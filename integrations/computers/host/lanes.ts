@@ -3,11 +3,11 @@ interface Lane {
   waiting: Set<AbortController>;
 }
 
-/** One thing at a time for each computer. What ends it does not wait for what starts it: that is broken off. */
+/** Runs one task at a time for each computer. An ending task cancels earlier ones instead of waiting. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
 
-  /** Runs `work` after what was asked before it; with `instead`, all of that is broken off for this reason. */
+  /** Runs `work` after earlier tasks of the computer. With `instead`, those are cancelled with this reason. */
   async in<T>(computerId: string, work: (signal: AbortSignal) => Promise<T>, instead?: Error): Promise<T> {
     const lane = this.#lanes.get(computerId) ?? { tail: Promise.resolve(), waiting: new Set() };
     this.#lanes.set(computerId, lane);

@@ -3,26 +3,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Where a host keeps what it knows. What is its own begins with a dot, which no computer’s id does. Of a computer only
- * `home`, `processes` and `run` belong to the computer’s user.
+ * The paths of a host. Its own names begin with a dot, which no computer's id does. Of a computer's paths only `home`,
+ * `processes` and `run` belong to the computer's user.
  */
 export function hostLayout(dir: string) {
   return {
     dir,
     identity: join(dir, '.host.json'),
     lock: join(dir, '.lock'),
-    /** Mounted here where there is an image; else an ordinary folder. */
+    /** The image is mounted here; without one this is an ordinary folder. */
     homes: join(dir, '.homes'),
     image: join(dir, '.homes.btrfs'),
     runtime: join(dir, '.runtime'),
     logs: join(dir, '.logs'),
-    /** Sockets, and what else lives no longer than a run. */
+    /** Sockets and other files of a run. */
     runs: dir.length <= longestForSockets ? join(dir, '.run') : shortRuns(dir),
   };
 }
 
 /**
- * A socket’s path may have 107 bytes (of macOS 103); the longest here is `/.run/.cmp_<26 letters>.egress`, with some to
+ * A socket's path may have 107 bytes (103 on macOS). The longest here is `/.run/.cmp_<26 letters>.egress`, with some to
  * spare.
  */
 const longestForSockets = (process.platform === 'linux' ? 107 : 103) - 54;
@@ -47,9 +47,9 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     run,
     socket: join(run, 'holder.sock'),
     filesSocket: join(run, 'files.sock'),
-    /** Where the egress proxy of this computer listens. */
+    /** The socket of this computer's egress proxy. */
     egressSocket: join(run, 'egress.sock'),
-    /** Where it is made, since `run` belongs to the computer’s user. */
+    /** The egress socket is made here and then moved, since `run` belongs to the computer's user. */
     egressDraft: join(layout.runs, `.${computerId}.egress`),
     end: join(run, 'end.json'),
     filesEnd: join(run, 'files-end.json'),
@@ -61,7 +61,7 @@ export function computerLayout(layout: HostLayout, computerId: string) {
 
 type ComputerLayout = ReturnType<typeof computerLayout>;
 
-/** An id becomes a folder’s name, so nothing else may pass for one. */
+/** An id becomes a folder's name, so it is checked. */
 export function isComputerId(text: string): boolean {
   return /^[A-Za-z0-9_-]{1,64}$/.test(text);
 }

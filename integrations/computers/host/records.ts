@@ -6,26 +6,26 @@ import type { Stamp } from '../system/stamps.ts';
 import type { ComputerLimits, ComputerSpec } from '../types.ts';
 import { computerLayout, type HostLayout, isComputerId } from './layout.ts';
 
-/** What a host has written down of one computer. Only the host writes it. */
+/** A host's record of one computer. Only the host writes it. */
 export interface ComputerRecord {
   computerId: string;
-  /** Null where it shares ours. */
+  /** Null where the computer shares our user. */
   uid: number | null;
   limits: ComputerLimits;
-  /** Of a copy that was never started. */
+  /** Set for a copy that was never started. */
   spaceId?: string;
-  /** Its last start; null where it was never started. */
+  /** The last start. Null where it was never started. */
   run: ComputerRun | null;
   removing?: boolean;
 }
 
 export interface ComputerRun {
   spec: ComputerSpec;
-  /** `starting` in the record of a host that is not starting it: the start was cut off. */
+  /** A record with `starting` that no host is working on is of a start that was cut off. */
   phase: 'starting' | 'running' | 'ended';
   bootId: string;
   holder: Stamp | null;
-  /** bwrap’s own process, and the first one inside. */
+  /** bwrap's process, and the first process inside. */
   sandbox: { monitor: Stamp; init: Stamp } | null;
   startedAt: string | null;
   pausedAt: string | null;
@@ -37,7 +37,7 @@ export function readRecord(layout: HostLayout, computerId: string): ComputerReco
   return text === undefined ? undefined : (JSON.parse(text) as ComputerRecord);
 }
 
-/** Replaced whole: a kill, or the loss of power, leaves the old one or the new one. */
+/** Replaces the whole record: a kill or a power cut leaves the old or the new one. */
 export function writeRecord(layout: HostLayout, record: ComputerRecord): void {
   const { dir, record: file } = computerLayout(layout, record.computerId);
   makeFolderDurablySync(dir);

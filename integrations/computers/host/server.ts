@@ -17,37 +17,37 @@ import { HostError, notRunning } from './hostErrors.ts';
 
 interface HostServerOptions {
   host: Pick<Host, 'hostId' | 'drivers' | 'refused' | 'socket' | 'metrics'>;
-  /** The computer that a token is for; throws 401 where it is for none now. */
+  /** The computer that a token is for. Throws 401 where it is for none. */
   verify: (token: string) => Promise<string>;
   log: (facts: Record<string, unknown>, message: string) => void;
 }
 
 export interface HostServer {
   server: Server;
-  /** Takes no more requests, and cuts those under way: computers go on, and readers come again. */
+  /** Accepts no more requests and cuts open ones. Computers go on, and readers reconnect. */
   close(): void;
 }
 
 const maxConnections = 4_096;
 const headersMs = 10_000;
-/** The other side gives up first, and knows why. */
+/** The client times out first, and knows why. */
 const connectionSilenceMs = silenceMs + 5_000;
 const keepAliveMs = 30_000;
 
-/** An id is a plain name, and what follows it is for the computer’s own holder: no path leads to another computer. */
+/** The id is a plain name, and the rest is for the computer's own holder, so no path leads to another computer. */
 const target = /^\/(computers|work)\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
 const bearer = /^Bearer ([\w.-]+)$/i;
 const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', 'if-none-match'];
 
 /**
- * What other processes and machines reach this host’s computers by: below `/computers/{computerId}` what the computer’s
- * holder serves, and `/metrics`, for whoever has a token for that computer; below `/work/{computerId}` the same of what
- * processes of Atrium’s own may be started in, also where the computer does not run. `GET /` says which host this is,
+ * The HTTP server through which other processes and machines reach this host's computers. A request has a token for its
+ * computer. Below `/computers/{computerId}` is its holder's interface, and `/metrics`; below `/work/{computerId}` the
+ * same, where Atrium's own processes may be started even if the computer does not run. `GET /` says which host this is,
  * and which drivers it has and lacks.
  */
 export function createHostServer(options: HostServerOptions): HostServer {
   const tunnels = new Set<Duplex>();
-  // A transfer may take its time: who is silent in it is cut.
+  // A transfer may take long. Only a silent client is cut.
   const limits = { requestTimeout: 0, headersTimeout: headersMs, connectionsCheckingInterval: headersMs };
   const server = createServer(limits, (req, res) => {
     answer(options, req, res).catch((error: unknown) => {
@@ -78,10 +78,10 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   const { host } = options;
   const { method = '', url } = req;
   if (method === 'GET' && url === '/') return send(res, 200, statusOf(host));
-  // Whoever may not come in is not listened to any longer.
+  // A refused client is cut after the answer.
   res.setHeader('connection', 'close');
   const { computerId, path, purpose } = await admit(options, req);
-  // A refusal may come while a body is still being sent: closing then would keep it from being read.
+  // A holder may refuse while a body is still being sent. Closing then would lose the refusal.
   res.setHeader('connection', 'keep-alive');
   if (method === 'GET' && path === '/metrics') return send(res, 200, await host.metrics(computerId));
   const gone = new AbortController();
@@ -96,12 +96,12 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   await pipeline(response, res);
 }
 
-/** For anybody who can reach it: the reasons, which name paths, are in its log. */
+/** Answers without a token. The reasons, which name paths, are in the log only. */
 function statusOf({ hostId, drivers, refused }: HostServerOptions['host']) {
   return { hostId, drivers, missingDrivers: refused.map(({ name }) => name) };
 }
 
-/** Of a body that the holder refuses, the rest is passed over. */
+/** Passes the body on. After a refusal the rest is discarded. */
 function bodyOf(req: IncomingMessage): PassThrough {
   return req.pipe(new PassThrough()).once('close', () => req.resume());
 }
@@ -116,14 +116,14 @@ async function tunnel(options: HostServerOptions, req: IncomingMessage, socket: 
     gone.signal,
   );
   if (socket.destroyed) return void inside.destroy();
-  // It may be silent for as long as it likes, as long as the other machine is there.
+  // The connection may be silent while the other machine is alive.
   req.socket.setTimeout(0).setKeepAlive(true, keepAliveMs);
   socket.write(switching);
   if (head.length > 0) socket.unshift(head);
   join(inside, socket);
 }
 
-/** The computer of the path, where the token is for that one. */
+/** The computer of the path. Throws where the token is for another. */
 async function admit({ verify }: HostServerOptions, req: IncomingMessage) {
   const [, token = ''] = bearer.exec(req.headers.authorization ?? '') ?? [];
   const [, folder, computerId, rest = '/'] = target.exec(req.url ?? '') ?? [];

@@ -1,7 +1,7 @@
-/** The last argument of an agent that is to end at once: whether it starts at all is what is tried. */
+/** The last argument of an agent that ends at once: whether the snapshot starts at all is tried with it. */
 export const triedBy = 'try';
 
-/** What a holder asks its agent for, as it opens a stream. Paths are bytes, in base64. */
+/** What a holder asks its agent for when it opens a stream. Paths are bytes in base64. */
 export type AgentRequest =
   | ProcessRequest
   | { kind: 'signal'; processId: string; signal: string }
@@ -19,7 +19,7 @@ export interface ProcessRequest {
   cwd: string;
   env: Record<string, string>;
   pty: { cols: number; rows: number } | null;
-  /** Whether the stream brings input; else its standard input is empty. */
+  /** Whether the stream brings input. Otherwise the standard input is empty. */
   input: boolean;
 }
 
@@ -39,7 +39,9 @@ export type FileRequest =
   | { kind: 'file.move'; path: string; to: string; replace: boolean }
   | { kind: 'file.folder'; path: string; parents: boolean };
 
-/** What the agent opens: `ready` once, when it takes requests, and a stream for each connection that leaves. */
+/**
+ * The streams that the agent opens: `ready` once, when it takes requests, and `egress` for each connection that leaves.
+ */
 export type HolderRequest = { kind: 'ready' } | { kind: 'egress' };
 
 /** How a process ended, as the agent saw it. */
@@ -48,7 +50,7 @@ export interface LeaderExit {
   signal: string | null;
 }
 
-/** Why the agent refuses, as a code that the caller gets. */
+/** A refusal of the agent, with the code that the caller gets. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: string;

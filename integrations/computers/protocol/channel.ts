@@ -11,23 +11,25 @@ import {
 } from './frames.ts';
 
 interface ChannelOptions {
-  /** The two sides number their streams differently. */
+  /** The two sides number their streams differently: the holder's are odd, the agent's even. */
   side: 'holder' | 'agent';
-  /** Says what takes a stream that the other side opens; undefined where nothing does, and it is reset. */
+  /**
+   * Returns the function that takes a stream that the other side opens. The stream is reset where it returns undefined.
+   */
   onOpen: (request: unknown) => ((stream: ChannelStream) => void) | undefined;
-  /** Called once, when nothing goes over it any more; every stream has been destroyed. */
+  /** Called once when the channel has ended and every stream is destroyed. */
   onEnd: (reason: Error) => void;
-  /** How many streams the other side may have open at once, and how long what it says of one may be. */
+  /** How many streams the other side may have open at once, and how long each opening request may be. */
   maxStreams: number;
   maxOpenBytes: number;
 }
 
-/** Answers that the other side does not read: beyond this much, it is broken. */
+/** Unread data beyond this means that the other side is broken. */
 const maxUnreadBytes = 8 * 1_048_576;
 
 /**
- * One connection with many streams, each with a window of its own, so that none that stalls holds up another. What the
- * other side sends is taken for hostile: the first frame that is invalid ends the channel.
+ * One connection with many streams. Each stream has a window of its own, so a stalled one holds up no other. The other
+ * side is treated as hostile: its first invalid frame ends the channel.
  */
 export class Channel implements StreamChannel {
   readonly #input: Readable;
@@ -35,13 +37,13 @@ export class Channel implements StreamChannel {
   readonly #options: ChannelOptions;
   readonly #decoder: FrameDecoder;
   readonly #streams = new Map<number, ChannelStream>();
-  /** Those that have something to send, in the order of their turns. */
+  /** Streams that have something to send, in the order of their turns. */
   readonly #waiting = new Set<ChannelStream>();
   #next: number;
   #lastOfOther = 0;
   #ofOther = 0;
   #isCongested = false;
-  /** What is said in one go is written in one go. */
+  /** Frames that are sent in one tick are written together. */
   #isCorked = false;
   #hasEnded = false;
 
@@ -60,7 +62,7 @@ export class Channel implements StreamChannel {
     output.on('drain', () => this.#drain());
   }
 
-  /** Opens a stream. On a channel that has ended, it is destroyed from the beginning. */
+  /** Opens a stream. On a channel that has ended, the stream is destroyed at once. */
   open(request: unknown): ChannelStream {
     const stream = new ChannelStream(this, this.#next);
     this.#next += 2;
@@ -139,7 +141,7 @@ export class Channel implements StreamChannel {
     if (!isFree) this.#isCongested = true;
   }
 
-  /** The connection takes more: one frame of each stream that waits, again and again, until it takes no more. */
+  /** The connection takes more: sends one frame of each waiting stream in turn until it takes no more. */
   #drain(): void {
     this.#isCongested = false;
     while (this.#waiting.size > 0 && !this.#isCongested) {
@@ -169,7 +171,7 @@ export class Channel implements StreamChannel {
     }
     const stream = this.#streams.get(streamId);
     if (stream === undefined) {
-      // One that is over on this side may not be on the other yet.
+      // A stream that is over on this side may still be open on the other.
       const last = this.#isOfOther(streamId) ? this.#lastOfOther : this.#next - 2;
       if (streamId === 0 || streamId > last) throw new ChannelViolation('There is no such stream.');
     } else if (type === frameType.data) stream.takeData(payload, isFirst);

@@ -1,33 +1,33 @@
 import { Duplex } from 'node:stream';
 import { ChannelViolation, maxDataBytes } from './frames.ts';
 
-/** How much one side may send on a stream before the other has taken it. */
+/** How many bytes one side may send on a stream before the other has read them. */
 export const windowBytes = 131_072;
-/** What a frame of data costs beyond its bytes, so that a flood of tiny ones is bounded too. */
+/** The cost of a data frame beyond its bytes, which bounds a flood of tiny frames too. */
 const frameCost = 64;
 
-/** What a stream asks of its channel. */
+/** What a stream needs from its channel. */
 export interface StreamChannel {
   sendData(streamId: number, bytes: Uint8Array): void;
   sendWindow(streamId: number, bytes: number): void;
   sendEnd(streamId: number): void;
   sendReset(streamId: number, reason: string): void;
-  /** Whether the connection takes more now; where it does not, the stream is called when it does. */
+  /** Whether the connection takes more now. If not, the channel calls the stream's `sendNext` later. */
   mayISend(stream: ChannelStream): boolean;
   forget(stream: ChannelStream): void;
 }
 
-/** The other side, or the end of the channel, has ended the stream. */
+/** The stream was ended by the other side, or by the end of the channel. */
 export class StreamReset extends Error {
   override readonly name = 'StreamReset';
 }
 
-/** One of a channel’s streams. Each side ends its own half; to destroy it ends both. */
+/** One stream of a channel. Each side ends its own half; destroying the stream ends both. */
 export class ChannelStream extends Duplex {
   readonly streamId: number;
   readonly #channel: StreamChannel;
   #credit = windowBytes;
-  /** What the other side may still send, and what of the rest has been taken but not granted again. */
+  /** What the other side may still send, and what was read but not granted again yet. */
   #owed = windowBytes;
   #taken = 0;
   #waiting: { bytes: Buffer; done: (error?: Error | null) => void } | undefined;
@@ -39,7 +39,8 @@ export class ChannelStream extends Duplex {
     super({ allowHalfOpen: true, readableHighWaterMark: 65_536, writableHighWaterMark: 65_536 });
     this.#channel = channel;
     this.streamId = streamId;
-    // Whoever uses it hears of a reset as of any end; nobody who does not listen is to be ended by one.
+    // Users see a reset as the end of the stream. Without this listener an unhandled 'error' event would end the
+    // process.
     this.on('error', () => undefined);
   }
 
@@ -56,7 +57,7 @@ export class ChannelStream extends Duplex {
   }
 
   override _read(): void {
-    // All that has been taken so far has left, but for what the stream itself buffers.
+    // Node has read everything that came so far, apart from its own buffer.
     if (this.#taken < windowBytes / 4 || this.#otherHasEnded || this.#isReset) return;
     this.#owed += this.#taken;
     this.#channel.sendWindow(this.streamId, this.#taken);
@@ -75,7 +76,7 @@ export class ChannelStream extends Duplex {
     done(error);
   }
 
-  /** Sends one frame of what waits; false where nothing waits, or it must wait on. */
+  /** Sends one frame of the waiting bytes. False where nothing waits, or the stream must go on waiting. */
   sendNext(): boolean {
     const waiting = this.#waiting;
     if (waiting === undefined || this.#credit <= frameCost || !this.#channel.mayISend(this)) return false;
@@ -91,7 +92,7 @@ export class ChannelStream extends Duplex {
     return false;
   }
 
-  /** Data has come. Throws `ChannelViolation` where it is more than was allowed. */
+  /** Takes data from the other side. Throws `ChannelViolation` for more than was allowed. */
   takeData(bytes: Buffer, isFirst: boolean): void {
     const cost = bytes.length + (isFirst ? frameCost : 0);
     if (this.#otherHasEnded || cost > this.#owed) {

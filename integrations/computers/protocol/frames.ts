@@ -1,9 +1,8 @@
 /**
- * Many streams over one connection, one frame after the other: the stream’s number (4 bytes), the type (1 byte), the
- * payload’s length (4 bytes) and the payload. Integers are big-endian.
- *
- * `open`: JSON that says what the stream is for. `data`: bytes of it. `end`: no more of them from this side. `reset`:
- * the stream is over for both, with a reason. `window`: so much more may be sent (4 bytes).
+ * Many streams over one connection, one frame after the other. A frame has the stream's number (4 bytes), the type (1
+ * byte), the payload's length (4 bytes) and the payload. Integers are big-endian. `open`: JSON that says what the
+ * stream is for. `data`: bytes of the stream. `end`: this side sends no more. `reset`: the stream is over for both
+ * sides, with a reason. `window`: this many more bytes may be sent (4 bytes).
  */
 export const frameType = { open: 1, data: 2, end: 3, reset: 4, window: 5 } as const;
 export type FrameType = (typeof frameType)[keyof typeof frameType];
@@ -12,7 +11,7 @@ const frameHeaderBytes = 9;
 export const maxDataBytes = 32_768;
 const maxReasonBytes = 1_024;
 
-/** What the other side has done wrong: whatever else it says is not read. */
+/** A fault of the other side. Nothing more is read from it. */
 export class ChannelViolation extends Error {
   override readonly name = 'ChannelViolation';
 }
@@ -25,7 +24,7 @@ export function frameHeader(streamId: number, type: FrameType, length: number): 
   return header;
 }
 
-/** A frame that has come; of `data`, a piece. */
+/** A frame that was received, or a piece of a `data` frame. */
 export interface Frame {
   streamId: number;
   type: FrameType;
@@ -34,12 +33,12 @@ export interface Frame {
   isFirst: boolean;
 }
 
-/** Takes frames apart. It keeps no `data`, and of others no more than one frame may have. */
+/** Decodes frames. It buffers no `data`, and of other frames at most one. */
 export class FrameDecoder {
   readonly #maxOpenBytes: number;
   readonly #header: Buffer = Buffer.alloc(frameHeaderBytes);
   #headerLength = 0;
-  /** What is still to come of the current frame’s payload. */
+  /** Payload bytes of the current frame that are still to come. */
   #missing = 0;
   #isFirst = true;
   #parts: Buffer[] = [];
@@ -48,7 +47,7 @@ export class FrameDecoder {
     this.#maxOpenBytes = maxOpenBytes;
   }
 
-  /** The frames, and pieces of `data`, in this chunk. Throws `ChannelViolation`. */
+  /** The frames, and pieces of `data` frames, in this chunk. Throws `ChannelViolation`. */
   *push(chunk: Buffer): Generator<Frame> {
     for (let at = 0; at < chunk.length; ) {
       if (this.#headerLength < frameHeaderBytes) {
@@ -100,7 +99,7 @@ export class FrameDecoder {
       if (piece.length === 0) return undefined;
       const isFirst = this.#isFirst;
       this.#isFirst = false;
-      // A small piece that waits must not keep the whole chunk in memory.
+      // A copy: a small piece that waits must not keep the whole chunk in memory.
       const payload = piece.length * 2 < chunkLength ? Buffer.from(piece) : piece;
       return { streamId, type, payload, isFirst };
     }

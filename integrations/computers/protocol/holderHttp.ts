@@ -1,7 +1,7 @@
 import { DomainError, type DomainErrorKind } from '../../../base/errors.ts';
 import { statusOf } from '../../http/statuses.ts';
 
-/** What a query of a holder may hold. Bytes are escaped as they are: a path need not be UTF-8. */
+/** The values of a query to a holder. Bytes are escaped as they are, since a path need not be UTF-8. */
 export type Query = Record<string, string | number | boolean | Uint8Array>;
 
 const unreserved = /[A-Za-z0-9\-._~/]/;
@@ -43,7 +43,7 @@ function decodeValue(text: string): Buffer {
 
 const kindOf = new Map(Object.entries(statusOf).map(([kind, status]) => [status, kind as DomainErrorKind]));
 
-/** A refusal, as it goes over a holder’s socket. */
+/** A refusal as JSON, as it is sent over a holder's socket. */
 export interface Problem {
   status: number;
   code: string;
@@ -60,7 +60,10 @@ export function problemFrom({ kind, code, message, retryAfterSeconds }: DomainEr
   };
 }
 
-/** The refusal that a body says; what is none becomes 502, as does 401: our token was refused, not the caller’s. */
+/**
+ * The refusal in a response body. A body without one becomes 502, and so does 401: the host refused our token, not the
+ * caller's.
+ */
 export function problemOf(status: number, body: string): DomainError {
   try {
     const { code, detail, retryAfter } = JSON.parse(body) as Problem;
@@ -69,7 +72,7 @@ export function problemOf(status: number, body: string): DomainError {
       return new DomainError(kind, code, detail, retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter });
     }
   } catch {
-    // As if it had said nothing.
+    // The body is no refusal.
   }
   return new DomainError('upstream', 'HOST_FAILED', 'The computer’s host has failed.');
 }

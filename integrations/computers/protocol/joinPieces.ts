@@ -3,13 +3,13 @@ export interface Piece<K> {
   payload: Uint8Array;
 }
 
-/** How often the streams may take turns in what is passed on together. */
+/** How often the streams may alternate in output that is passed on together. */
 const maxTurns = 4;
 
 /**
- * Output as few pieces: one for neighbours of a stream. Where streams take turns more often than a few times, one for
- * each stream: what was written within a moment has no order between two pipes that anybody could rely on, and a flood
- * of tiny writes must not become a flood of pieces.
+ * Joins output into few pieces: neighbours of one stream become one piece. Where streams alternate more often than a
+ * few times, each stream becomes one piece: within a moment no program can rely on the order between two pipes, and a
+ * flood of tiny writes must not become a flood of pieces.
  */
 export function joinPieces<K>(pieces: readonly Piece<K>[]): Piece<K>[] {
   const turns: { kind: K; payloads: Uint8Array[] }[] = [];

@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream';
 import { ChannelViolation } from './frames.ts';
 
 /**
- * What is said within a stream: a kind (1 byte), a length (4 bytes), and so many bytes. The agent begins each of its
- * answers with an `answer`, JSON; that of a file goes on with its bytes as they are, that of a process with messages.
+ * Messages within a stream: a kind (1 byte), a length (4 bytes) and the payload. The agent begins each answer with an
+ * `answer` message in JSON. For a file, its plain bytes follow; for a process, more messages.
  */
 export const messageKind = { answer: 1, stdout: 2, stderr: 3, pty: 4, exit: 5, leader: 6 } as const;
 export type MessageKind = (typeof messageKind)[keyof typeof messageKind];
@@ -13,7 +13,6 @@ export const maxMessageBytes = 32_768;
 const maxAnswerBytes = 4 * 1_048_576;
 const headerBytes = 5;
 
-/** A refusal by the agent, with the code that the caller gets. */
 interface AgentRefusal {
   refused: string;
   detail?: string;
@@ -37,7 +36,7 @@ export function encodeMessage(kind: MessageKind, value: unknown): Buffer {
 }
 
 /**
- * Waits for the answer that a stream begins with; what follows stays in the stream. Undefined where it ends before.
+ * Waits for the answer that a stream begins with; the rest stays in the stream. Undefined where the stream ends before.
  * Throws `ChannelViolation`.
  */
 export async function readAnswer(stream: Readable): Promise<unknown> {
@@ -71,7 +70,7 @@ function readable(stream: Readable): Promise<void> {
   });
 }
 
-/** Puts a process’s messages together from chunks that are cut anywhere. It keeps less than one message. */
+/** Decodes a process's messages from chunks that are cut anywhere. It buffers less than one message. */
 export class MessageDecoder {
   #rest: Buffer = Buffer.alloc(0);
 

@@ -6,26 +6,25 @@ const program = fileURLToPath(new URL('./main.ts', import.meta.url));
 type Hear = (news: SpawnerNews) => void;
 type Order = SpawnerOrder extends infer Each ? (Each extends SpawnerOrder ? Omit<Each, 'id'> : never) : never;
 
-/** Something that the spawner was asked for, and tells about until it is over. */
+/** A program that the spawner was asked for. It reports until the program is over. */
 interface Spawned {
   tell(order: Order): void;
 }
 
 /**
- * The small process that starts programs for this one (`main.ts` says why). There is one, started when it is needed
- * first; it ends with this process. Should it end before, all that it was asked for has failed, and the next gets a new
- * one.
+ * The spawner of this process (`main.ts` says why there is one). It starts with the first request and ends with this
+ * process. When it ends early, everything under way fails, and the next request starts a new one.
  */
 class Spawner {
   readonly #child: ChildProcess;
   readonly #hearing = new Map<number, Hear>();
-  /** Those whose end somebody waits for: they keep this process alive. */
+  /** Requests whose end a caller awaits. They keep this process alive. */
   readonly #awaited = new Set<number>();
   #count = 0;
 
   constructor(onEnd: () => void) {
     this.#child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
-      // What interrupts us is not for it: there may be something to clear up.
+      // Detached, so that Ctrl-C does not reach it while the host clears up.
       detached: true,
       cwd: '/',
       env: {},
@@ -52,7 +51,7 @@ class Spawner {
     const id = this.#count;
     this.#hearing.set(id, hear);
     const tell = (what: Order) => {
-      if (!this.#hearing.has(id)) return; // it is over
+      if (!this.#hearing.has(id)) return;
       if (what.do === 'run' || what.do === 'kill') {
         this.#awaited.add(id);
         this.#child.channel?.ref();
@@ -73,7 +72,7 @@ class Spawner {
 
 let current: Spawner | undefined;
 
-/** That of this process. A host starts it, so that no computer waits for it. */
+/** The spawner of this process. A host starts it early, so that no computer waits for it. */
 export function spawner(): Spawner {
   if (current === undefined) {
     const made = new Spawner(() => {
@@ -84,15 +83,15 @@ export function spawner(): Spawner {
   return current;
 }
 
-/** What a host asks its spawner for. `id` names what is started in all that is said of it. */
+/** The host's orders to its spawner. `id` names the program in all news of it. */
 export type SpawnerOrder =
-  /** A program of the system: runs to its end, which is told as `ran`. */
+  /** Runs a program of the system to its end, which is reported as `ran`. */
   | { do: 'run'; id: number; file: string; args: string[]; timeoutMs: number }
-  /** A holder, detached, with its output and complaints in a log. Told as `started`, its reports, and `ended`. */
+  /** Starts a holder, detached, with its output in a log. Reported as `started`, its reports, and `ended`. */
   | { do: 'hold'; id: number; file: string; args: string[]; log: string }
-  /** A line for a holder. */
+  /** Sends a line to a holder. */
   | { do: 'send'; id: number; line: string }
-  /** It is to go on without us: its pipes are closed. */
+  /** Closes a holder's pipes. It goes on without us. */
   | { do: 'letGo'; id: number }
   | { do: 'kill'; id: number };
 
@@ -101,15 +100,15 @@ export type SpawnerNews =
   | { id: number; news: 'failed'; reason: string }
   | { id: number; news: 'started'; pid: number }
   | { id: number; news: 'report'; line: string }
-  /** After its last report. How, in parentheses, where there is anything to say. */
+  /** Comes after the last report. `how` is in parentheses, where there is anything to say. */
   | { id: number; news: 'ended'; how: string };
 
-/** To end it, and to say so. */
+/** How long the spawner may take to kill a program and say so. */
 const marginMs = 5_000;
 
 /**
- * Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. With
- * the signal it is killed, and the signal's reason is given once it has ended.
+ * Runs a program of the system in the spawner, and returns what it printed. Rejects with its last complaint when it
+ * fails or takes too long. The signal kills it, and its reason is thrown once the program has ended.
  */
 export async function run(
   file: string,

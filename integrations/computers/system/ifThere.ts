@@ -1,4 +1,4 @@
-/** Undefined where the file, folder or process is not, or no longer, there. */
+/** Returns undefined where the file, folder or process does not exist (any more). */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();

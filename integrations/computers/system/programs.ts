@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 
-/** Of the system, wherever this process’s PATH leads. */
+/** The system's own folders, regardless of this process's PATH. */
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** A program’s path, or undefined where the system does not have it. */
+/** The path of a system program. Undefined where it is not installed. */
 export function findSystemProgram(name: string): string | undefined {
   return folders
     .map((folder) => `${folder}/${name}`)
@@ -19,8 +19,8 @@ export function findSystemProgram(name: string): string | undefined {
 }
 
 /**
- * Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. It
- * is this process that is forked for it: in one that may be large, use `run`.
+ * Runs a program of the system and returns what it printed. Rejects with its last complaint when it fails or takes too
+ * long. It forks this process; a process with much memory uses `run` of the spawner.
  */
 export function runHere(
   file: string,

@@ -2,16 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { ifThere } from './ifThere.ts';
 
-/** A process that is not mistaken for a later one with its pid. */
+/** A process that cannot be mistaken for a later one with the same pid. */
 export interface Stamp {
   pid: number;
-  /** In clock ticks since the machine’s start; the date, where the system tells no more. */
+  /** In clock ticks since the machine's start, or a date on systems without /proc. */
   startTime: string;
 }
 
 const hasProc = existsSync('/proc/self/stat');
 
-/** The fields of /proc/PID/stat after the name, which may hold anything: state, parent, … */
+/** The fields of /proc/PID/stat after the name, which may contain anything: state, parent, … */
 function statFields(pid: number): string[] | undefined {
   const text = ifThere(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   return text?.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -21,11 +21,11 @@ export function stampOf(pid: number): Stamp | undefined {
   if (!hasProc) return stampByPs(pid);
   const fields = statFields(pid);
   const startTime = fields?.[19];
-  // A zombie holds nothing any more but its number.
+  // A zombie holds nothing but its number.
   return startTime === undefined || fields?.[0] === 'Z' ? undefined : { pid, startTime };
 }
 
-/** For systems such as macOS. What runs in computers there is the engine’s, so only holders are looked at. */
+/** For systems without /proc, such as macOS. Only holders are looked at there: the engine runs the computers. */
 export function stampByPs(pid: number): Stamp | undefined {
   const asked = ['-o', 'stat=', '-o', 'lstart=', '-p', String(pid)];
   const { stdout } = spawnSync('/bin/ps', asked, { encoding: 'utf8', env: { LC_ALL: 'C', TZ: 'UTC' } });
@@ -33,7 +33,7 @@ export function stampByPs(pid: number): Stamp | undefined {
   return startTime === undefined || state?.startsWith('Z') ? undefined : { pid, startTime };
 }
 
-/** Of a process that is alive. */
+/** The parent of a living process. */
 export function parentOf(pid: number): number | undefined {
   const parent = Number(statFields(pid)?.[1]);
   return parent > 0 ? parent : undefined;
@@ -47,7 +47,7 @@ export function killIfAlive(stamp: Stamp, signal: NodeJS.Signals = 'SIGKILL'): v
   if (isAlive(stamp)) ifThere(() => process.kill(stamp.pid, signal));
 }
 
-/** This boot of the machine: what is recorded of another has ended with it. */
+/** The id of this boot. Processes recorded under another boot have ended. */
 export function bootId(): string {
   return ifThere(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? 'unknown';
 }
@@ -58,7 +58,10 @@ function allPids(): number[] {
     .map(Number);
 }
 
-/** A process and all that descend from it. In a pid namespace orphans become the first one’s children, so none is missed. */
+/**
+ * A living process and all its descendants. In a pid namespace orphans become children of the first process, so none is
+ * missed.
+ */
 export function treeOf(root: Stamp): Stamp[] {
   return treesOf([root]);
 }
@@ -76,7 +79,7 @@ export function treesOf(roots: readonly Stamp[]): Stamp[] {
   return [...found].flatMap((pid) => stampOf(pid) ?? []);
 }
 
-/** What runs as this user, whoever started it. */
+/** All processes of a user. */
 export function processesOf(uid: number): Stamp[] {
   return allPids().flatMap((pid) => {
     const owner = ifThere(() => statSync(`/proc/${pid}`).uid);
@@ -88,19 +91,19 @@ export function isStopped(stamp: Stamp): boolean {
   return statFields(stamp.pid)?.[0] === 'T';
 }
 
-/** Between what the machine needs (0) and what a computer starts (500, by its agent). */
+/** Between the machine's own processes (0) and a computer's programs (500, set by its agent). */
 const score = '300';
 
 /**
- * Where the machine runs out of memory, computers are ended before their holders, the database and Atrium itself. What
- * root has set, nothing that descends from these processes can lower.
+ * Makes the kernel end computers before their holders, the database and Atrium when memory runs out. Descendants cannot
+ * lower a score that root has set.
  */
 export function endFirst(pids: number[]): void {
   for (const pid of pids) {
     try {
       ifThere(() => writeFileSync(`/proc/${pid}/oom_score_adj`, score));
     } catch {
-      // Without root, a sandbox that is being made belongs to nobody whom we may change.
+      // Without root, we may not change a sandbox that is being made.
     }
   }
 }

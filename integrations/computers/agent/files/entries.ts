@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { BigIntStats } from 'node:fs';
 import { lstat, opendir, readlink } from 'node:fs/promises';
 
-/** What a path is, itself: a link at its end is not followed. */
+/** Describes a path. A link at its end is not followed. */
 export async function entryOf(path: Buffer, name: Buffer = nameOf(path)) {
   const stats = await lstat(path, { bigint: true });
   const type = typeOf(stats);
@@ -17,17 +17,19 @@ export async function entryOf(path: Buffer, name: Buffer = nameOf(path)) {
   };
 }
 
-/** Changes whenever the file does: each write makes a new one, and the kernel counts in nanoseconds. */
+/** Changes with every change of the file: each write makes a new inode, and the kernel's times count nanoseconds. */
 export function etagOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `"${ino.toString(36)}-${size.toString(36)}-${mtimeNs.toString(36)}-${ctimeNs.toString(36)}"`;
 }
 
-/** A file of holes may claim more bytes than a number counts exactly: it then has the most that one does. */
+/**
+ * A sparse file may claim more bytes than a number counts exactly; the largest safe number then stands for its size.
+ */
 export function sizeOf({ size }: BigIntStats): number {
   return Math.min(Number(size), Number.MAX_SAFE_INTEGER);
 }
 
-/** A file may claim any time; one that no clock has becomes the nearest. */
+/** A file may claim any time. Times outside of a calendar's range become the nearest one inside. */
 export function timeOf({ mtimeMs }: BigIntStats): string {
   const limit = 253_402_300_799_000;
   return new Date(Math.max(0, Math.min(Number(mtimeMs), limit))).toISOString();
@@ -51,14 +53,14 @@ function nameOf(path: Buffer): Buffer {
 
 const maxPage = 1_000;
 
-/** A page of a folder, by name. Of a folder however large, it holds one page in memory. */
+/** A page of a folder, sorted by name. It holds one page in memory, however large the folder is. */
 export async function listFolder(path: Buffer, { after, limit }: { after?: string; limit: number }) {
   const start = after === undefined ? undefined : Buffer.from(after, 'base64url');
   const size = Math.min(Math.max(1, limit), maxPage);
   const { names, hasMore } = await firstNames(path, start, size);
   const entries = await Promise.all(
     names.map((name) =>
-      // What has been deleted in the meantime is left out.
+      // Entries that were deleted in the meantime are left out.
       entryOf(Buffer.concat([path, Buffer.from('/'), name]), name).catch(() => undefined),
     ),
   );
@@ -77,7 +79,7 @@ async function firstNames(path: Buffer, start: Buffer | undefined, size: number)
     hasMore ||= names.length > size;
     names = names.slice(0, size);
   };
-  // In Node, `opendir` with names as bytes gives them so, whatever its types say.
+  // With this encoding Node gives names as bytes, though its types say strings.
   const folder = await opendir(path, { encoding: 'buffer' as BufferEncoding, bufferSize: 256 });
   for await (const { name } of folder as AsyncIterable<{ name: unknown }>) {
     const bytes = name as Buffer;

@@ -15,14 +15,14 @@ async function removePath(path: Buffer, { recursive }: { recursive: boolean }): 
   if (!stats.isDirectory()) return unlink(path);
   if (await isKept(path)) throw new Refusal('FILE_ACCESS_DENIED');
   if (!recursive) return rmdir(path);
-  // However deep it is, and whatever its names are.
+  // `rm` handles any depth and any name.
   await run('rm', ['-rf', '--one-file-system', '--'], path);
   if (await exists(path)) throw new Refusal('FILE_ACCESS_DENIED');
 }
 
 /**
- * Whether a folder, by whatever name, is one that cannot go: the home, or where another file system begins, or one that
- * has such a folder in it. It would be emptied before that is found out.
+ * Whether a folder must stay: the home, a mount point, or a folder that contains one. Without this check `rm` would
+ * empty it before it fails.
  */
 async function isKept(path: Buffer): Promise<boolean> {
   const real = await realpath(path, { encoding: 'buffer' });
@@ -57,7 +57,7 @@ async function moveTo(path: Buffer, to: Buffer, { replace }: { replace: boolean 
     });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
-    // Temporary files are on a file system of their own.
+    // Temporary files are on another file system, so the rename failed.
     await run('mv', ['-T', '--'], path, to);
     await run('sync', ['-f', '--'], folderOf(to));
   }
@@ -76,7 +76,7 @@ async function exists(path: Buffer): Promise<boolean> {
   );
 }
 
-/** Runs a program on paths that need not be UTF-8, which Node could not give it as arguments. */
+/** Runs a program on paths that need not be UTF-8. Node cannot pass such bytes as arguments, so xargs does. */
 async function run(program: string, args: string[], ...paths: Buffer[]): Promise<void> {
   await access('/usr/bin/xargs', constants.X_OK);
   const child = spawn('/usr/bin/xargs', ['-0', program, ...args], { env: {}, stdio: ['pipe', 'ignore', 'ignore'] });
@@ -92,8 +92,8 @@ async function run(program: string, args: string[], ...paths: Buffer[]): Promise
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `work` when all that came before it has ended. What looks at a name and then gives it to a file does both in
- * here: else two could find it free, and the second would take the first one's file away.
+ * Runs `work` after all earlier work has ended. Code that checks a name and then claims it must do both inside:
+ * otherwise two callers could find the name free, and the second would overwrite the first one's file.
  */
 export function inTurn<T>(work: () => Promise<T>): Promise<T> {
   const mine = last.then(work);

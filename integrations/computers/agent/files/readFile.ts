@@ -7,25 +7,28 @@ import { etagOf, sizeOf, timeOf } from './entries.ts';
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = constants;
 const pieceBytes = 65_536;
-/** Files that the kernel makes up claim to be empty; of those, this much is read. */
+/** Files that the kernel generates claim to be empty. At most this much of them is read. */
 const maxMadeUpBytes = 1_048_576;
-/** What tells of a process, its variables and memory among it: who may read files need not be let run anything. */
+/**
+ * Files that describe a process, including its variables and memory. Permission to read files is not permission to run
+ * programs.
+ */
 const ofProcess = /^\/proc\/\d+\//;
 
 export interface Part {
   start?: number;
   end?: number;
-  /** Only so much of its end. */
+  /** Only this many bytes at the end of the file. */
   suffix?: number;
 }
 
-/** Tells what a file is, and then its bytes, or a part of them. */
+/** Sends a description of the file, then its bytes or a part of them. */
 export async function readFileTo(stream: Duplex, path: Buffer, part: Part): Promise<void> {
-  // Opened so, a FIFO does not wait for the other side.
+  // With O_NONBLOCK, opening a FIFO does not wait for a writer.
   await using file = await open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   const stats = await file.stat({ bigint: true });
   if (!stats.isFile()) throw new Refusal('NOT_A_FILE');
-  // Of what has been opened: no link can lead elsewhere any more.
+  // Look at the opened file, not at the path: a link cannot redirect it any more.
   if (ofProcess.test(await readlink(`/proc/self/fd/${file.fd}`))) throw new Refusal('FILE_ACCESS_DENIED');
   const madeUp = stats.size === 0n ? await readMadeUp(file) : undefined;
   const size = madeUp?.length ?? sizeOf(stats);
@@ -39,7 +42,6 @@ export async function readFileTo(stream: Duplex, path: Buffer, part: Part): Prom
   stream.resume();
 }
 
-/** `end` is exclusive. Throws `RANGE_NOT_SATISFIABLE` with the file’s size. */
 function rangeOf({ start, end, suffix }: Part, size: number): { start: number; end: number } {
   if (suffix !== undefined) return { start: Math.max(0, size - suffix), end: size };
   if (start === undefined) return { start: 0, end: size };
@@ -52,7 +54,7 @@ async function copy(file: FileHandle, stream: Duplex, start: number, end: number
     const piece = Buffer.allocUnsafe(Math.min(pieceBytes, end - at));
     const { bytesRead } = await file.read(piece, 0, piece.length, at);
     if (bytesRead === 0) {
-      // It has become shorter: what was told is no longer true.
+      // The file became shorter, so the size that was sent is wrong.
       stream.destroy(new Error('The file has changed.'));
       return;
     }
@@ -72,7 +74,7 @@ async function readMadeUp(file: FileHandle): Promise<Buffer> {
   return bytes.subarray(0, length);
 }
 
-/** Waits until more may be written; false where the stream is over. */
+/** Waits until more may be written. False when the stream has ended. */
 async function write(stream: Duplex, bytes: Buffer): Promise<boolean> {
   if (bytes.length > 0 && !stream.destroyed && !stream.write(bytes)) {
     await new Promise<void>((resolve) => {

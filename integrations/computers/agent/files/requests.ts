@@ -7,8 +7,8 @@ import { readFileTo } from './readFile.ts';
 import { writeFileFrom } from './writeFile.ts';
 
 /**
- * Files are read and written here, inside the sandbox: a link leads no further than its tenant’s own programs get.
- * Throws `Refusal`.
+ * Reads and writes files inside the sandbox, so a link leads no further than the tenant's own programs get. Throws
+ * `Refusal`.
  */
 export async function takeFileRequest(stream: Duplex, request: FileRequest): Promise<void> {
   try {
@@ -39,7 +39,7 @@ function act(path: Buffer, request: Exclude<FileRequest, { kind: 'file.read' | '
   }
 }
 
-/** Absolute, or relative to the home, where the agent runs. */
+/** A path is absolute, or relative to the home, which is the agent's working folder. */
 function pathOf(base64: string): Buffer {
   const path = Buffer.from(base64, 'base64');
   if (path.length === 0 || path.length > 4_095 || path.includes(0)) throw new Refusal('PATH_INVALID');

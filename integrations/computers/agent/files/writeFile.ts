@@ -16,12 +16,12 @@ interface WriteOptions {
 }
 
 /**
- * Writes a file beside the one that it then replaces: whoever reads sees all of the old or all of the new one, and a
- * write that is cut leaves the old. When it returns, the new one is on the disk.
+ * Writes a temporary file and renames it over the target: readers see all of the old or all of the new content, and a
+ * write that is cut leaves the old. When it returns, the new content is on the disk.
  */
 export async function writeFileFrom(source: Readable, path: Buffer, options: WriteOptions) {
   if (options.parents === true) await makeFolderDurably(folderOf(path));
-  // A link stays, and what it points to is written.
+  // Write what a link points to; the link stays.
   const target = await realpath(path, { encoding: 'buffer' }).catch(() => path);
   const old = await currentOf(target, options);
   const temporary = Buffer.concat([folderOf(target), Buffer.from(`/.atrium-${randomName()}.tmp`)]);
@@ -39,7 +39,7 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
     const answer = await inTurn(async () => {
       const replaced = await currentOf(target, options);
       await rename(temporary, target);
-      // To rename it has changed it.
+      // The rename has changed its ctime, and so its ETag.
       const renamed = await stat(target, { bigint: true });
       return { size: Number(written.size), etag: etagOf(renamed), isNew: replaced === undefined };
     });
@@ -51,7 +51,7 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
   }
 }
 
-/** What is there now. Throws `PRECONDITION_FAILED`, and `NOT_A_FILE` for a folder, a FIFO or a device. */
+/** The file that is there now. Throws `PRECONDITION_FAILED`, and `NOT_A_FILE` for a folder, a FIFO or a device. */
 async function currentOf(path: Buffer, { ifMatch, ifNew }: WriteOptions): Promise<BigIntStats | undefined> {
   const stats = await stat(path, { bigint: true }).catch(() => undefined);
   if (stats?.isFile() === false) throw new Refusal('NOT_A_FILE');
@@ -66,7 +66,9 @@ async function copy(source: Readable, file: FileHandle): Promise<void> {
   }
 }
 
-/** By the global: Node then loads its cryptography with the first file, and not, for 10 ms, with the agent. */
+/**
+ * Uses the global `crypto`, which Node loads with the first file. Importing it would make the agent start 10 ms later.
+ */
 function randomName(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');
 }

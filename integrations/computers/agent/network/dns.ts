@@ -2,7 +2,7 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
 import { type NameTable, parseIpv4 } from './nameTable.ts';
 
-/** A query has one name of at most 255 bytes; what is longer is no query of a resolver. */
+/** A query has one name of at most 255 bytes. No resolver sends a longer message. */
 const maxQueryBytes = 512;
 
 const headerBytes = 12;
@@ -13,9 +13,9 @@ const label = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const loopback = { v4: Buffer.of(127, 0, 0, 1), v6: Buffer.from([...Array(15).fill(0), 1]) };
 
 /**
- * The answer to a DNS query (RFC 1035), or undefined for what is none. Every name has an address of the table's; of
- * other types there is nothing, which is not an error. Nobody else is asked: whether a name exists shows when it is
- * connected to.
+ * The answer to a DNS query (RFC 1035), or undefined for a message that is not a query. Every name gets an address from
+ * the table; other record types are empty, which is not an error. No other server is asked: whether a name exists shows
+ * when a program connects to it.
  */
 export function answerQuery(query: Buffer, names: NameTable): Buffer | undefined {
   if (query.length < headerBytes) return undefined;
@@ -51,7 +51,7 @@ function readQuestion(query: Buffer) {
   const labels: string[] = [];
   let at = headerBytes;
   for (let length = query[at] ?? 64; length !== 0; length = query[at] ?? 64) {
-    // Longer is a pointer, or the end of the message: a question has neither.
+    // A larger length is a pointer or the end of the message. A question has neither.
     if (length > 63 || at - headerBytes + length > 254) return undefined;
     labels.push(query.toString('latin1', at + 1, at + 1 + length));
     at += 1 + length;
@@ -78,7 +78,7 @@ function reply(query: Buffer, code: number, question?: Buffer, answer?: Buffer):
 
 function record(type: number, data: Buffer): Buffer {
   const head = Buffer.alloc(12);
-  // The name is that of the question.
+  // The name is a pointer to the question's name.
   head.writeUInt16BE(0xc0_00 | headerBytes, 0);
   head.writeUInt16BE(type, 2);
   head.writeUInt16BE(1, 4);
@@ -95,18 +95,18 @@ function encodeName(name: string): Buffer {
 const idleTimeoutMs = 10_000;
 const maxTcpClients = 32;
 
-/** Answers by UDP. */
+/** DNS over UDP. */
 export function dnsOverUdp(names: NameTable): UdpSocket {
   const socket = createSocket('udp4');
   socket.on('message', (query, { port, address }) => {
     const answer = answerQuery(query, names);
-    // Without a callback, an answer that cannot be sent would be an error of the socket.
+    // Without a callback, a failed send would be an error of the socket.
     if (answer !== undefined) socket.send(answer, port, address, () => undefined);
   });
   return socket;
 }
 
-/** Answers by TCP, where each message has its length before it (RFC 7766). */
+/** DNS over TCP, where each message is preceded by its length (RFC 7766). */
 export function dnsOverTcp(names: NameTable): Server {
   const server = createServer((client) => serve(client, names));
   server.maxConnections = maxTcpClients;
@@ -131,7 +131,7 @@ function serve(client: Socket, names: NameTable): void {
       prefix.writeUInt16BE(answer.length);
       answers.push(prefix, answer);
     }
-    // Who sends without reading is not waited for.
+    // A client that sends without reading is cut.
     if (answers.length > 0 && !client.write(Buffer.concat(answers))) client.destroy();
   });
 }

@@ -9,7 +9,7 @@ export type { OpenEgress } from './relay.ts';
 
 interface NetworkOptions {
   open: OpenEgress;
-  /** Where names are connected to although the program knows of no proxy. */
+  /** Ports on which programs that do not use the proxy are served. */
   ports?: readonly number[];
   proxyPort?: number;
   dnsPort?: number;
@@ -17,15 +17,15 @@ interface NetworkOptions {
 }
 
 export interface Network {
-  /** What could not be listened on, and why: `80: EADDRINUSE`. */
+  /** The ports that we could not listen on, and why: `80: EADDRINUSE`. */
   faults: string[];
   close(): void;
 }
 
 /**
- * A computer's network: the only way out of its namespace is the space's egress proxy. A relay for programs that are
- * told of the proxy by their environment, and for all others a DNS server that gives every name an address of this
- * machine, where the relays for the usual ports know it again. So names leave as CONNECT only, and no query ever does.
+ * A computer's network. The space's egress proxy is the only way out of its namespace. Programs that know of the proxy
+ * use a relay to it. For all others a DNS server gives every name an address of this machine, and relays on the usual
+ * ports map that address back to the name. So names leave the computer as CONNECT only, and no DNS query ever does.
  */
 export async function startNetwork(options: NetworkOptions): Promise<Network> {
   const { open, ports = [22, 80, 443, databasePort], proxyPort = 3128, dnsPort = 53, maxConnections = 256 } = options;
@@ -38,7 +38,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
     ...ports.map((port): [number, string, Server] => [port, '0.0.0.0', namedRelay(port, names, open, connections)]),
   ];
   const faults: string[] = [];
-  // Without one of them the others are of use all the same.
+  // The other listeners are useful even where one fails.
   const attempt = async (port: number, listening: Promise<unknown>) => {
     await listening.catch((error: NodeJS.ErrnoException) => faults.push(`${port}: ${error.code ?? error.message}`));
   };
@@ -48,7 +48,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
     attempt(dnsPort, once(udp, 'listening')),
     ...servers.map(([port, , server]) => attempt(port, once(server, 'listening'))),
   ]);
-  // A socket that has failed later (out of descriptors) must not end the agent.
+  // A socket that fails later (for example out of descriptors) must not end the agent.
   for (const each of [udp, ...servers.map(([, , server]) => server)]) each.on('error', () => undefined);
   return {
     faults,

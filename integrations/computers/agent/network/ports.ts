@@ -5,7 +5,7 @@ import { encodeMessage, messageKind } from '../../protocol/messages.ts';
 
 const dialTimeoutMs = 5_000;
 
-/** Joins a stream with a port inside. Throws `Refusal`. */
+/** Joins a stream with a port inside the sandbox. Throws `Refusal`. */
 export async function dialPort(port: number, stream: Duplex): Promise<void> {
   const socket = (await dial({ host: '127.0.0.1', port })) ?? (await dial({ host: '::1', port }));
   if (socket === undefined) throw new Refusal('PORT_NOT_LISTENING');
@@ -13,7 +13,7 @@ export async function dialPort(port: number, stream: Duplex): Promise<void> {
   join(stream, socket);
 }
 
-/** The same with a unix socket inside. */
+/** Joins a stream with a unix socket inside the sandbox. Throws `Refusal`. */
 export async function dialSocket(path: string, stream: Duplex): Promise<void> {
   const socket = await dial({ path });
   if (socket === undefined) throw new Refusal('SOCKET_NOT_LISTENING');
@@ -21,7 +21,7 @@ export async function dialSocket(path: string, stream: Duplex): Promise<void> {
   join(stream, socket);
 }
 
-/** Each side’s end is the other’s; where one is cut, both are. */
+/** Passes everything in both directions. When one side ends, the other is ended; when one is cut, the other is cut. */
 export function join(a: Duplex, b: Duplex): void {
   for (const [one, other] of [
     [a, b],

@@ -10,15 +10,15 @@ import {
   messageKind,
 } from '../../protocol/messages.ts';
 
-/** What is read after the leader’s end, at most, once the time is over: two pipes hold no more of what it has said. */
+/** How much is read after the leader's end once the time is over: two pipes hold no more of its output. */
 const maxLateBytes = 2 * 65_536;
 const lateMs = 200;
-/** What comes within this after something was told is told together. The first after a quiet moment is told at once. */
+/** Output that follows within this time is sent together. The first output after a quiet moment is sent at once. */
 const gatherMs = 4;
 
 /**
- * Tells a process’s output and its end over its stream. The end is the leader’s: what it has started in the background
- * may hold its output open, and what that says later is read and dropped, so that it does not fail for it.
+ * Sends a process's output and its end over its stream. The end is the leader's: a background child may hold the output
+ * open, and what it says later is read and dropped so that its writes do not fail.
  */
 export class Outputs {
   readonly #stream: Duplex;
@@ -43,7 +43,7 @@ export class Outputs {
   add(source: Readable, kind: MessageKind): void {
     this.#open.add(source);
     source.on('data', (chunk: Buffer) => this.#hear(kind, chunk));
-    source.on('error', () => undefined); // of a terminal, EIO is the end
+    source.on('error', () => undefined); // a terminal ends with EIO
     source.once('close', () => {
       this.#open.delete(source);
       this.#endIfOver();
@@ -59,7 +59,7 @@ export class Outputs {
     }, lateMs);
   }
 
-  /** Not before what can be read now has been. */
+  /** Ends after what can be read now has been read. */
   #endSoon(): void {
     setImmediate(() => setImmediate(() => this.#endIfOver()));
   }
@@ -77,7 +77,7 @@ export class Outputs {
     }
   }
 
-  /** Tells what has been gathered. */
+  /** Sends the gathered output. */
   #tell(): void {
     clearTimeout(this.#gathering);
     this.#gathering = undefined;
@@ -110,7 +110,7 @@ function messagesOf(kind: MessageKind, payload: Uint8Array): Uint8Array[] {
   return parts;
 }
 
-/** Passes a stream’s bytes on to a process’s standard input, which it may close before they end. */
+/** Passes the stream's bytes to the process's standard input. The process may close that before they end. */
 export function feed(stream: Duplex, input: Writable | undefined): void {
   if (input === undefined) {
     stream.resume();
@@ -120,7 +120,7 @@ export function feed(stream: Duplex, input: Writable | undefined): void {
   stream.pipe(input);
 }
 
-/** A terminal is never closed for writing: who types says that there is no more by Ctrl-D. */
+/** A terminal's input is never closed: Ctrl-D says that there is no more. */
 export function feedTerminal(stream: Duplex, terminal: Writable): void {
   terminal.on('error', () => stream.resume());
   stream.pipe(terminal, { end: false });

@@ -2,11 +2,14 @@ import { execFile } from 'node:child_process';
 import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Node gives children sockets, which cannot be opened by `/dev/stdout`: programs that do so need real pipes. */
+/**
+ * One end is ours, the other the child's. Node would give children sockets, which `/dev/stdout` cannot open, but
+ * programs that open it need real pipes.
+ */
 export interface Pipe {
-  /** Does not block, and belongs to us. */
+  /** Our end, which does not block. */
   ours: number;
-  /** Blocks, as programs expect, and is closed once the child has it. */
+  /** The child's end, which blocks as programs expect. We close it once the child has it. */
   childs: number;
 }
 
@@ -20,7 +23,7 @@ const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 /** Makes the first of them while Node starts, which `exec` does. Nothing of a tenant runs yet. */
 export const makeFirstPipes = `((mkdir -m 700 ${firstFolder} && mkfifo -m 600 ${pathsIn(firstFolder).join(' ')}) 2>/dev/null &); exec "$0" "$@"`;
 
-/** Pipes are FIFOs without a name. They are made ahead, a few at a time, for it takes a program to make one. */
+/** Pipes are FIFOs without a name. Each batch takes a run of `mkfifo`, so they are made ahead. */
 export class Pipes {
   readonly #free: number[] = [];
   #making: Promise<void> | undefined;
@@ -33,8 +36,8 @@ export class Pipes {
   }
 
   /**
-   * Pipes that we read from (`in`) or write to (`out`), one after the other: of many that start at once, the last ones
-   * would find what was made for them taken again and again.
+   * Gives pipes that we read from (`in`) or write to (`out`). Calls are served one after the other: otherwise, when
+   * many processes start at once, the last ones would always find the new pipes taken.
    */
   take(...directions: ('in' | 'out')[]): Promise<Pipe[]> {
     const mine = this.#taken.then(() => this.#take(directions));
@@ -96,20 +99,20 @@ async function takeSoon(folder: string, free: number[]): Promise<void> {
 function takeFrom(folder: string, free: number[]): boolean {
   for (const path of pathsIn(folder)) {
     try {
-      // Opened so, a FIFO does not wait for the other side.
+      // O_RDWR does not wait for the other side.
       const fd = openSync(path, O_RDWR | O_NONBLOCK);
       if (fstatSync(fd).isFIFO()) free.push(fd);
       else closeSync(fd);
       unlinkSync(path);
     } catch {
-      // There is one less.
+      // This pipe is missing; `take` makes more where too few are left.
     }
   }
   try {
     rmdirSync(folder);
     return true;
   } catch {
-    return false; // It is not there yet, or is being filled.
+    return false; // The folder does not exist yet, or is being filled.
   }
 }
 
@@ -117,7 +120,7 @@ function pathsIn(folder: string): string[] {
   return Array.from({ length: madeAtOnce }, (_, at) => `${folder}/${at}`);
 }
 
-/** Its two ends. By the descriptor, not by a name: no other process can come between. */
+/** Opens the two ends by the descriptor, not by a name, so that no other process can come between. */
 function open(fd: number, direction: 'in' | 'out'): Pipe {
   const path = `/proc/self/fd/${fd}`;
   try {

@@ -10,18 +10,18 @@ import { resizeTerminal, startInTerminal } from './terminal.ts';
 import { signalTree } from './tree.ts';
 
 interface Running {
-  /** Undefined once it has been waited for. */
+  /** Undefined once the process has ended: its number may then belong to another. */
   leader: number | undefined;
   terminal: number | undefined;
 }
 
-/** The processes that were started from outside. */
+/** The processes that the holder has started. */
 export class Processes {
   readonly #pipes = new Pipes(firstFolder);
   readonly #running = new Map<string, Running>();
   readonly #shell = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
-  /** Starts one and tells its output, and at last its exit, over the stream. Throws `Refusal`. */
+  /** Starts a process and sends its output, and at last its exit, over the stream. Throws `Refusal`. */
   async start(request: ProcessRequest, stream: Duplex): Promise<void> {
     const { processId, command, cwd, env } = request;
     if (!isFolder(cwd)) throw new Refusal('CWD_NOT_FOUND');
@@ -43,11 +43,10 @@ export class Processes {
       outputs.add(terminal.socket, messageKind.pty);
       feedTerminal(stream, terminal.socket);
     }
-    // It may have ended already.
     if (running.leader !== undefined) this.#running.set(processId, running);
   }
 
-  /** How many got it. What a process has left behind when it ended is found too. */
+  /** Says how many processes got the signal. It also reaches what an ended process has left behind. */
   signal(processId: string, signal: string): Promise<number> {
     return signalTree(processId, this.#running.get(processId)?.leader, signal as NodeJS.Signals);
   }
@@ -99,12 +98,12 @@ function answer(stream: Duplex, pid: number): void {
   stream.write(encodeMessage(messageKind.answer, { pid }));
 }
 
-/** Where memory runs out, a process is ended rather than the agent. What it starts inherits this. */
+/** Makes the kernel end a process rather than the agent when memory runs out. Children inherit this. */
 function preferForMemory(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '500');
   } catch {
-    // It has ended, or the sandbox does not let us.
+    // The process has ended, or the sandbox does not let us.
   }
 }
 

@@ -4,7 +4,7 @@ import { ReadStream } from 'node:tty';
 import { type LeaderExit, Refusal } from '../../protocol/agentRequests.ts';
 import { agentFolder } from '../../protocol/holderSpec.ts';
 
-/** What `pty.node` of node-pty gives, as its version that we pin calls it. */
+/** The interface of node-pty's `pty.node`, in the version that we pin. */
 interface PtyBinding {
   fork(
     file: string,
@@ -24,7 +24,7 @@ interface PtyBinding {
 
 let binding: PtyBinding | undefined;
 
-/** Terminals are rare: what makes them is loaded with the first. */
+/** Terminals are rare, so the module is loaded with the first one. */
 function pty(): PtyBinding {
   if (binding === undefined) {
     const module = { exports: {} as PtyBinding };
@@ -62,7 +62,7 @@ export function resizeTerminal(fd: number, cols: number, rows: number): void {
   pty().resize(fd, cols, rows);
 }
 
-/** In a terminal, a program that does not exist would only be seen by its exit code. */
+/** Looks for the program before it is started: in a terminal, a missing program would only show as an exit code. */
 function findProgram(file: string, cwd: string, path = '/usr/local/bin:/usr/bin:/bin'): string | undefined {
   if (file.includes('/')) return [file.startsWith('/') ? file : `${cwd}/${file}`].find(isProgram);
   return path

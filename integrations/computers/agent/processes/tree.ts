@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** In the environment of a process and, where nobody removes it, of all that it starts. */
+/** A variable in the environment of a process and, unless a program removes it, of everything that it starts. */
 export const processMarker = 'ATRIUM_PROCESS_ID';
 
 interface Task {
@@ -12,8 +12,8 @@ interface Task {
 const maxRounds = 100;
 
 /**
- * Sends a signal to everything that a process has started: its session, its descendants, and what carries its marker.
- * Kills until nothing is left. Says how many there were.
+ * Sends a signal to everything that a process has started: its session, its descendants, and processes that carry its
+ * marker. SIGKILL is repeated until nothing is left. Returns how many processes there were.
  */
 export async function signalTree(
   processId: string,
@@ -33,7 +33,9 @@ export async function signalTree(
   return found.size;
 }
 
-/** The processes of a tree that live. `leader` only while it has not been waited for: its number may be another’s. */
+/**
+ * The living processes of a tree. `leader` is undefined once it has ended: its number may belong to another process.
+ */
 function treeOf(processId: string, leader: number | undefined): number[] {
   const tasks = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -57,7 +59,7 @@ function treeOf(processId: string, leader: number | undefined): number[] {
 
 function taskOf(name: string): Task | undefined {
   const stat = read(`/proc/${name}/stat`);
-  // The name stands in parentheses, and may have some itself.
+  // The name is in parentheses, and may contain some itself.
   const [state, parent, , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (state === undefined || state === 'Z' || state === 'X' || session === undefined) return undefined;
   return { pid: Number(name), parent: Number(parent), session: Number(session) };
@@ -71,7 +73,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, 'latin1');
   } catch {
-    return ''; // it has ended, or is none of ours
+    return ''; // it has ended, or we may not read it
   }
 }
 

@@ -13,7 +13,7 @@ interface BubblewrapPrograms {
   machine: Machine;
 }
 
-/** What a bubblewrap sandbox needs of the machine, or what of it is missing. Tries one, as the user who would own it. */
+/** The programs that a bubblewrap sandbox needs, or what is missing. Tries a sandbox as the user who would own one. */
 export async function findBubblewrap(uid: number | undefined): Promise<BubblewrapPrograms | { refused: string }> {
   if (process.platform !== 'linux') return { refused: 'bubblewrap needs Linux' };
   const machine = process.arch;
@@ -28,7 +28,7 @@ export async function findBubblewrap(uid: number | undefined): Promise<Bubblewra
   return refused === undefined ? { bwrap, prlimit, machine } : { refused };
 }
 
-/** Sandboxes of namespaces and a system-call filter, on the kernel of the host. */
+/** Sandboxes of namespaces and a system-call filter on the host's kernel. */
 export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriver> {
   const found = await findBubblewrap(setting.firstUid);
   if ('refused' in found) return { name: 'bubblewrap', ...found };
@@ -57,7 +57,9 @@ const timeoutMs = 10_000;
 const trial = ['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--disable-userns'];
 const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true'];
 
-/** Makes a sandbox that does nothing, as the user who would own one. Undefined when it works, else what to do. */
+/**
+ * Makes a sandbox that does nothing, as the user who would own one. Returns undefined when it works, otherwise advice.
+ */
 export async function trySandbox(bwrap: string, uid?: number): Promise<string | undefined> {
   // Some failures to start are thrown at once.
   const complaint = await complaintOf(bwrap, uid).catch((error: Error) => error.message);
@@ -81,7 +83,7 @@ async function complaintOf(bwrap: string, uid: number | undefined): Promise<stri
   return code === 0 ? undefined : text.trim() || `it ended with ${signal ?? code}`;
 }
 
-/** What keeps a user from making namespaces, by the kernel’s settings, and how to change it. */
+/** Which kernel setting keeps a user from making namespaces, and how to change it. */
 export function sandboxAdvice(complaint: string, read: (setting: string) => string | undefined): string {
   const off = 'user namespaces are off';
   if (read('user/max_user_namespaces') === '0') {

@@ -9,32 +9,32 @@ interface SandboxOptions {
   /** `bwrap`, `prlimit` as absolute paths. */
   programs: { bwrap: string; prlimit: string };
   machine: Machine;
-  /** Its home as it is on this host. */
+  /** The home's path on this host. */
   homeDir: string;
-  /** The folder of what it is shown as its machine, on this host. */
+  /** The folder with its view of the machine, on this host. */
   viewDir: string;
-  /** What it sees at `agentFolder`. */
+  /** The folder that it sees at `agentFolder`. */
   agentDir: string;
-  /** The folder with what `writeEtc` has written. */
+  /** The folder that `writeEtc` has written. */
   etcDir: string;
   limits: Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>;
   /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
   readOnly: { from: string; to: string }[];
-  /** What runs in it, as it sees it. */
+  /** The command that runs in it, with the paths that it sees. */
   command: string[];
-  /** Set where its holder has terminals of its own to give it, of which there are so many. */
+  /** Set where its holder has its own, limited terminals to share. */
   ownView: OwnView | undefined;
 }
 
-/** The command line of a sandbox: every namespace of its own, nothing of the host but `/usr`, and a filtered kernel. */
+/** The command line of a sandbox: namespaces of its own, nothing of the host but `/usr`, and a filtered kernel. */
 export function sandboxCommand(options: SandboxOptions): SandboxCommand {
   const { bwrap } = options.programs;
   return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(bwrap, inner)]);
 }
 
 /**
- * The command line of a cell: a sandbox like the computer's own, with its home, and in its network. Its processes and
- * terminals are its own, and so is what is temporary.
+ * The command line of a cell: a sandbox with the computer's home, in the computer's network. Its processes, terminals
+ * and temporary files are its own.
  */
 export function cellCommand(options: SandboxOptions, nsenter: string): CellCommand {
   const { file, args, ...others } = commandOf(options, (inner) => [
@@ -45,7 +45,7 @@ export function cellCommand(options: SandboxOptions, nsenter: string): CellComma
   return { ...others, nsenter, command: [file, ...args] };
 }
 
-/** The tasks of its uid are limited too, should the cgroup not hold: with what the sandbox itself needs. */
+/** Also limits the tasks of the uid, with room for the sandbox itself, in case the cgroup does not hold. */
 function limited({ programs, limits }: SandboxOptions): string[] {
   return [programs.prlimit, '--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
 }
@@ -72,7 +72,7 @@ function bwrapArguments(options: SandboxOptions): string[] {
   const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView } = options;
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
-    // Should its holder be killed, the kernel ends it.
+    // The kernel ends the sandbox when its holder is killed.
     ...['--die-with-parent', '--disable-userns', '--new-session', '--hostname', 'computer'],
     ...hostFiles(etcDir),
     ...['--proc', '/proc', '--dev', '/dev'],
@@ -93,7 +93,7 @@ function bwrapArguments(options: SandboxOptions): string[] {
 }
 
 /**
- * Makes the network in a sandbox around the computer's own: there it is root, which opens the low ports, and cells can
+ * Makes the network in a sandbox around the computer's own. There it is root, which opens the low ports, and cells can
  * join it.
  */
 function inOuterNetwork(bwrap: string, inner: string[]): string[] {

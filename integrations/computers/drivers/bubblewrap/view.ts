@@ -2,12 +2,12 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ComputerLimits } from '../../types.ts';
 
-/** Where a computer sees its home. */
+/** The home's path inside a computer. */
 export const home = '/home/user';
-/** The one user whom it knows, whoever that is outside. */
+/** The uid of a computer's one user, as seen inside. */
 export const uid = 1000;
 
-/** Of every process, beside the computer’s own variables. */
+/** Variables of every process, beside the computer's own. */
 export const environment: Record<string, string> = {
   PATH: '/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: home,
@@ -20,7 +20,7 @@ export const environment: Record<string, string> = {
 const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium.d'];
 const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
 
-/** For bwrap: all that a sandbox sees of its host’s system. */
+/** Arguments for bwrap: all files of the host that a sandbox sees. */
 export function hostFiles(etcDir: string): string[] {
   return [
     ...['--ro-bind', '/usr', '/usr'],
@@ -30,7 +30,7 @@ export function hostFiles(etcDir: string): string[] {
   ];
 }
 
-/** Temporary files count as memory. Together they leave some, with which they can be cleared up. */
+/** Temporary files count as memory. Together they leave some memory free, so that a full computer can be cleared up. */
 export function temporaryFolders({ memoryMiB }: Pick<ComputerLimits, 'memoryMiB'>) {
   return [
     { path: '/dev/shm', mode: '1777', share: 1 / 4 },
@@ -39,15 +39,18 @@ export function temporaryFolders({ memoryMiB }: Pick<ComputerLimits, 'memoryMiB'
   ].map(({ share, ...folder }) => ({ ...folder, bytes: Math.ceil(memoryMiB * 1024 * 1024 * share) }));
 }
 
-/** Of /proc: what tells programs how large their machine is. The holder writes them (`holder/machineView.ts`). */
+/**
+ * Files in /proc that tell programs how large their machine is. The holder writes them
+ * (`holder/sandboxes/machineView.ts`).
+ */
 export const viewFiles = ['meminfo', 'cpuinfo', 'stat'] as const;
 
-/** As programs count them: a part of one is one. */
+/** Cores as programs count them: a part of one is one. */
 export function coresOf({ cpuMilli }: Pick<ComputerLimits, 'cpuMilli'>): number {
   return Math.max(1, Math.ceil(cpuMilli / 1_000));
 }
 
-/** Variables that say the limits of a computer, for programs that look nowhere else. `nproc` reads the first. */
+/** Variables with the limits of a computer, for programs that look nowhere else. `nproc` reads the first. */
 export function limitVariables(
   limits: Pick<ComputerLimits, 'cpuMilli' | 'memoryMiB' | 'diskMiB'>,
 ): Record<string, string> {
@@ -61,7 +64,7 @@ export function limitVariables(
   };
 }
 
-/** What a sandbox has in /etc instead of the host’s. Names are asked of the agent, which listens on 127.0.0.1:53. */
+/** A sandbox's own files in /etc. Names are resolved by the agent on 127.0.0.1:53. */
 const filesFor = (uid: number): Record<string, string> => ({
   passwd: `root:x:0:0:root:/root:/usr/sbin/nologin\nuser:x:${uid}:${uid}:user:/home/user:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`,
   group: `root:x:0:\ntty:x:5:\nuser:x:${uid}:\nnogroup:x:65534:\n`,
@@ -71,7 +74,7 @@ const filesFor = (uid: number): Record<string, string> => ({
   'resolv.conf': 'nameserver 127.0.0.1\noptions timeout:5 attempts:1\n',
 });
 
-/** Writes them, readable for all, with the user that a sandbox knows; what was there is replaced whole. */
+/** Writes the sandbox's /etc, readable for all, with the uid that the sandbox knows. Each file is replaced whole. */
 export async function writeEtc(folder: string, owner = uid): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 });
   for (const [name, text] of Object.entries(filesFor(owner))) {

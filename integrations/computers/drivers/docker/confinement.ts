@@ -9,7 +9,7 @@ export interface Containers {
 export const hostLabel = 'atrium.host';
 export const computerLabel = 'atrium.computer';
 
-/** Absent, or already so, or not in a state for it: a look afterwards says which. */
+/** Absent, already in that state, or not in a state for it. A look afterwards says which. */
 const absentOrSo = [304, 404, 409];
 
 export const containerName = (hostId: string, computerId: string) => `atrium-${hostId}-${computerId}`;
@@ -24,7 +24,7 @@ interface Stats {
   pids_stats?: { current?: number };
 }
 
-/** Computers in containers, which the engine holds together; their holders stay in what the machine has for that. */
+/** Computers in containers. The engine holds the containers together; the machine's confinement holds their holders. */
 export function dockerConfinement({ engine, hostId }: Containers, machine: Confinement): Confinement {
   const pathOf = (computerId: string) => `/containers/${containerName(hostId, computerId)}`;
   const inspect = (computerId: string) => engine.askUnless<Inspected>([404], 'GET', `${pathOf(computerId)}/json`);
@@ -41,7 +41,7 @@ export function dockerConfinement({ engine, hostId }: Containers, machine: Confi
       await engine.askUnless(absentOrSo, 'POST', `${pathOf(computerId)}/pause`);
     },
     async thaw({ computerId }) {
-      // Of one that is not paused, engines say so as if it were a fault of theirs.
+      // Engines answer with a server error where a container is not paused.
       if ((await inspect(computerId))?.State.Paused !== true) return;
       await engine.askUnless(absentOrSo, 'POST', `${pathOf(computerId)}/unpause`);
     },
@@ -50,7 +50,7 @@ export function dockerConfinement({ engine, hostId }: Containers, machine: Confi
     left: machine.left,
     async remove(computerId) {
       if (!(await machine.remove(computerId))) return false;
-      // 409: it is being removed already.
+      // 409: the container is being removed already.
       await engine.askUnless([404, 409], 'DELETE', `${pathOf(computerId)}?force=1&v=1`);
       return (await inspect(computerId)) === undefined;
     },

@@ -8,14 +8,14 @@ import type { Machine } from '../seccomp/syscalls.ts';
 export interface ContainerOptions {
   image: string;
   machine: Machine;
-  /** Those by which a host finds its own again. */
+  /** Labels by which a host finds its containers again. */
   labels: Record<string, string>;
-  /** Whose the home is, as the engine sees it. */
+  /** The owner of the home, as the engine sees it. */
   uid: number;
   homeDir: string;
   etcDir: string;
   agentDir: string;
-  /** Whether the image has a Node and a terminal module of its own, since the host’s are for another system. */
+  /** Whether the image has its own Node and terminal module, since the host's are for another system. */
   hasOwnNode: boolean;
   limits: ComputerLimits;
   readOnly: { from: string; to: string }[];
@@ -23,13 +23,16 @@ export interface ContainerOptions {
 }
 
 const mebibyte = 1_048_576;
-/** What Docker itself masks (its own list, which this one replaces), and all of /sys. */
+/** Docker's own list of masked paths, which this one replaces, and all of /sys. */
 const masked = ['asound', 'acpi', 'kcore', 'keys', 'latency_stats', 'timer_list', 'timer_stats', 'sched_debug', 'scsi'];
 const readOnlyProc = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'];
-/** The agent itself, beside what runs in the computer. */
+/** Memory for the agent itself, beside the computer's programs. */
 const agentMemoryMiB = 128;
 
-/** What an engine is asked to create. The agent is its main process, and it has no network: what leaves goes through that. */
+/**
+ * The engine's request for a container. The agent is its main process. It has no network: traffic leaves through the
+ * agent.
+ */
 export function containerConfig(options: ContainerOptions) {
   const { image, machine, labels, uid, limits, command } = options;
   const memory = (limits.memoryMiB + agentMemoryMiB) * mebibyte;
@@ -47,7 +50,7 @@ export function containerConfig(options: ContainerOptions) {
     Labels: labels,
     Tty: false,
     OpenStdin: true,
-    // Should its holder be killed, the agent reads the end of its input, and ends.
+    // When its holder is killed, the agent reads the end of its input and ends.
     StdinOnce: true,
     AttachStdin: true,
     AttachStdout: true,
@@ -75,7 +78,7 @@ export function containerConfig(options: ContainerOptions) {
         ]),
       ),
       Mounts: mountsOf(options),
-      // Something has to wait for processes that nobody waits for.
+      // An init process reaps orphans.
       Init: true,
       LogConfig: { Type: 'none' },
       RestartPolicy: { Name: 'no' },

@@ -10,11 +10,13 @@ import { Engine, EngineError, parseEngineAddress } from './engine.ts';
 import { tryContainer } from './tryContainer.ts';
 
 export interface DockerOptions {
-  /** Of the engine, as in `DOCKER_HOST`; the usual socket, if undefined. */
+  /** The engine's address, as in `DOCKER_HOST`. The usual socket, if undefined. */
   address?: string | undefined;
-  /** What containers are made of. */
+  /** The image of containers. */
   image?: string | undefined;
-  /** Whether the image’s own Node runs the agent. It does where the host is another system than the containers. */
+  /**
+   * Whether the image's own Node runs the agent, which it must where the host is another system than the containers.
+   */
   hasOwnNode?: boolean;
 }
 
@@ -22,7 +24,7 @@ const usualImage = 'atrium-computer';
 const usualSocket = '/var/run/docker.sock';
 const pingMs = 5_000;
 
-/** The engine, with the image, or what of it is missing. */
+/** The engine and its image, or what is missing. */
 export async function findDocker({
   address,
   image = usualImage,
@@ -45,7 +47,7 @@ export async function findDocker({
   }
 }
 
-/** Containers of a Docker engine on this machine: where there is no Linux to make sandboxes of, its own is used. */
+/** Containers of a Docker engine on this machine. Where the host is no Linux, they use the engine's. */
 export async function openDocker(setting: DriverSetting, options: DockerOptions): Promise<OpenedDriver> {
   const name = 'docker';
   const found = await findDocker(options);
@@ -93,14 +95,14 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
   } satisfies Driver;
 }
 
-/** Where the engine is a machine of its own, files there are whose who looks at them. */
+/** Where the engine is another machine, its files belong to the user who looks at them. */
 function ownUid(): number {
   return process.platform === 'linux' ? (process.getuid?.() ?? 1000) : 1000;
 }
 
 /**
- * Where the kernel counts what it has ended in a container for want of memory. Undefined where the engine’s machine is
- * not this one, whatever number the container’s first process has there.
+ * The file in which the kernel counts processes of a container that it has killed for want of memory. Undefined where
+ * the engine runs on another machine, whose pids mean nothing here.
  */
 function oomFileOf({ id, pid }: { id: string; pid: number }): string | undefined {
   const list = ifThere(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'));

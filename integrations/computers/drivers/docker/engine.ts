@@ -7,7 +7,7 @@ export type EngineAddress = { socketPath: string } | { host: string; port: numbe
 const maxAnswerBytes = 4 * 1_048_576;
 const usualTimeoutMs = 30_000;
 
-/** What an engine refuses, with its status. */
+/** A refusal of the engine, with its status. */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly status: number;
@@ -18,7 +18,7 @@ export class EngineError extends Error {
   }
 }
 
-/** An address as in `DOCKER_HOST`. Undefined where it is none that is served on this machine, as those of ssh. */
+/** Parses an address as in `DOCKER_HOST`. Undefined for one that is not on this machine, such as one of ssh. */
 export function parseEngineAddress(text: string): EngineAddress | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, hostname, port, pathname } = new URL(text);
@@ -27,7 +27,7 @@ export function parseEngineAddress(text: string): EngineAddress | undefined {
   return hostname === '' ? undefined : { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || 2375 };
 }
 
-/** The few requests of the Docker Engine API that computers need. */
+/** The requests of the Docker Engine API that computers need. */
 export class Engine {
   readonly address: EngineAddress;
 
@@ -35,7 +35,7 @@ export class Engine {
     this.address = address;
   }
 
-  /** Throws an {@link EngineError} for whatever the engine refuses. */
+  /** Throws an {@link EngineError} where the engine refuses. */
   async ask<T>(method: string, path: string, body?: unknown, { timeoutMs = usualTimeoutMs } = {}): Promise<T> {
     const response = await answerOf(this.#send(method, path, timeoutMs), body);
     const text = await textOf(response);
@@ -44,7 +44,7 @@ export class Engine {
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 
-  /** As `ask`; undefined where the engine has no such thing, or has it so already. */
+  /** Like `ask`. Undefined where the engine refuses with one of these statuses. */
   async askUnless<T>(statuses: number[], method: string, path: string, body?: unknown): Promise<T | undefined> {
     return this.ask<T>(method, path, body).catch((error: unknown) => {
       if (error instanceof EngineError && statuses.includes(error.status)) return undefined;
@@ -52,7 +52,7 @@ export class Engine {
     });
   }
 
-  /** The standard input and output of a container, which need not run yet. */
+  /** Attaches to the standard input and output of a container, which need not run yet. */
   async attach(containerId: string): Promise<Duplex> {
     const path = `/containers/${containerId}/attach?stream=1&stdin=1&stdout=1&stderr=1`;
     const sent = this.#send('POST', path, usualTimeoutMs, { connection: 'Upgrade', upgrade: 'tcp' });

@@ -7,13 +7,15 @@ import { type ContainerOptions, containerConfig } from './container.ts';
 import type { Engine } from './engine.ts';
 
 const limits = { cpuMilli: 1_000, memoryMiB: 256, diskMiB: 64, maxTasks: 64, maxProcesses: 1, maxLogBytes: 0 };
-/** The agent’s Node runs, and the home can be written to. */
+/** Checks that the agent's Node runs and the home is writable. */
 const trial = ['/usr/bin/sh', '-c', `: > trial && exec ${agentFolder}/node --version`];
 const name = 'trial';
 
 type Common = Pick<ContainerOptions, 'image' | 'machine' | 'labels' | 'agentDir' | 'hasOwnNode'>;
 
-/** Makes a container as computers have, which ends by itself. Undefined when it works, else what is wrong. */
+/**
+ * Makes a container like a computer's, which ends by itself. Returns undefined when it works, otherwise what is wrong.
+ */
 export async function tryContainer(
   engine: Engine,
   common: Common,

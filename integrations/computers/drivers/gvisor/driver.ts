@@ -10,7 +10,7 @@ import { findBubblewrap } from '../bubblewrap/driver.ts';
 import type { DriverSetting, OpenedDriver } from '../driver.ts';
 import { type GvisorOptions, gvisorCommand } from './sandbox.ts';
 
-/** Where gVisor’s program is: as told, or on the system’s own path. */
+/** Finds gVisor's program: at the configured path, or on the system's own. */
 export function findRunsc(told: string | undefined): { runsc: string } | { refused: string } {
   if (told === undefined) {
     const runsc = findSystemProgram('runsc');
@@ -26,7 +26,7 @@ export function findRunsc(told: string | undefined): { runsc: string } | { refus
   }
 }
 
-/** Sandboxes with a kernel of their own: gVisor’s, which is a program, inside of a bubblewrap sandbox. */
+/** Sandboxes with a kernel of their own: gVisor's, a program that runs inside a bubblewrap sandbox. */
 export async function openGvisor(setting: DriverSetting, told: string | undefined): Promise<OpenedDriver> {
   const name = 'gvisor';
   const found = findRunsc(told);
@@ -51,7 +51,10 @@ export async function openGvisor(setting: DriverSetting, told: string | undefine
 const timeoutMs = 20_000;
 const limits = { memoryMiB: 256, maxTasks: 64, maxProcesses: 1 };
 
-/** Makes a sandbox that does nothing, as the user who would own one. Undefined when it works, else what it says. */
+/**
+ * Makes a sandbox that does nothing, as the user who would own one. Returns undefined when it works, otherwise its
+ * complaint.
+ */
 async function tryGvisor(
   common: Pick<GvisorOptions, 'programs' | 'machine' | 'agentDir' | 'etcDir'>,
   runtimeDir: string,
@@ -93,10 +96,10 @@ async function complaintOf(
     pipe.on('error', () => undefined);
     if (descriptor.kind === 'write') pipe.end(Buffer.from(descriptor.data, 'base64'));
     else if (descriptor.kind === 'block') pipe.end('x');
-    // Read, though nobody wants to know: bwrap would end in the middle of its work.
+    // Read and discard it: bwrap would end early with a closed pipe.
     else pipe.resume();
   }
-  // Not `close`: what was left of a sandbox that was killed could hold its output open.
+  // Not `close`: a leftover of a killed sandbox could hold its output open.
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
   return code === 0 ? undefined : text.trim().split('\n').at(-1) || `it ended with ${signal ?? code}`;
 }

@@ -6,7 +6,7 @@ import { ociFilter } from '../seccomp/oci.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 
 export interface GvisorOptions {
-  /** As absolute paths; `runsc` where the computer’s user may run it. */
+  /** Absolute paths. The computer's user must be able to run `runsc`. */
   programs: { bwrap: string; prlimit: string; runsc: string };
   machine: Machine;
   homeDir: string;
@@ -22,9 +22,9 @@ const devices = ['null', 'zero', 'full', 'random', 'urandom'];
 const maxDescriptors = 8_192;
 
 /**
- * The command line of a gVisor sandbox. Its kernel, the sentry, runs as a program in a bubblewrap sandbox that sees no
- * more than the computer itself may see, so that whoever gets out of it has got nowhere yet. That one has no filter of ours, for
- * the sentry makes namespaces, and has a stricter one of its own.
+ * The command line of a gVisor sandbox. Its kernel, the sentry, runs in a bubblewrap sandbox that sees no more than the
+ * computer may see, so an escape from the sentry gains nothing. The outer sandbox has no filter of ours: the sentry
+ * makes namespaces, and has a stricter filter of its own.
  */
 export function gvisorCommand(options: GvisorOptions): SandboxCommand {
   const { programs, limits } = options;
@@ -32,7 +32,7 @@ export function gvisorCommand(options: GvisorOptions): SandboxCommand {
   return {
     file: programs.prlimit,
     args: [
-      // The sentry has descriptors and tasks for all that runs on it, and raises the soft limit itself.
+      // The sentry needs descriptors and tasks for everything that runs on it, and raises the soft limit itself.
       ...[`--nofile=${maxDescriptors}:`, '--core=0', `--nproc=${Math.max(limits.maxTasks * 4, 4096)}`],
       ...[programs.bwrap, '--args', '3', '--', `${folder}/runsc`, `--root=${folder}/state`],
       ...['--network=none', '--ignore-cgroups', '--overlay2=none', '--host-uds=none', '--oci-seccomp'],
@@ -68,7 +68,7 @@ function outerArguments({ homeDir, agentDir, etcDir, readOnly, programs }: Gviso
   ];
 }
 
-/** What gVisor shows to the computer: the root of the outer sandbox, with everything that is the kernel’s made anew. */
+/** gVisor's view for the computer: the root of the outer sandbox, with new kernel file systems. */
 function bundleConfig({ limits, readOnly, command, machine }: GvisorOptions) {
   const none: string[] = [];
   const mapping = [{ containerID: uid, hostID: uid, size: 1 }];
@@ -94,7 +94,7 @@ function bundleConfig({ limits, readOnly, command, machine }: GvisorOptions) {
     },
     mounts: [
       { destination: '/proc', type: 'proc', source: 'proc', options },
-      // Each of these would else be gVisor’s own.
+      // Without these entries gVisor would mount its own.
       { destination: '/sys', type: 'tmpfs', source: 'none', options: [...options, 'ro', 'mode=0555'] },
       { destination: '/dev', type: 'tmpfs', source: 'dev' },
       ...temporaryFolders(limits).map(({ path, mode, bytes }) => ({

@@ -7,7 +7,6 @@ import { problemFrom } from '../../protocol/holderHttp.ts';
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: Route) => Promise<void>;
 
 export interface Route {
-  /** The parts of the path. */
   path: string[];
   query: Map<string, Buffer>;
 }
@@ -17,7 +16,9 @@ export function send(res: ServerResponse, status: number, value: unknown): void 
   res.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
 }
 
-/** What has failed is told where the answer has not begun; else it is cut, so that nobody takes it for whole. */
+/**
+ * Sends the problem where the answer has not begun. Otherwise cuts the answer, so that no reader takes it for complete.
+ */
 export function sendProblem(res: ServerResponse, error: unknown): void {
   if (res.headersSent) {
     res.destroy();
@@ -29,7 +30,7 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
   res.writeHead(problem.status, headers).end(body);
 }
 
-/** What answers a request for an upgrade that is granted. */
+/** The answer to an upgrade that is granted. */
 export const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n';
 
 export function refuseUpgrade(socket: Duplex, error: unknown): void {
@@ -70,7 +71,7 @@ export async function jsonOf(req: IncomingMessage, maxBytes: number): Promise<Re
     const value: unknown = JSON.parse(body.toString());
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // As any other that is none.
+    // Invalid JSON is refused like JSON that is not an object.
   }
   throw new DomainError('invalid', 'BODY_INVALID', 'The body is not a JSON object.');
 }

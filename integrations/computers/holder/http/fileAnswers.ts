@@ -1,7 +1,7 @@
 import { DomainError } from '../../../../base/errors.ts';
 import type { FileEntry } from '../../types.ts';
 
-/** What the agent says of files, checked: it is its tenant’s word, and some of it goes into headers. */
+/** Checks the agent's answers about files. They come from the tenant's sandbox, and parts of them go into headers. */
 export function fileHeadOf(answer: unknown) {
   const { size, mode, modifiedAt, etag, start, end } = objectOf(answer);
   const head = { size: countOf(size), mode: modeOf(mode), modifiedAt: timeOf(modifiedAt), etag: etagOf(etag) };

@@ -9,7 +9,7 @@ import { entryOf, fileHeadOf, pageOf, writtenOf } from './fileAnswers.ts';
 
 const deadlineMs = 55_000;
 const silenceMs = 60_000;
-/** What a write may take at all: as long as it goes on, nothing else ends it. */
+/** The deadline of a whole write. While bytes keep coming, nothing else ends it. */
 const longestWriteMs = 86_400_000;
 
 export async function fileRoute(agent: Agent, req: IncomingMessage, res: ServerResponse, route: Route): Promise<void> {
@@ -52,7 +52,7 @@ async function sendFile(agent: Agent, req: IncomingMessage, res: ServerResponse,
   const { stream, answer } = await agent.open({ kind: 'file.read', path, ...part }, { deadlineMs });
   res.once('close', () => stream.destroy());
   const { size, mode, modifiedAt, etag, start, end } = fileHeadOf(answer);
-  // Of an empty file, there is no part.
+  // An empty file has no parts.
   const isPart = part !== undefined && end > start;
   res.writeHead(isPart ? 206 : 200, {
     'content-type': 'application/octet-stream',
@@ -66,7 +66,7 @@ async function sendFile(agent: Agent, req: IncomingMessage, res: ServerResponse,
   await pipeline(exactly(stream, end - start), res);
 }
 
-/** An agent that sends more or less than it has said is cut, and so is whoever reads. */
+/** Cuts the answer where the agent sends more or fewer bytes than it said. */
 async function* exactly(stream: ChannelStream, length: number): AsyncGenerator<Buffer> {
   let sent = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -115,12 +115,12 @@ async function takeFile(
     send(res, written.isNew ? 201 : 200, written);
   } finally {
     clearTimeout(timer);
-    // Where it was refused, the rest of it is passed over, so that the refusal is read.
+    // After a refusal the rest of the body is discarded, so that the client reads the refusal.
     req.resume();
   }
 }
 
-/** The first range that is asked for; one that is not understood is as none. */
+/** The requested range. A range that is not understood is ignored. */
 function partOf(header: string | undefined) {
   const range = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');
   if (range === null) return undefined;

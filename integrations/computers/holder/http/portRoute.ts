@@ -7,10 +7,9 @@ import { notFoundHere, refuseUpgrade, switching } from './answers.ts';
 
 const dialDeadlineMs = 15_000;
 
-/** The longest name that a unix socket can have. */
 const longestSocketPath = 107;
 
-/** Joins a connection with a port or a unix socket inside the computer; settles when that is over. */
+/** Joins a connection with a port or a unix socket inside the computer. Settles when the connection is over. */
 export async function portRoute(agent: Agent, path: string[], socket: Duplex, head: Buffer): Promise<void> {
   try {
     const request = requestOf(path);

@@ -12,7 +12,7 @@ import { bodyOf, flagOf, jsonOf, notFoundHere, numberOf, type Route, send } from
 const maxStartBytes = 8 * 1_048_576;
 const maxInputBytes = 1_048_576;
 
-/** What is done with processes while their computer runs. */
+/** Requests on processes while their computer runs. */
 export async function processRoute(
   { processes, store, screens }: { processes: HolderProcesses; store: ProcessStore; screens: Screens },
   req: IncomingMessage,
@@ -57,7 +57,7 @@ export async function processRoute(
   }
 }
 
-/** Who has written an input, and its number; undefined for one without. */
+/** The writer and the number of an input. Undefined for an input without them. */
 function inputNumberOf(route: Route): InputNumber | undefined {
   const seq = numberOf(route, 'seq');
   const writer = route.query.get('writer')?.toString();
@@ -68,7 +68,7 @@ function inputNumberOf(route: Route): InputNumber | undefined {
   return { writer, seq };
 }
 
-/** The parts that are no one’s to check further on. */
+/** Checks the types of a start request's fields. `requireStartable` checks their values. */
 function startOf(body: Record<string, unknown>): StartProcess {
   const { processId, command, cwd, env, usualEnv, pty, input, stdin, timeoutMs, isPrivate } = body;
   const isCommand =

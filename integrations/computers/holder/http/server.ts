@@ -21,26 +21,26 @@ interface ServedProcesses {
 
 interface ServerOptions {
   agent: Agent;
-  /** At `/processes`. */
+  /** The users' processes, at `/processes`. */
   users: ServedProcesses;
-  /** At `/own/processes`: what Atrium itself runs. */
+  /** Processes that Atrium itself runs, at `/own/processes`. */
   own: ServedProcesses;
   status: () => HolderStatus;
-  /** Whether ports of it can be reached: not of what stands in for a computer that does not run. */
+  /** Whether its ports can be reached. A short-lived sandbox on a stopped computer has none. */
   hasPorts: boolean;
-  /** Somebody uses the computer by a request; the answer is called when they have done. */
+  /** Counts a request as use of the computer. The returned function ends the use. */
   use: (request: { method: string; isOwn: boolean }) => () => void;
 }
 
 /**
- * Each has a share of its own: visitors of links to ports keep nobody from processes and files, and neither keeps the
- * host from asking how the computer is.
+ * Ports and other requests have separate limits: visitors of port links block no processes and files, and neither
+ * blocks the host's status requests.
  */
 const mostPorts = 256;
 const mostRequests = 256;
 const maxConnections = 640;
 
-/** The holder’s HTTP, which only its host and the processes of Atrium on it can reach. */
+/** The holder's HTTP server. Only its host and the processes of Atrium on this machine can reach it. */
 export function createHolderServer(options: ServerOptions): Server {
   const open = { ports: 0, requests: 0 };
   const server = createServer((req, res) => {
@@ -71,7 +71,7 @@ export function createHolderServer(options: ServerOptions): Server {
       done();
     });
   });
-  // A transfer may take its time: whoever is silent in it is cut by its own route.
+  // A transfer may take long. Its own route cuts a silent client.
   server.requestTimeout = 0;
   server.maxConnections = maxConnections;
   return server;
@@ -99,7 +99,7 @@ async function ping(agent: Agent, res: ServerResponse): Promise<void> {
   send(res, 200, {});
 }
 
-/** Only its host says so, which has done it. */
+/** The host sends this after it has paused or resumed the computer. */
 async function takePaused(served: ServedProcesses[], req: IncomingMessage, res: ServerResponse): Promise<void> {
   const isPaused = (await jsonOf(req, 1_000)).isPaused === true;
   for (const { processes } of served) processes.setPaused(isPaused);

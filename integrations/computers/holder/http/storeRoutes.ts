@@ -5,12 +5,12 @@ import { heartbeat } from '../../processes/records.ts';
 import { flagOf, numberOf, type Route, send } from './answers.ts';
 
 const heartbeatMs = 10_000;
-/** How long a reader may take nothing before it is cut. It comes again, with the position that it has reached. */
+/** How long a reader may read nothing before it is cut. It reconnects with the position that it has reached. */
 const stallMs = 30_000;
 
 /**
- * What is read of processes, whether their computer runs or not: `GET /processes`, `/processes/{id}` and its `/output`.
- * Undefined for other requests.
+ * Reads of processes, which work whether the computer runs or not: `GET /processes`, `/processes/{id}` and its
+ * `/output`. Undefined for other requests.
  */
 export function storeRoute(
   store: ProcessStore,
@@ -31,7 +31,8 @@ async function sendOutput(store: ProcessStore, processId: string, res: ServerRes
   res.once('close', () => gone.abort());
   const request = { after: numberOf(route, 'after') ?? 0, follow: flagOf(route, 'follow'), signal: gone.signal };
   const pieces = readLog(log, request);
-  // What is refused is refused before the answer has begun; what is there is not waited for.
+  // Wait for the first piece, so that a refusal comes before the answer begins. Where none comes soon, send the headers
+  // without it.
   let next = pieces.next();
   const first = await Promise.race([next, later()]);
   res.writeHead(200, { 'content-type': 'application/octet-stream' });
@@ -57,7 +58,7 @@ function later(): Promise<undefined> {
   });
 }
 
-/** Settles when the reader has taken what waited. One that does not in time is cut. */
+/** Settles when the reader has taken the buffered bytes. A reader that does not in time is cut. */
 function drained(res: ServerResponse, gone: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => res.destroy(), stallMs);

@@ -1,17 +1,19 @@
 import { DomainError } from '../../../../base/errors.ts';
 
-/** Each is a name and a number, for as long as its process runs. */
+/** A writer costs a name and a number for as long as the process runs. */
 const maxWriters = 4_096;
 
 /**
- * Who has written what to a process: an input that comes again, since its answer was lost, is not typed again. No writer
- * is forgotten while the process runs, for what it sent last might come again.
+ * The last input of each writer to a process. A repeated input, whose answer was lost, is not typed again. No writer is
+ * forgotten while the process runs, since its last input might be repeated.
  */
 export class InputOrder {
-  /** The last number of each writer. */
   readonly #last = new Map<string, number>();
 
-  /** Throws 409 where a number was left out, or there are too many writers to remember another. */
+  /**
+   * Whether this input was taken before. Throws 409 where a number was left out, and where no further writer can be
+   * remembered.
+   */
   isKnown(writer: string, seq: number): boolean {
     const last = this.#last.get(writer) ?? 0;
     if (seq > last + 1) {

@@ -17,7 +17,7 @@ import { requireStartable } from './startRequest.ts';
 
 const startDeadlineMs = 30_000;
 const askDeadlineMs = 10_000;
-/** What waits for a process that does not read. */
+/** How much input may wait for a process that does not read. */
 const maxWaitingInputBytes = 1_048_576;
 
 interface Entry {
@@ -29,22 +29,22 @@ interface Entry {
 
 interface ProcessesOptions {
   spec: HolderSpec;
-  /** Whose they are: the users’, which only a computer that runs has, or Atrium’s own. */
+  /** Whose processes these are: the users', which only a running computer has, or Atrium's own. */
   owner: 'user' | 'atrium';
   maxProcesses: number;
-  /** Of those, how many may be ones that only look; all, if undefined. */
+  /** How many of them may be processes that only look; all, if undefined. */
   maxLooks?: number;
   agent: Agent;
-  /** For those that are private; undefined where they cannot be. */
+  /** Sandboxes for private processes. Undefined where there can be none. */
   cells?: Cells | undefined;
   store: ProcessStore;
   screens: Screens;
   oomKills: () => number;
-  /** A process has been started: it is moved to where its limits hold. */
+  /** Called after a start, so that the process is moved to the cgroup with its limits. */
   onStarted: () => void;
 }
 
-/** The processes that run, and what is done with them. */
+/** The processes that run, and the operations on them. */
 export class HolderProcesses {
   readonly #options: ProcessesOptions;
   readonly #entries = new Map<string, Entry>();
@@ -65,7 +65,7 @@ export class HolderProcesses {
     return this.#isPaused;
   }
 
-  /** The computer stands still, or goes on. */
+  /** The host has paused or resumed the computer. */
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
     for (const { runner } of this.#entries.values()) runner.setPaused(isPaused);
@@ -78,7 +78,7 @@ export class HolderProcesses {
     if (!this.#mayStart || this.#isStopping)
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
     const most = this.#reached(isLook);
-    // One that is known is attached to, however many run.
+    // A known process is attached to, however many run.
     if (most !== undefined && !(await this.#isKnown(request.processId))) {
       throw new DomainError('rateLimited', 'TOO_MANY_PROCESSES', `At most ${most} processes run at once.`);
     }
@@ -96,7 +96,7 @@ export class HolderProcesses {
     }
   }
 
-  /** Gives a process input, what is numbered once for each number. */
+  /** Writes to a process's input. A numbered input is written once. */
   async input(
     processId: string,
     { number, bytes, eof }: { number: InputNumber | undefined; bytes: Buffer; eof: boolean },
@@ -117,7 +117,7 @@ export class HolderProcesses {
     if (eof) input.end();
   }
 
-  /** Also what a process has left behind that has ended. */
+  /** Also reaches what an ended process has left behind. */
   async signal(processId: string, signal: string): Promise<number> {
     const runner = this.#entries.get(processId)?.runner;
     if (runner !== undefined) return runner.signal(signal);
@@ -135,24 +135,24 @@ export class HolderProcesses {
     await process.resized(size);
   }
 
-  /** Leaves nothing of one that has ended. */
+  /** Removes a process that has ended. */
   async forget(processId: string): Promise<void> {
     await this.#options.store.remove(processId);
   }
 
-  /** Ends all that run: asks them to, and kills what is left after the grace. No more are started. */
+  /** Asks all processes to end, and kills those that remain after the grace. No more processes start. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     const runners = [...this.#entries.values()].map(({ runner }) => runner);
     await Promise.all(runners.map((runner) => runner.stop(graceMs)));
   }
 
-  /** Everything has ended with the computer: writes that down. */
+  /** Settles when the ends of all processes are written down. */
   async close(): Promise<void> {
     await Promise.all([...this.#entries.values()].map(({ runner }) => runner.process.ended));
   }
 
-  /** The bound that leaves no room for one more; undefined where there is some. */
+  /** The limit that leaves no room for one more process. Undefined where there is room. */
   #reached(isLook: boolean): number | undefined {
     const { maxProcesses, maxLooks = maxProcesses } = this.#options;
     if (this.running >= maxProcesses) return maxProcesses;
@@ -202,7 +202,7 @@ export class HolderProcesses {
       });
     } catch (error) {
       cell?.end();
-      // Refused, it has not been started, and its id is free. Without an answer it may have been.
+      // A refused process was not started, and its id is free. Without an answer it may have been started.
       const isRefused =
         error instanceof DomainError && error.kind !== 'upstreamTimeout' && error.kind !== 'unavailable';
       if (isRefused) await store.forget(process);
@@ -221,7 +221,7 @@ export class HolderProcesses {
 
   #envOf({ processId, env, usualEnv, isPrivate = false }: StartProcess): Record<string, string> {
     const { sandbox, computer } = this.#options.spec;
-    // One that was set before such names were refused.
+    // The computer may have such a variable from before these names were refused.
     const computers = isPrivate ? withoutLoading(computer.env) : computer.env;
     return {
       ...sandbox.env,

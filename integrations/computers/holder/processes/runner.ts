@@ -15,10 +15,10 @@ const kinds: Partial<Record<number, OutputKind>> = {
 };
 
 const signalPattern = /^SIG[A-Z0-9]{1,8}$/;
-/** How long the agent has to kill a process and to say so; without a word, it is over all the same. */
+/** How long the agent may take to kill a process and say so. After this the process counts as ended. */
 const killDeadlineMs = 10_000;
 
-/** One process that runs: reads what it says into its log, up to its end. */
+/** One running process: writes its output to its log until it ends. */
 export class Runner {
   readonly process: LiveProcess;
   readonly input: ChannelStream;
@@ -27,7 +27,7 @@ export class Runner {
   readonly #oomKillsBefore: number;
   #killedBy: Exit['killedBy'] = null;
   readonly #timeLimit: Countdown | undefined;
-  /** Whether somebody has asked for that. */
+  /** Whether a caller sent SIGKILL. */
   #wasKilled = false;
 
   constructor(process: LiveProcess, stream: ChannelStream, agent: Agent, oomKills: () => number, timeoutMs?: number) {
@@ -42,7 +42,7 @@ export class Runner {
     void this.#run();
   }
 
-  /** While its computer stands still, its time does too. */
+  /** The process's time limit stands still while its computer is paused. */
   setPaused(isPaused: boolean): void {
     if (this.process.hasEnded) return;
     if (isPaused) this.#timeLimit?.pause();
@@ -58,24 +58,24 @@ export class Runner {
     return Number.isSafeInteger(signalled) ? (signalled as number) : 0;
   }
 
-  /** Kills it with everything that it has started. */
+  /** Kills the process with everything that it has started. */
   async kill(by: Exit['killedBy']): Promise<void> {
     if (this.process.hasEnded) return;
     this.#killedBy ??= by;
     try {
       await this.signal('SIGKILL');
     } catch {
-      // The agent is hung up or gone. What it does not tell in time is not waited for.
+      // The agent hangs or is gone. The timer below ends the wait.
     }
     const timer = setTimeout(() => this.input.destroy(), killDeadlineMs);
     await this.process.ended;
     clearTimeout(timer);
   }
 
-  /** Asks it to end, and kills it where it does not within the grace. */
+  /** Asks the process to end, and kills it where it does not within the grace. */
   async stop(graceMs: number): Promise<void> {
     const timer = setTimeout(() => void this.kill('stop'), graceMs);
-    // Whatever it ends by, it is because it was stopped.
+    // However it ends now, it ends because it was stopped.
     this.#killedBy ??= 'stop';
     await this.signal('SIGTERM').catch(() => undefined);
     await this.process.ended;
@@ -91,7 +91,7 @@ export class Runner {
     }
     this.#timeLimit?.pause();
     this.input.destroy();
-    // Without an end, the computer is gone, or its log cannot be written.
+    // Without a reported end, the computer is gone or the log cannot be written.
     const lost: Exit = { state: 'killed', exitCode: null, signal: 'SIGKILL', killedBy: this.#killedBy ?? 'stop' };
     await this.process.end(end === undefined ? lost : this.#exitOf(end)).catch(() => undefined);
   }
@@ -110,7 +110,7 @@ export class Runner {
 
   #exitOf({ exitCode, signal }: LeaderExit): Exit {
     const isKill = signal === 'SIGKILL' || exitCode === 137;
-    // It was not asked for, and the kernel has ended something for want of memory since it started.
+    // No caller asked for the kill, and the kernel has killed something for want of memory since the process started.
     const isMemory = isKill && !this.#wasKilled && this.#killedBy === null && this.#oomKills() > this.#oomKillsBefore;
     const killedBy = isMemory ? 'memory' : this.#killedBy;
     return { state: signal === null && this.#killedBy !== 'timeout' ? 'exited' : 'killed', exitCode, signal, killedBy };
@@ -142,7 +142,7 @@ const signals = new Set(
 
 const longestTimerMs = 2_147_483_647;
 
-/** Calls once its time is over. It can stand still, as what it is for does. */
+/** Calls a function after a time. Pausing stops the clock. */
 class Countdown {
   readonly #then: () => void;
   #leftMs: number;

@@ -2,12 +2,12 @@ import { DomainError } from '../../../../base/errors.ts';
 import type { StartProcess } from '../../types.ts';
 
 const maxStdinBytes = 1_048_576;
-/** What Linux takes of one argument, and of all with the variables. */
+/** Linux's limits for one argument, and for all arguments and variables together. */
 const maxArgumentBytes = 131_071;
 const maxTotalBytes = 1_048_576;
 const maxSide = 1_000;
 
-/** Refuses what no process can be started with, before its id is taken. Throws 422. */
+/** Refuses requests with which no process can start, before the id is taken. Throws 422. */
 export function requireStartable({ command, env: own, usualEnv, stdin, pty, timeoutMs }: StartProcess): void {
   const env = { ...usualEnv, ...own };
   const list = typeof command === 'string' ? [command] : command;

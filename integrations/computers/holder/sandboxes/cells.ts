@@ -4,10 +4,9 @@ import { endFirst, parentOf } from '../../system/stamps.ts';
 import { Agent, refusalOf } from '../agent.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
 
-/** A cell that has been made. Its agent starts one process. */
+/** A cell. Its agent starts one process. */
 export interface Cell {
   agent: Agent;
-  /** Ends everything in it. */
   end(): void;
 }
 
@@ -15,15 +14,15 @@ interface CellsOptions {
   command: CellCommand;
   /** The first process of the computer's own sandbox. */
   init: number;
-  /** Written a pid, they put it under the limits of what the computer runs. */
+  /** Cgroup files. Writing a pid to them puts that process under the limits of the computer's work. */
   workProcs: readonly string[];
   startTimeoutMs: number;
 }
 
 /**
- * Sandboxes beside the computer's own, each for one process that has been given secrets. They have its home and its
- * network, and processes of their own. Nothing else on the computer sees those, so it can neither read their variables
- * and memory nor trace them, though all of them are one user's.
+ * Sandboxes beside the computer's own, each for one process that has been given secrets. They share its home and its
+ * network, and have a pid namespace of their own. So other processes of the computer can neither read the process's
+ * variables and memory nor trace it, though all run as one user.
  */
 export class Cells {
   readonly #options: CellsOptions;
@@ -34,7 +33,7 @@ export class Cells {
     this.#options = options;
   }
 
-  /** Throws `COMMAND_NOT_STARTED` where none can be made now. */
+  /** Throws `COMMAND_NOT_STARTED` where no cell can be made. */
   async open(): Promise<Cell> {
     const sandbox = await this.#make().catch((error: unknown) => {
       process.stderr.write(`${new Date().toISOString()} No cell: ${String(error)}\n`);
@@ -43,7 +42,7 @@ export class Cells {
     const { startTimeoutMs } = this.#options;
     const slow = setTimeout(() => sandbox.kill(), startTimeoutMs);
     const agent = new Agent(sandbox.output, sandbox.input, {
-      // The computer's own agent serves the network that they share.
+      // The computer's own agent serves the shared network.
       egressSocket: null,
       onReady: () => clearTimeout(slow),
       onEnd: () => sandbox.kill(),
@@ -57,7 +56,7 @@ export class Cells {
     return { agent, end: () => sandbox.kill() };
   }
 
-  /** With the computer. */
+  /** Ends all cells, when their computer ends. */
   end(): void {
     this.#isOver = true;
     for (const sandbox of this.#open) sandbox.kill();

@@ -7,8 +7,8 @@ const headerBytes = 8;
 const maxComplaint = 2_000;
 
 /**
- * Attaches to a container that the host has created, and starts once its holder is ready. The holder has no more of the
- * engine than this one connection: when it is closed the agent ends, and the rest is the host’s.
+ * Attaches to a container that the host has created and will start. This connection is all that the holder has of the
+ * engine: closing it ends the agent, and the host removes the rest.
  */
 export async function attachContainer({ engine, containerId }: ContainerSource): Promise<Sandbox> {
   const connection = await new Engine(engine).attach(containerId);
@@ -31,7 +31,10 @@ export async function attachContainer({ engine, containerId }: ContainerSource):
   return { output, input, pids: null, release: () => undefined, kill: () => void connection.destroy(), ended };
 }
 
-/** An engine sends both outputs by one connection, in frames: which it is, three zeros, and the length. */
+/**
+ * Splits the connection into the two outputs. The engine sends frames: one byte for the stream, three zeros, and the
+ * length.
+ */
 function split(connection: Duplex, output: PassThrough, onComplaint: (text: string) => void): void {
   let header: Buffer = Buffer.alloc(0);
   let left = 0;

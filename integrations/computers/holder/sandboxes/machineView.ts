@@ -9,14 +9,14 @@ const refreshMs = 5_000;
 interface ViewOptions {
   folder: string;
   limits: Pick<ComputerLimits, 'cpuMilli' | 'memoryMiB'>;
-  /** A file of the memory cgroup of what the computer runs; undefined where there is none. */
+  /** A file of the memory cgroup of the computer's work. Undefined where there is none. */
   workOom: string | undefined;
   isBusy: () => boolean;
 }
 
 /**
- * What a computer is shown as its machine's memory and processors, in place of the host's: programs ask how much there
- * is before they take it. Written before its sandbox is made, and again every few seconds while something runs.
+ * What a computer sees as its machine's memory and processors instead of the host's, since programs ask before they use
+ * them. Written before the sandbox is made, and every few seconds while something runs.
  */
 export class MachineView {
   readonly #options: ViewOptions;
@@ -25,7 +25,7 @@ export class MachineView {
   constructor(options: ViewOptions) {
     this.#options = options;
     this.#timer = setInterval(() => {
-      // A disk that is full ends no computer: what it shows is old then.
+      // A full disk must not end a computer: its view is then out of date.
       if (options.isBusy()) tryTo(() => this.#write(['meminfo', 'stat']));
     }, refreshMs).unref();
   }
@@ -57,7 +57,7 @@ function textOf(name: (typeof viewFiles)[number], limits: ViewOptions['limits'],
     .join('\n');
 }
 
-/** Of the same length whatever the numbers are, so that a reader gets no half of two. */
+/** Always the same length, so that a reader never sees half of an old and half of a new file. */
 function meminfoOf(totalMiB: number, usedBytes: number): string {
   const totalKiB = totalMiB * 1_024;
   const free = Math.max(0, totalKiB - Math.ceil(usedBytes / 1_024));
@@ -75,7 +75,7 @@ function meminfoOf(totalMiB: number, usedBytes: number): string {
     .join('');
 }
 
-/** Without what is kept of files only because there is room. */
+/** Without file caches that the kernel drops when memory is needed. */
 function usedIn(cgroup: string): number {
   const read = (name: string) => ifThere(() => readFileSync(join(cgroup, name), 'utf8'));
   const total = Number(read('memory.current') ?? read('memory.usage_in_bytes') ?? 0);
@@ -83,7 +83,7 @@ function usedIn(cgroup: string): number {
   return Math.max(0, total - Number(files));
 }
 
-/** In place: what is bound into a sandbox is the file, and not its name. */
+/** Writes in place: the sandbox has the file bound, not its name. */
 function write(file: string, text: string): void {
   const fd = openSync(file, 'a+', 0o600);
   closeSync(fd);
@@ -101,6 +101,6 @@ function tryTo(work: () => void): void {
   try {
     work();
   } catch {
-    // The next one will.
+    // The next refresh tries again.
   }
 }

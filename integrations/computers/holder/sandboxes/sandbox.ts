@@ -5,19 +5,19 @@ import type { SandboxCommand, SandboxPids } from '../../protocol/holderSpec.ts';
 const maxComplaint = 2_000;
 const maxInfo = 10_000;
 
-/** A sandbox that exists. It does nothing until it is released. */
+/** A sandbox that exists, but does nothing until it is released. */
 export interface Sandbox {
-  /** Its agent’s standard output and input. */
+  /** The agent's standard output and input. */
   output: Readable;
   input: Writable;
   pids: SandboxPids | null;
   release(): void;
   kill(): void;
-  /** Settles with how it ended, in one line, for a person. */
+  /** Settles with how it ended, in one line for a person. */
   ended: Promise<string>;
 }
 
-/** Throws where it cannot be made. */
+/** Throws where the sandbox cannot be made. */
 export async function makeSandbox({ file, args, descriptors }: SandboxCommand): Promise<Sandbox> {
   const child = spawn(file, args, {
     cwd: '/',
@@ -38,7 +38,7 @@ export async function makeSandbox({ file, args, descriptors }: SandboxCommand): 
   const said = await Promise.race([info ?? '{}', ended.then((how) => Promise.reject(new Error(how)))]);
   const init = (JSON.parse(said) as { 'child-pid'?: number })['child-pid'] ?? child.pid;
   const kill = () => {
-    // Its own first process too: nothing is left to wait for where the monitor does not pass the signal on.
+    // Kill the sandbox's first process too, in case the monitor does not pass the signal on.
     for (const pid of new Set([init, child.pid])) killPid(pid);
   };
   return {
@@ -51,7 +51,7 @@ export async function makeSandbox({ file, args, descriptors }: SandboxCommand): 
   };
 }
 
-/** What it complains about while it is made is told; later, a tenant could have written it. */
+/** Describes how the sandbox ended, with its last line on stderr. */
 function endOf(child: ChildProcess): Promise<string> {
   let complaint = '';
   child.stderr?.on('data', (chunk: Buffer) => {
@@ -67,7 +67,7 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The writer keeps its end open, so there is no end to wait for. What comes after it is let go by. */
+/** Reads the first JSON object, since the writer never closes the pipe. Later bytes are discarded. */
 function firstJson(pipe: Readable): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
@@ -84,7 +84,5 @@ function firstJson(pipe: Readable): Promise<string> {
 function killPid(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended.
-  }
+  } catch {}
 }

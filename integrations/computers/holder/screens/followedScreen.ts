@@ -6,14 +6,14 @@ import { readPlainFile } from '../../processes/plainFiles.ts';
 import { RecordDecoder, type Size } from '../../processes/records.ts';
 import { type DrawnScreen, ScreenLost, type ScreenThread } from './screenThread.ts';
 
-/** Of what is further behind, only the end is drawn: so much has gone through the screen since. */
+/** A screen that is further behind its log than this skips to the end of the log. */
 export const maxLagBytes = 2 * 1_048_576;
 export const drawnAtLeastBytes = 1_048_576;
 const checkpointBytes = 1_048_576;
-/** While nobody asks for it, a screen is drawn no faster than this. */
+/** The drawing speed of a screen that no client is asking for. */
 const bytesPerMs = 1_310;
 
-/** The screen of a terminal whose process runs, drawn as its output comes. */
+/** The screen of a running terminal process, drawn as its output comes. */
 export class FollowedScreen {
   readonly #process: LiveProcess;
   readonly #thread: ScreenThread;
@@ -25,13 +25,13 @@ export class FollowedScreen {
   #asked = Promise.withResolvers<void>();
   #advanced = Promise.withResolvers<void>();
   #askers = 0;
-  /** While output is being drawn, what is on the screen belongs to no position. */
+  /** While output is being drawn, the screen belongs to no position. */
   #isDrawing = false;
   #isOver = false;
-  /** Whether to read on elsewhere. */
+  /** Set when the screen has skipped, so that reading restarts at the new position. */
   #hasSkipped = false;
 
-  /** `isTooMuch` says whether all screens together take too much memory. */
+  /** `isTooMuch` says whether all screens together use too much memory. */
   constructor(process: LiveProcess, size: Size, thread: ScreenThread, isTooMuch: () => boolean) {
     this.#process = process;
     this.#size = size;
@@ -43,7 +43,7 @@ export class FollowedScreen {
     return this.#screen?.cells ?? 0;
   }
 
-  /** Draws up to the end of the process, which it settles with. */
+  /** Draws until the process ends. */
   async run(): Promise<void> {
     try {
       let screen = await this.#thread.open(this.#size);
@@ -62,7 +62,7 @@ export class FollowedScreen {
     }
   }
 
-  /** A new screen after one that was lost. What that has shown is drawn again only where it was not at fault. */
+  /** Opens a new screen after one was lost. The checkpoint is drawn again only where this screen was not at fault. */
   async #after(error: unknown): Promise<DrawnScreen> {
     if (!(error instanceof ScreenLost)) throw error;
     const { outputBytes, pty } = this.#process.info();
@@ -77,7 +77,10 @@ export class FollowedScreen {
     return screen;
   }
 
-  /** As it is when this is asked; undefined where it is no longer drawn. However many ask, it is drawn once. */
+  /**
+   * The screen as it is at the time of the call. Undefined where it is no longer drawn. Callers at the same time share
+   * one drawing.
+   */
   async draw(signal: AbortSignal): Promise<Screen | undefined> {
     const target = this.#process.info().outputBytes;
     this.#askers++;
@@ -92,7 +95,6 @@ export class FollowedScreen {
     }
   }
 
-  /** Undefined where it was lost meanwhile. */
   async #now(): Promise<Screen | undefined> {
     const screen = this.#screen;
     if (screen === undefined) return undefined;
@@ -101,7 +103,7 @@ export class FollowedScreen {
     return this.#drawn.screen.catch(() => undefined);
   }
 
-  /** Reads on until it is over, or too far behind. */
+  /** Reads the log until the process ends or the screen is too far behind. */
   async #read(screen: DrawnScreen): Promise<void> {
     const decoder = new RecordDecoder();
     for await (const bytes of readLog(this.#process.log, { after: screen.readTo, follow: true, mayMiss: true })) {
@@ -136,7 +138,7 @@ export class FollowedScreen {
     resolve();
   }
 
-  /** Unless somebody asks. */
+  /** Waits, but not while a client asks for the screen. */
   async #pause(ms: number): Promise<void> {
     this.#asked = Promise.withResolvers();
     const timer = setTimeout(this.#asked.resolve, ms);
@@ -147,7 +149,7 @@ export class FollowedScreen {
 
 const maxBytes = 8 * 1_048_576;
 
-/** Keeps a screen beside the log that it was drawn from: it is drawn from there on, not from the beginning. */
+/** Keeps a screen beside its log. Later drawing continues there instead of at the beginning. */
 async function writeCheckpoint(folder: string, screen: Screen): Promise<void> {
   const bytes = Buffer.from(JSON.stringify(screen));
   if (bytes.length > maxBytes) return;
@@ -155,7 +157,7 @@ async function writeCheckpoint(folder: string, screen: Screen): Promise<void> {
     await writeFile(`${folder}/screen.json.new`, bytes, { mode: 0o600 });
     await rename(`${folder}/screen.json.new`, `${folder}/screen.json`);
   } catch {
-    // The disk is full, or the process is forgotten. It is drawn from the log alone.
+    // The disk is full, or the process was forgotten. The screen is then drawn from the log alone.
   }
 }
 

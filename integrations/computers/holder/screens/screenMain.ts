@@ -2,7 +2,10 @@ import { parentPort } from 'node:worker_threads';
 import type { ScreenAnswer, ScreenRequest } from './screenThread.ts';
 import { TerminalScreen } from './terminalScreen.ts';
 
-/** The thread that draws terminals (`screenThread.ts`): a program has found a way to keep it busy, or to fill it, before. */
+/**
+ * The thread that draws terminals. It is separate (`screenThread.ts`), since a program may keep it busy or fill its
+ * memory.
+ */
 const screens = new Map<number, TerminalScreen>();
 
 parentPort?.on('message', (request: ScreenRequest) => {

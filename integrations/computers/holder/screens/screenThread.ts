@@ -4,16 +4,16 @@ import type { Screen } from '../../hostClient.ts';
 import type { Size } from '../../processes/records.ts';
 import type { OutputRecord } from '../../types.ts';
 
-/** For one piece of output, which takes milliseconds. */
+/** The time limit for one piece of output, which takes milliseconds. */
 const usualLimitMs = 10_000;
-/** A limit is counted in these: what stood still with its holder has not been slow. */
+/** A limit is counted in ticks: a thread that stood still with its paused holder was not slow. */
 const ticks = 10;
 const maxHeapMiB = 256;
 
-/** A screen that is no longer drawn: its thread was ended, or has failed. */
+/** The screen is no longer drawn: its thread was ended or has failed. */
 export class ScreenLost extends Error {
   override readonly name = 'ScreenLost';
-  /** Whether it was this screen that took too long or too much. Others can be drawn again from what is kept of them. */
+  /** Whether this screen took too long or too much memory. Other screens can be drawn again from their checkpoints. */
   readonly isAtFault: boolean;
 
   constructor(isAtFault: boolean) {
@@ -22,16 +22,16 @@ export class ScreenLost extends Error {
   }
 }
 
-/** What is in the holder's folder beside its program, in one file as that is, or as it stands here. */
+/** The screen program: one file beside the installed holder, or the source file beside this one. */
 export function screenProgram(holderProgram: string): string {
   return `${dirname(holderProgram)}/${holderProgram.endsWith('.cjs') ? screenProgramName : 'screenMain.ts'}`;
 }
 export const screenProgramName = 'screens.cjs';
 
 /**
- * Draws the terminals of a computer in a thread of its own, which is there while there are screens. A terminal does what
- * its tenant's programs tell it, with memory and time that no check has foreseen: the thread is ended where one request
- * takes longer than `limitMs`, or more memory than it may, and the holder goes on.
+ * Draws the terminals of a computer in a thread, which lives while there are screens. A tenant's output may cost more
+ * time or memory than any check foresees, so the thread is ended where one request takes longer than `limitMs` or too
+ * much memory. The holder goes on.
  */
 export class ScreenThread {
   readonly #program: string;
@@ -46,7 +46,7 @@ export class ScreenThread {
     this.#tickMs = limitMs / ticks;
   }
 
-  /** Empty, or as it was. */
+  /** Opens an empty screen, or one from a checkpoint. */
   async open(from: Size | Screen): Promise<DrawnScreen> {
     const screenId = this.#nextId++;
     const screen: DrawnScreen = new DrawnScreen((request) => this.#ask(screen, { screenId, ...request }));
@@ -60,7 +60,7 @@ export class ScreenThread {
     }
   }
 
-  /** One at a time, so that it is known which one takes too long. */
+  /** Serves one request at a time, so that it is known which screen is too slow. */
   #ask(screen: DrawnScreen, request: ScreenRequest): Promise<ScreenState> {
     const answer = this.#last.then(() => this.#askNow(screen, request));
     this.#last = answer.catch(() => undefined);
@@ -88,7 +88,7 @@ export class ScreenThread {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
     });
-    worker.on('error', () => undefined); // it exits with it
+    worker.on('error', () => undefined); // the worker exits after an error
     worker.unref();
     return worker;
   }
@@ -103,7 +103,7 @@ export class ScreenThread {
 
 type Without<T> = T extends unknown ? Omit<T, 'screenId'> : never;
 
-/** One screen of it. All of this throws {@link ScreenLost}. */
+/** One screen of the thread. Every method throws {@link ScreenLost}. */
 export class DrawnScreen {
   readonly #ask: (request: Without<ScreenRequest>) => Promise<ScreenState>;
   #state: ScreenState = { readTo: 0, cells: 0 };
@@ -112,7 +112,7 @@ export class DrawnScreen {
     this.#ask = ask;
   }
 
-  /** Up to where it has been given output. What is drawn may end a few bytes earlier. */
+  /** The position up to which it was given output. The drawing may end a few bytes earlier. */
   get readTo(): number {
     return this.#state.readTo;
   }
@@ -125,12 +125,11 @@ export class DrawnScreen {
     await this.#do({ do: 'open', from });
   }
 
-  /** The next records of its log. */
   async take(records: OutputRecord[]): Promise<void> {
     await this.#do({ do: 'take', records });
   }
 
-  /** Goes on at a later position: what is drawn stays, with its modes and colours, until it is drawn over. */
+  /** Continues at a later position. The drawing stays, with its modes and colours, until output draws over it. */
   async skipTo(position: number, size?: Size): Promise<void> {
     await this.#do({ do: 'skipTo', position, size });
   }
@@ -149,7 +148,7 @@ export class DrawnScreen {
   }
 }
 
-/** Undefined where it has ended or does not answer in time. */
+/** Undefined where the thread has ended or does not answer in time. */
 function askOf(worker: Worker, request: ScreenRequest, tickMs: number): Promise<ScreenAnswer | undefined> {
   return new Promise((resolve) => {
     let left = ticks;
@@ -167,7 +166,7 @@ function askOf(worker: Worker, request: ScreenRequest, tickMs: number): Promise<
   });
 }
 
-/** What a holder asks of the thread that draws its screens, one at a time. */
+/** A holder's request to the thread that draws its screens. One is answered at a time. */
 export type ScreenRequest = { screenId: number } & (
   | { do: 'open'; from: Size | Screen }
   | { do: 'take'; records: OutputRecord[] }
@@ -179,7 +178,7 @@ export type ScreenRequest = { screenId: number } & (
 interface ScreenState {
   readTo: number;
   cells: number;
-  /** Where that was asked for. */
+  /** Only in the answer to `show`. */
   screen?: Screen;
 }
 

@@ -6,7 +6,10 @@ import { noteOf, RecordDecoder, type Size } from '../../processes/records.ts';
 import { drawnAtLeastBytes, FollowedScreen, maxLagBytes, readCheckpoint } from './followedScreen.ts';
 import { ScreenLost, type ScreenThread } from './screenThread.ts';
 
-/** Of all screens that are followed; each takes some twelve bytes. Those beyond are drawn when they are asked for. */
+/**
+ * The limit for all followed screens together; a cell takes some twelve bytes. Further screens are drawn when a client
+ * asks for them.
+ */
 const maxCells = 8_000_000;
 
 interface Drawing {
@@ -16,9 +19,9 @@ interface Drawing {
 }
 
 /**
- * What terminals show, as bytes that draw it again: to send their log itself would cut escape sequences apart, and ask
- * the client’s terminal again what programs have asked. Of a process that runs it is drawn as its output comes; else
- * from the last checkpoint on, or from the end of the log.
+ * The screens of terminals, as bytes that draw them again. Sending the log itself would cut escape sequences apart, and
+ * repeat programs' questions to the client's terminal. A running process's screen is drawn as its output comes; any
+ * other from its last checkpoint or the end of its log.
  */
 export class Screens {
   readonly #store: ProcessStore;
@@ -41,7 +44,7 @@ export class Screens {
       .finally(() => this.#followed.delete(processId));
   }
 
-  /** Of a process with a terminal, whether it runs or not. Whoever asks at the same time gets the same drawing. */
+  /** Draws the screen of a process, whether it runs or not. Callers at the same time share one drawing. */
   async draw(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
     const followed = await this.#followed.get(processId)?.draw(signal);
     if (followed !== undefined) return followed;
@@ -71,13 +74,13 @@ export class Screens {
     });
     const drawing: Drawing = { screen, askers: 0, given };
     this.#drawings.set(processId, drawing);
-    // Nobody may be left to hear of it.
+    // All callers may have left by then.
     screen.catch(() => undefined);
     given.signal.addEventListener('abort', () => this.#drawings.delete(processId));
     return drawing;
   }
 
-  /** One that cannot be drawn is empty, and goes on where its log ends. */
+  /** A screen that cannot be drawn is empty, at the end of its log. */
   async #drawOrBlank(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
     for (;;) {
       try {
@@ -110,7 +113,7 @@ export class Screens {
     }
   }
 
-  /** Its size at the beginning is the first that the log tells. */
+  /** The initial size, which the log's first record tells. */
   async #firstSize(processId: string): Promise<Size | undefined> {
     const decoder = new RecordDecoder();
     for await (const bytes of readLog(await this.#store.log(processId), { after: 0, follow: false })) {

@@ -1,6 +1,6 @@
 import { incompleteAtEnd } from '../../output/textPieces.ts';
 
-/** A sequence that is longer without its end is not waited for. */
+/** A longer sequence is not held until its end. */
 const maxHeldBytes = 4_096;
 /** No mode, colour or position of a terminal has a larger number. */
 const maxNumber = 9_999;
@@ -17,28 +17,28 @@ const c1Lead = 0xc2;
 const isC1 = (byte: number | undefined) => byte !== undefined && byte >= 0x80 && byte <= 0x9f;
 
 /**
- * Gives on what a program sends to its terminal, in whole sequences and with no number that could keep a terminal busy:
- * `ESC [ 2147483647 L` has it insert lines for hours. It need not understand a sequence to clamp it. All that it relies
- * on is that numbers follow `ESC [` or `ESC P`, and that a terminal passes over control characters, and bytes that are
- * no characters, between any two bytes of a sequence.
+ * Passes on a program's output to its terminal in whole sequences, without numbers that could keep a terminal busy:
+ * `ESC [ 2147483647 L` inserts lines for hours. The filter need not understand a sequence to clamp it. It relies on two
+ * facts only: numbers follow `ESC [` or `ESC P`, and a terminal ignores control characters, and bytes that are no
+ * characters, between any two bytes of a sequence.
  */
 export class SequenceFilter {
   readonly #side: () => number;
   #held: Buffer = Buffer.alloc(0);
-  /** Within a sequence that was too long to be held: nothing of it is given on. */
+  /** Inside a sequence that was too long to hold: nothing of it is passed on. */
   #isDropping = false;
 
-  /** `side`: the larger side of the terminal, which is as often as any command is worth repeating. */
+  /** `side` gives the larger side of the terminal: repeating a command more often changes nothing. */
   constructor(side: () => number) {
     this.#side = side;
   }
 
-  /** The length of a beginning whose end is still to come. */
+  /** The length of an incomplete sequence that is held. */
   get heldBytes(): number {
     return this.#held.length;
   }
 
-  /** Forgets what has begun. */
+  /** Forgets an incomplete sequence. */
   reset(): void {
     this.#held = Buffer.alloc(0);
     this.#isDropping = false;
@@ -58,7 +58,7 @@ export class SequenceFilter {
       if (numbers !== undefined) clean.replace(at, numbers.end, numbers.by);
       if (end === undefined) {
         this.#held = Buffer.alloc(0);
-        // A long title or picture is given on as it comes. What has a number is never given on without it being seen.
+        // A long title or picture is passed on as it comes. Sequences with numbers are never passed on unchecked.
         this.#isDropping = isString !== true;
         return clean.upTo(isString === true ? bytes.length : at);
       }
@@ -77,7 +77,7 @@ export class SequenceFilter {
     return next;
   }
 
-  /** The sequence that begins at an ESC, or at the first byte of what stands for one. */
+  /** The sequence that begins at an ESC, or at the first byte of a C1 control. */
   #sequenceAt(bytes: Buffer, start: number): Sequence {
     const isEscape = bytes[start] === esc;
     const at = isEscape ? skipIgnored(bytes, start + 1) : start + 1;
@@ -104,17 +104,17 @@ export class SequenceFilter {
 }
 
 interface Sequence {
-  /** Undefined where it is not complete. */
+  /** Undefined where the sequence is incomplete. */
   end?: number | undefined;
-  /** What is given on for its beginning, where a number was too large. */
+  /** The replacement for its beginning, where a number was too large. */
   numbers?: { end: number; by: number[] } | undefined;
-  /** Of one that is not complete: its numbers are. */
+  /** For an incomplete sequence: whether it is a string, whose numbers are complete. */
   isString?: boolean;
 }
 
 const stringIntroducers = new Set([...']X^_'].map(codeOf));
 
-/** A title, say. Whatever could begin a sequence ends it for this purpose. */
+/** A string such as a title. Anything that could begin another sequence ends it here. */
 function stringFrom(bytes: Buffer, start: number): Sequence {
   let at = start;
   while (at < bytes.length && bytes[at] !== bel && !beginsAnother(bytes, at)) at++;
@@ -130,14 +130,20 @@ function nextControl(bytes: Buffer, from: number): number {
   return bytes.length;
 }
 
-/** The place of the final byte, or of what breaks the sequence off; the length of `bytes` where neither has come. */
+/**
+ * The index of the final byte, or of the byte that breaks the sequence off. The length of `bytes` where neither has
+ * come.
+ */
 function endOfNumbers(bytes: Buffer, from: number): number {
   let at = from;
   while (at < bytes.length && !isFinalByte(bytes[at]) && !beginsAnother(bytes, at)) at++;
   return bytes[at] === c1Lead && at + 1 === bytes.length ? bytes.length : at;
 }
 
-/** The parameters with no number above the limit, and what a terminal does meanwhile; undefined where none is above. */
+/**
+ * The parameters with their numbers clamped, and control characters among them. Undefined where no number is above the
+ * limit.
+ */
 function clamped(body: Buffer, limit: number): { parameters: number[]; executed: number[] } | undefined {
   const parameters: number[] = [];
   const executed: number[] = [];
@@ -161,7 +167,7 @@ function clamped(body: Buffer, limit: number): { parameters: number[]; executed:
   return isAbove ? { parameters, executed } : undefined;
 }
 
-/** Bytes with some of them replaced. Where nothing was, they are the same bytes. */
+/** Bytes of which some are replaced. Without a replacement, they are the same bytes. */
 class Rewriting {
   readonly #bytes: Buffer;
   readonly #parts: Buffer[] = [];
@@ -182,14 +188,14 @@ class Rewriting {
   }
 }
 
-/** A new sequence, or what ends one anywhere. */
+/** Whether a new sequence begins here, or a byte that ends any sequence. */
 function beginsAnother(bytes: Buffer, at: number): boolean {
   const byte = bytes[at];
   if (byte === esc || byte === can || byte === sub) return true;
   return byte === c1Lead && (at + 1 === bytes.length || isC1(bytes[at + 1]));
 }
 
-/** Past what a terminal passes over within a sequence. */
+/** Skips the bytes that a terminal ignores within a sequence. */
 function skipIgnored(bytes: Buffer, from: number): number {
   let at = from;
   while (at < bytes.length && !beginsAnother(bytes, at) && !isGraphic(bytes[at])) at++;

@@ -6,19 +6,19 @@ import type { OutputRecord } from '../../types.ts';
 import { SequenceFilter } from './sequences.ts';
 
 const maxScrollback = 1_000;
-/** What a wide terminal keeps is fewer lines. */
+/** A wide terminal keeps fewer lines. */
 const maxCells = 100_000;
-/** Characters that take no room pile up in a cell: of one with more, nobody sees what it is. */
+/** Combining characters pile up in a cell. With more than this, nobody could read it. */
 const maxCellLength = 256;
-/** Titles and links are in no drawing, and would be kept as long as a program likes. */
+/** Titles and links are not drawn, and would be kept as long as a program likes. */
 const ignoredCommands = [0, 1, 2, 8];
 const cancel = Buffer.from('\x18');
 
-/** A terminal that is drawn in memory, which does not grow with what it is given. */
+/** A terminal that is drawn in memory. Its memory does not grow with its output. */
 export class TerminalScreen {
   readonly #terminal: InstanceType<typeof xterm.Terminal>;
   readonly #serializer = new SerializeAddon();
-  /** Everything that is drawn has gone through it. What it holds is drawn with its end. */
+  /** All output passes this filter. What it holds is drawn once it is complete. */
   readonly #filter = new SequenceFilter(() => Math.max(this.#terminal.cols, this.#terminal.rows));
   #position = 0;
   #isWithinLine = false;
@@ -37,7 +37,7 @@ export class TerminalScreen {
     return screen;
   }
 
-  /** Up to where it has been given output. What is drawn may end a few bytes earlier. */
+  /** The position up to which it was given output. The drawing may end a few bytes earlier. */
   get readTo(): number {
     return this.#position + this.#filter.heldBytes;
   }
@@ -47,14 +47,13 @@ export class TerminalScreen {
     return cols * (2 * rows + (options.scrollback ?? 0));
   }
 
-  /** The next record of its log. */
   async take(record: OutputRecord): Promise<void> {
     if (record.kind === 'pty') await this.#draw(record);
     else if (record.kind === 'resize') this.#resize(noteOf<Size>(record));
     else if (record.kind === 'gap') await this.skipTo(positionAfter(record));
   }
 
-  /** Goes on at a later position: what is drawn stays, with its modes and colours, until it is drawn over. */
+  /** Continues at a later position. The drawing stays, with its modes and colours, until output draws over it. */
   async skipTo(position: number, size?: Size): Promise<void> {
     this.#filter.reset();
     await this.#write(cancel);
@@ -101,7 +100,7 @@ function scrollbackOf({ cols, rows }: Size): number {
   return Math.max(0, Math.min(maxScrollback, Math.floor(maxCells / cols) - rows));
 }
 
-/** Where drawing may begin: at an escape sequence, or the end of a line. */
+/** Whether drawing may begin here: at an escape sequence, or after a line. */
 function isBeginning(byte: number): boolean {
   return byte === 0x1b || byte === 0x0a;
 }

@@ -7,8 +7,8 @@ import * as cgroup from './computerCgroup.ts';
 import type { Confinement, ProcessUsage } from './confinement.ts';
 
 /**
- * Computers in cgroups, which hold whatever a process does: nothing gets out of one, or is missed when it is killed. In
- * a sandbox that is `whole`, what belongs to the agent and what to its work is one and the same for the host.
+ * Computers in cgroups, from which no process escapes. In a `whole` sandbox the host cannot tell the agent from its
+ * work.
  */
 export function cgroupConfinement(roots: CgroupRoots, kind: cgroup.BoxKind = 'apart'): Confinement {
   return {
@@ -20,7 +20,7 @@ export function cgroupConfinement(roots: CgroupRoots, kind: cgroup.BoxKind = 'ap
     joinHolder: (computerId, pid) => cgroup.moveTo(roots, computerId, 'holder', [pid]),
     joinSandbox: (computerId, pids) =>
       cgroup.moveTo(roots, computerId, kind === 'apart' ? 'box/agent' : 'box/work', pids),
-    // One that was started without cgroups has none.
+    // A holder that was started without cgroups has none.
     settleHolder: ({ computerId, limits }) => ifThere(() => cgroup.limitHolderCpu(roots, computerId, limits)),
     freeze: ({ computerId }) => cgroup.setFrozen(roots, computerId, true),
     thaw: ({ computerId }) => cgroup.setFrozen(roots, computerId, false),
@@ -39,7 +39,7 @@ const numberIn = (file: string) => Number(ifThere(() => readFileSync(file, 'utf8
 const field = (file: string, name: string) =>
   Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(ifThere(() => readFileSync(file, 'utf8')) ?? '')?.[1] ?? 0);
 
-/** What a computer uses, by its cgroups. */
+/** A computer's use, by its cgroups. */
 export function readUsage(roots: CgroupRoots, id: string): ProcessUsage {
   const work = join(id, 'box', 'work');
   const memory = join(roots.memory, work);

@@ -6,29 +6,26 @@ import type { ComputerLimits } from '../../types.ts';
 import type { HostLimits } from '../machine/machine.ts';
 import { type CgroupRoots, enableControllers, folders } from './cgroupRoots.ts';
 
-/**
- * What the sandbox itself may use beside the computer’s limits: bwrap, the agent, and a thread of the agent’s for each
- * terminal.
- */
+/** Tasks for the sandbox itself beside the computer's limit: bwrap, the agent, and a thread of it for each terminal. */
 export const agentTasks = ({ maxProcesses }: Pick<ComputerLimits, 'maxProcesses'>) => 32 + maxProcesses;
 const agentMemoryMiB = 128;
-/** The holder reads what a computer says, so it is bounded as well. */
+/** The holder reads a computer's output, so its memory is bounded too. */
 const holderMemoryMiB = 512;
 const leastHolderMilli = 250;
 const leastSocketsMiB = 32;
-/** gVisor’s kernel, and its view of the home’s files. */
+/** Memory for gVisor's kernel and its view of the home's files. */
 const sentryMemoryMiB = 128;
 const sentryTasks = 256;
 const periodUs = 100_000;
-/** Not in every kernel’s v1. */
+/** Some v1 kernels lack this file. */
 export const socketLimit = 'memory.kmem.tcp.limit_in_bytes';
 
-/** Whether the agent can be told from its work; else one cgroup, `work`, has all. */
+/** `apart`: the agent and its work have separate cgroups. `whole`: the cgroup `work` has both. */
 export type BoxKind = 'apart' | 'whole';
 
 /**
- * The cgroups of one computer: `holder`, and `box` with all that is inside, in which `agent` is apart from `work`, so
- * that neither a fork bomb nor the OOM killer takes the agent. The freezer is the box's.
+ * The cgroups of one computer: `holder`, and `box` with everything inside the sandbox. In `box`, `agent` is apart from
+ * `work`, so that neither a fork bomb nor the OOM killer takes the agent. The freezer is that of `box`.
  */
 const leaves = ['holder', join('box', 'agent'), join('box', 'work')];
 
@@ -46,18 +43,18 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
   setMemory(roots, join(id, 'box', 'work'), memoryMiB);
   setSocketMemory(roots, join(id, 'box', 'agent'), leastSocketsMiB);
   setSocketMemory(roots, join(id, 'box', 'work'), Math.max(leastSocketsMiB, Math.ceil(limits.memoryMiB / 4)));
-  // What has just been started is among the agent’s for a moment: together they are bounded by the box.
+  // A new process is in the agent's cgroup for a moment. The box limits both together.
   writeFileSync(join(roots.pids, id, 'box', 'pids.max'), String(maxTasks + agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(maxTasks));
 }
 
-/** Inside, the sandbox’s own kernel counts the tasks, each of which is a few of the host’s. */
+/** The sandbox's own kernel counts its tasks. Each needs a few of the host's. */
 function wholeLimits({ memoryMiB, maxTasks }: ComputerLimits) {
   return { memoryMiB: memoryMiB + agentMemoryMiB + sentryMemoryMiB, maxTasks: maxTasks * 4 + sentryTasks };
 }
 
-/** What all computers together may have. Says so where those that run have more already. */
+/** Limits all computers together. Reports where running computers already use more. */
 export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits): { missing: string } | undefined {
   writeFileSync(join(roots.pids, 'pids.max'), String(tasks));
   try {
@@ -72,8 +69,8 @@ export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits)
 }
 
 /**
- * What a holder does is done for its computer: output written, files read, screens drawn. It may use half as much CPU
- * as the computer, but never so little that one of a tenth of a core could hardly be looked at.
+ * Limits the holder's CPU to half of its computer's, since the holder works for it (output, files, screens), but never
+ * below a floor that keeps small computers usable.
  */
 export function limitHolderCpu(roots: CgroupRoots, id: string, { cpuMilli }: ComputerLimits): void {
   setCpu(roots, join(id, 'holder'), Math.max(leastHolderMilli, cpuMilli / 2) * (periodUs / 1_000));
@@ -96,29 +93,29 @@ function setMemory({ version, memory }: CgroupRoots, path: string, mebibytes: nu
     ifThere(() => writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), '-1', { flag: 'r+' }));
   }
   writeFileSync(join(folder, version === 2 ? 'memory.max' : 'memory.limit_in_bytes'), inMiB(mebibytes));
-  // Only where swap is accounted for.
+  // These files exist only where the kernel accounts for swap.
   ifThere(() => {
     if (version === 2) writeFileSync(join(folder, 'memory.swap.max'), '0', { flag: 'r+' });
     else writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), inMiB(mebibytes), { flag: 'r+' });
   });
 }
 
-/** What TCP and UDP keep is memory like any other in v2. In v1 it has a limit of its own, and only where one is set. */
+/** Limits the memory of TCP and UDP sockets. v2 counts it as memory; v1 has a separate limit, which must be set. */
 function setSocketMemory({ version, memory }: CgroupRoots, path: string, mebibytes: number): void {
   if (version === 2) return;
   ifThere(() => writeFileSync(join(memory, path, socketLimit), inMiB(mebibytes), { flag: 'r+' }));
 }
 
 /**
- * Lets the holder, which runs as the computer’s own user, move processes between the two cgroups in the box, and from
- * its own into them; no more.
+ * Lets the holder, which runs as the computer's user, move processes between the two cgroups in the box and from its
+ * own into them, and no more.
  */
 export function holderCgroups(roots: CgroupRoots, id: string, uid: number, kind: BoxKind): HolderCgroups {
   const procs = (path: string) => folders(roots).map((root) => join(root, id, path, 'cgroup.procs'));
   const oom = roots.version === 2 ? 'memory.events' : 'memory.oom_control';
   const workOom = join(roots.memory, id, 'box', 'work', oom);
   if (kind === 'whole') return { settle: null, workOom };
-  // v2 asks for the right to the nearest common folder
+  // v2 requires write access to the nearest common folder
   const shared = roots.version === 2 ? [...procs('box'), ...procs('')] : [];
   for (const file of [...shared, ...procs('box/agent'), ...procs('box/work')]) chownSync(file, uid, uid);
   return {
@@ -138,7 +135,7 @@ export function moveTo(
   }
 }
 
-/** Every process of a computer, its holder among them if asked for. */
+/** The pids of a computer, including its holder. */
 export function pidsIn(roots: CgroupRoots, id: string, paths: string[] = leaves): number[] {
   const read = (path: string) => ifThere(() => readFileSync(join(roots.freezer, id, path, 'cgroup.procs'), 'utf8'));
   return paths.flatMap((path) => (read(path) ?? '').split('\n').filter(Boolean).map(Number));
@@ -150,7 +147,10 @@ export function setFrozen(roots: CgroupRoots, id: string, frozen: boolean): void
   else writeFileSync(join(folder, 'freezer.state'), frozen ? 'FROZEN' : 'THAWED');
 }
 
-/** Undefined where there is no such computer. `wanted` holds from the moment it was asked for, `reached` from the end. */
+/**
+ * Undefined where there is no such computer. `wanted` holds once the freeze was asked for, `reached` once it is
+ * complete.
+ */
 export function readFrozen(roots: CgroupRoots, id: string): { wanted: boolean; reached: boolean } | undefined {
   const folder = join(roots.freezer, id, 'box');
   return ifThere(() => {
@@ -163,7 +163,7 @@ export function readFrozen(roots: CgroupRoots, id: string): { wanted: boolean; r
   });
 }
 
-/** One round of killing; what forks faster than it is read is stopped first. */
+/** One round of killing. Freezing first stops processes that fork faster than they are read. */
 export function killOnce(roots: CgroupRoots, id: string): void {
   if (roots.version === 2) {
     ifThere(() => writeFileSync(join(roots.freezer, id, 'cgroup.kill'), '1', { flag: 'r+' }));
@@ -171,15 +171,15 @@ export function killOnce(roots: CgroupRoots, id: string): void {
   }
   ifThere(() => setFrozen(roots, id, true));
   for (const pid of pidsIn(roots, id)) ifThere(() => process.kill(pid, 'SIGKILL'));
-  ifThere(() => setFrozen(roots, id, false)); // the signal reaches what is frozen only then
+  ifThere(() => setFrozen(roots, id, false)); // frozen processes get the signal only now
 }
 
-/** Removes what is empty. False while something is still in it. */
+/** Removes the empty cgroups. False while a process is in one. */
 export function removeComputerCgroup(roots: CgroupRoots, id: string): boolean {
   return folders(roots).every((root) => [...leaves, 'box', ''].every((path) => removed(join(root, id, path))));
 }
 
-/** Those that are empty. */
+/** Removes the roots that are empty. */
 export function removeRoots(roots: CgroupRoots): void {
   for (const root of folders(roots)) removed(root);
 }

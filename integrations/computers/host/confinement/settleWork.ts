@@ -7,9 +7,9 @@ const soonMs = 20;
 const laterMs = 1_000;
 
 /**
- * Moves what the agent has started from its own cgroup to the one for work; `keep` are the sandbox's own processes. A
- * process is in the agent's until then, which has few tasks and little memory, so nothing gets far in that time. What
- * forks while it is moved leaves a child behind: it is looked for again, until there is none.
+ * Moves new processes from the agent's cgroup to the one for work. `keep` are the sandbox's own processes. Until then a
+ * process shares the agent's few tasks and little memory, so it gets nowhere. A process that forks while it is moved
+ * leaves a child behind, so we look again until none is left.
  */
 export class WorkSettler {
   readonly #cgroups: SettleFiles;
@@ -28,7 +28,7 @@ export class WorkSettler {
   }
 }
 
-/** Whether all of it has been moved, in a few rounds. */
+/** Whether all were moved within a few rounds. */
 export function settleWork({ agentProcs, workProcs }: SettleFiles, keep: ReadonlySet<number>): boolean {
   for (let round = 0; round < rounds; round += 1) {
     const strays = readPids(agentProcs).filter((pid) => !keep.has(pid));
@@ -38,7 +38,7 @@ export function settleWork({ agentProcs, workProcs }: SettleFiles, keep: Readonl
   return false;
 }
 
-/** The sandbox's own processes: those in the agent's cgroup before it starts anything. */
+/** Reads the pids in a cgroup. */
 export function readPids(procsFile: string): number[] {
   return readFileSync(procsFile, 'utf8').split('\n').filter(Boolean).map(Number);
 }
@@ -47,7 +47,7 @@ function tryToMove(file: string, pid: number): void {
   try {
     writeFileSync(file, String(pid));
   } catch {
-    // It has ended, or cannot be moved now: the next look tries again. Nothing of this may end the computer.
+    // The process has ended, or cannot be moved now. The next round tries again. This must not end the computer.
   }
 }
 

@@ -18,8 +18,8 @@ const ticksPerSecond = 100;
 const pageBytes = 4096;
 
 /**
- * Computers without cgroups. Their processes are those of the computer’s user, or where it has none, the sandbox’s pid
- * namespace, which nothing leaves: killing its first process ends them all. Nothing limits what they use together.
+ * Computers without cgroups. Their processes are those of the computer's user, or without one those in the sandbox's
+ * pid namespace, which none leaves: killing its first process ends them all. Nothing limits their use.
  */
 export function treeConfinement(): Confinement {
   const roots = new Map<string, Stamp[]>();
@@ -27,7 +27,7 @@ export function treeConfinement(): Confinement {
     const stamps = pids.flatMap((pid) => stampOf(pid) ?? []);
     roots.set(name, [...(roots.get(name) ?? []), ...stamps]);
   };
-  /** A computer’s user is also that of the sandboxes on its files, which end by themselves. */
+  /** The computer's user also owns the sandboxes on its files, which end by themselves. */
   const beside = (name: string): Set<number> => {
     const others = [...roots].filter(([other]) => other !== name && computerOf(other) === computerOf(name));
     const stamps = others.flatMap(([, each]) => each);
@@ -37,7 +37,7 @@ export function treeConfinement(): Confinement {
     if (run?.sandbox == null) return [];
     const { init, monitor } = run.sandbox;
     const sandbox = treeOf(init);
-    // Cells are the holder's too, beside the sandbox and the two processes around it.
+    // The holder's other children are cells.
     const known = new Set([run.holder?.pid, monitor.pid, parentOf(init.pid), ...sandbox.map(({ pid }) => pid)]);
     const cells = run.holder === null ? [] : treeOf(run.holder).filter(({ pid }) => !known.has(pid));
     return [...sandbox, ...cells];
@@ -91,12 +91,12 @@ export function treeConfinement(): Confinement {
   };
 }
 
-/** Of what is confined for it: itself, or a sandbox on its files (`files.ts`). */
+/** The computer's id in a name: its own, or that of a sandbox on its files (`fileSandboxes.ts`). */
 function computerOf(name: string): string {
   return name.split('.', 1)[0] ?? name;
 }
 
-/** Of those that run now; what has ended is counted by its parent, where that waited for it. */
+/** The use of one living process. The parent counts ended children that it waited for. */
 function usageOf(pid: number): { cpuSeconds: number; memoryBytes: number } {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

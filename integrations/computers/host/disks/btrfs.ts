@@ -1,22 +1,33 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { renameDurablySync } from '../../../../disk/durable.ts';
-import { runHere } from '../../system/programs.ts';
 import { run } from '../../spawner/spawner.ts';
+import { runHere } from '../../system/programs.ts';
 import { type Disks, roomInImage, unfinished } from './disks.ts';
 import { giveAll, syncAll } from './watched.ts';
 
 interface ImageOptions {
-  /** The sparse file, and where it is mounted. */
   image: string;
   homes: string;
-  /** Of the image; four fifths of what is free, if undefined. */
+  /** The size of the image. Four fifths of the free space, if undefined. */
   sizeMiB?: number | undefined;
 }
 
 /**
- * Homes as subvolumes of one btrfs image, each with a quota, so that a limit is the file system’s own and a fork is a
- * snapshot. For root only. Where there is no image yet and none can be made, says why not; an image that is there and
- * cannot be mounted throws, for without it every home would seem lost.
+ * Homes as subvolumes of one btrfs image, each with a quota: the file system keeps the limits, and a fork is a
+ * snapshot. For root only. Says why where there is no image and none can be made. Throws where an existing image cannot
+ * be mounted, since every home would seem lost.
  */
 export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missing: string }> {
   const { image, homes } = options;
@@ -34,14 +45,14 @@ export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missi
       await mount(image, homes);
     }
   }
-  chmodSync(homes, 0o711); // entered by every computer’s user, listed by none
+  chmodSync(homes, 0o711); // every computer's user may enter it, none may list it
   return btrfs(homes, image);
 }
 
 async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void> {
   const { bavail, bsize } = statfsSync(homes);
   const freeMiB = Math.floor((bavail * bsize * 0.8) / (1024 * 1024));
-  // Never more than there is: an image that cannot grow turns read-only for all.
+  // Never more than is free: an image that cannot grow turns read-only for all.
   const size = Math.min(sizeMiB ?? freeMiB, freeMiB);
   if (size < 256) throw new Error(`only ${freeMiB} MiB are free for homes`);
   const draft = `${image}.new`;

@@ -5,10 +5,10 @@ import type { HostContext } from '../context.ts';
 import { computerLayout } from '../layout.ts';
 import { readRecord } from '../records.ts';
 
-/** Of a watched home: a little over the limit is a matter of when it was looked at. */
+/** How far a watched home may exceed its limit: a little more is a matter of when we look. */
 const tolerance = 1.1;
 
-/** Whether a home is larger than its limit, where the file system itself does not keep it from that. */
+/** Whether a home is larger than its limit. Only a watched one can be. */
 export async function isOverLimit(
   { disks, layout }: Pick<HostContext, 'disks' | 'layout'>,
   computerId: string,
@@ -25,8 +25,8 @@ export async function isOverLimit(
 const blockBytes = 512;
 
 /**
- * What deleted files take that processes still have open, or in their memory: they are in no folder, and are as large as
- * any. Of files on the file system of this folder only; `/tmp` and its like are memory.
+ * The size of deleted files that processes still have open or mapped. They are in no folder, but may be large. Only
+ * files on this folder's file system count; `/tmp` and the like are memory.
  */
 export async function heldBytes(pids: readonly number[], folder: string): Promise<number> {
   const device = statSync(folder).dev;
@@ -39,13 +39,12 @@ export async function heldBytes(pids: readonly number[], folder: string): Promis
       const stat = ofProcess(() => statSync(`/proc/${pid}/fd/${fd}`));
       if (stat?.isFile() && stat.nlink === 0 && stat.dev === device) sizes.set(stat.ino, stat.blocks * blockBytes);
     }
-    // There may be thousands.
     await setImmediate();
   }
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** How much of each deleted file a process has mapped. */
+/** How much of each deleted file a process has mapped, by inode. */
 function mappedOf(pid: number, device: number): Map<number, number> {
   const sizes = new Map<number, number>();
   const maps = ofProcess(() => readFileSync(`/proc/${pid}/maps`, 'latin1')) ?? '';
@@ -58,13 +57,13 @@ function mappedOf(pid: number, device: number): Map<number, number> {
   return sizes;
 }
 
-/** As `stat` gives it, of `fd:01`, say. */
+/** Converts a device such as `fd:01` to the number that `stat` gives. */
 function deviceOf(text: string): number {
   const [major = 0, minor = 0] = text.split(':').map((part) => Number.parseInt(part, 16));
   return (minor & 0xff) + major * 0x100 + (minor >>> 8) * 0x100000;
 }
 
-/** Undefined of a process that has ended, or that is not to be looked into, as one that is just being started. */
+/** Undefined where the process has ended or cannot be looked into, as while it starts. */
 function ofProcess<T>(look: () => T): T | undefined {
   try {
     return look();

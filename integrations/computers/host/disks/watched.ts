@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
-import { findSystemProgram } from '../../system/programs.ts';
 import { run } from '../../spawner/spawner.ts';
+import { findSystemProgram } from '../../system/programs.ts';
 import { type Disks, roomIn, unfinished } from './disks.ts';
 
 const copyTimeoutMs = 10 * 60_000;
@@ -9,7 +9,7 @@ const isGnu = process.platform === 'linux';
 const copyOptions = isGnu ? ['--archive', '--reflink=auto'] : ['-a'];
 const removeOptions = isGnu ? ['-rf', '--one-file-system'] : ['-rf'];
 
-/** Homes that are ordinary folders. Nothing here keeps their limits: the host’s watcher does, as well as it can. */
+/** Homes as ordinary folders. The host's watcher keeps their limits as well as it can. */
 export function watchedDisks(homes: string): Disks {
   return {
     kind: 'watched',
@@ -36,7 +36,7 @@ export function watchedDisks(homes: string): Disks {
     },
     async remove(home) {
       if (!existsSync(home)) return;
-      // Folders that their owner has closed to itself; and trees deeper than a path may be long, which rmSync refuses.
+      // Opens folders that their owner has closed to itself. `rm` also handles trees that are too deep for rmSync.
       if (process.getuid?.() !== 0) await run('chmod', ['-R', 'u+rwx', '--', home], { timeoutMs: copyTimeoutMs });
       await run('rm', [...removeOptions, '--', home], { timeoutMs: copyTimeoutMs });
       rmSync(home, { recursive: true, force: true });
@@ -45,12 +45,12 @@ export function watchedDisks(homes: string): Disks {
   };
 }
 
-/** Puts on the disk whatever its file system has in memory: for a tree of any size that is one call. */
+/** Writes a whole file system's cache to the disk: one call for a tree of any size. */
 export async function syncAll(folder: string): Promise<void> {
   await run('sync', isGnu ? ['-f', folder] : [], { timeoutMs: copyTimeoutMs });
 }
 
-// A file that goes while it is counted makes du fail, but it has counted the rest.
+// A file that vanishes makes `du` fail, but the rest is counted.
 const counting = ['sh', '-c', 'du -skx -- "$1" || :', 'sh'];
 
 async function count(home: string, [program = 'sh', ...before] = counting): Promise<number> {
@@ -58,16 +58,16 @@ async function count(home: string, [program = 'sh', ...before] = counting): Prom
   return Number(/^\d+/.exec(output)?.[0] ?? 0);
 }
 
-/** Not as root, but as the root of a namespace: also what is in folders that their owner, who is us, has closed. */
+/** Counts as the root of a namespace, which also sees folders that their owner (our user) has closed. */
 async function countClosedToo(home: string): Promise<number> {
   const bwrap = findSystemProgram('bwrap');
   if (bwrap === undefined) return count(home);
   const asRoot = ['--unshare-user', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_DAC_READ_SEARCH'];
-  // Where there are no namespaces, all that is open is counted.
+  // Without namespaces, closed folders are not counted.
   return count(home, [bwrap, ...asRoot, '--dev-bind', '/', '/', '--', ...counting]).catch(() => count(home));
 }
 
-/** Gives a home and all in it to a user; what links point to stays whose it is. */
+/** Gives a home and everything in it to a user. Targets of links keep their owner. */
 export async function giveAll(home: string, uid: number | undefined, signal: AbortSignal): Promise<void> {
   if (uid === undefined) return;
   await run('chown', ['-R', '--no-dereference', `${uid}:${uid}`, '--', home], { timeoutMs: copyTimeoutMs, signal });

@@ -1,17 +1,17 @@
 import { DomainError } from '../../../../base/errors.ts';
 
-/** How many sandboxes may be open on homes of computers that do not run: nobody pays for them. */
+/** How many sandboxes may be open on homes of stopped computers. Their owners do not pay for them. */
 export interface FileLimits {
   perHost: number;
   perSpace: number;
-  /** How long one that comes when they are all taken waits for a place. */
+  /** How long a request waits for a place. */
   waitMs: number;
-  /** How long one must not have been used to make room for another. */
+  /** How long a sandbox must be unused before it makes room for another. */
   restMs: number;
 }
 
 export const usualFileLimits: FileLimits = { perHost: 8, perSpace: 3, waitMs: 5_000, restMs: 1_000 };
-/** Of those that run something, which takes more. */
+/** Limits for sandboxes that run code. They use more memory than those that only read files. */
 export const usualWorkLimits: FileLimits = { perHost: 4, perSpace: 2, waitMs: 15_000, restMs: 1_000 };
 const mostWaiting = 32;
 const lookMs = 250;
@@ -19,30 +19,30 @@ const retryAfterSeconds = 5;
 
 interface Taken {
   spaceId: string;
-  /** Requests that are about to open it. */
+  /** Requests that are about to open the sandbox. */
   opening: number;
   isOpen: boolean;
 }
 
-/** Somebody who has found no place. */
+/** A request that waits for a place. */
 interface Waiting {
   spaceId: string;
   wake: () => void;
 }
 
-/** Ends the one of these that has rested longest; false where all are in use. */
+/** Ends the sandbox that has rested longest. False where all are in use. */
 type MakeRoom = (computerIds: readonly string[]) => Promise<boolean>;
 
 /**
- * The places for them. A computer keeps its place for as long as its sandbox is open; one that rests makes room for
- * another. Whoever finds none waits for a moment, and is then told to come again. A place that becomes free goes to the
- * space that has the fewest, and there to whoever has waited longest.
+ * The places for sandboxes. A computer keeps its place while its sandbox is open; an unused sandbox makes room for
+ * another. A request that finds no place waits for a moment, and is then told to come again. A free place goes to the
+ * space with the fewest places, and there to the oldest request.
  */
 export class FilePlaces {
   readonly #limits: FileLimits;
   readonly #makeRoom: MakeRoom;
   readonly #taken = new Map<string, Taken>();
-  /** The longest first. */
+  /** The oldest first. */
   readonly #waiting = new Set<Waiting>();
 
   constructor(limits: FileLimits, makeRoom: MakeRoom) {
@@ -50,7 +50,10 @@ export class FilePlaces {
     this.#makeRoom = makeRoom;
   }
 
-  /** Until what it gives is disposed of, the computer’s sandbox may be opened. Throws 429 or 503 `FILES_BUSY`. */
+  /**
+   * Takes a place. The computer's sandbox may be opened until the result is disposed of. Throws 429 or 503
+   * `FILES_BUSY`.
+   */
   async take(computerId: string, spaceId: string): Promise<Disposable> {
     const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId);
     if (taken !== undefined) return this.#hold(computerId, taken);
@@ -61,7 +64,7 @@ export class FilePlaces {
       return this.#hold(computerId, await this.#wait(computerId, waiting));
     } finally {
       this.#waiting.delete(waiting);
-      this.#wakeAll(); // it may have stood before others
+      this.#wakeAll(); // it may have been ahead of others
     }
   }
 
@@ -111,7 +114,7 @@ export class FilePlaces {
     return this.#taken.size < this.#limits.perHost && this.#ofSpace(spaceId).length < this.#limits.perSpace;
   }
 
-  /** Whether somebody else comes first who could take a place now. Whoever does not wait yet comes last in their space. */
+  /** Whether another waiting request comes first and could take a place now. A new request comes last in its space. */
   #isBehind(spaceId: string, waiting: Waiting | undefined): boolean {
     const own = this.#ofSpace(spaceId).length;
     let isEarlier = true;

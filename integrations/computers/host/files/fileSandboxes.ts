@@ -13,13 +13,10 @@ import { holderSpec, joinSandbox, reported, required } from '../life/start.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
 import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
 
-/** What is done in a short-lived sandbox. */
+/** The purpose of a short-lived sandbox. */
 export type SandboxWork = 'files' | 'work';
 
-/**
- * For `files` it reads and writes files for somebody who waits, and nothing else. For `work` it also runs what Atrium
- * itself starts, such as git.
- */
+/** `files` reads and writes files for a waiting caller. `work` also runs Atrium's own programs, such as git. */
 const limitsOf = {
   files: { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 },
   work: { cpuMilli: 1_000, memoryMiB: 1_024, maxTasks: 128, maxProcesses: 8 },
@@ -28,8 +25,8 @@ const usualPlaces: Record<SandboxWork, FileLimits> = { files: usualFileLimits, w
 const lookMs = 1_000;
 
 /**
- * Short-lived sandboxes on the homes of computers that do not run: the same agent reads and writes, inside, so that no
- * link leads out. They end by themselves when nobody uses them; those of a killed process are ended by the sweep.
+ * Short-lived sandboxes on the homes of stopped computers. The same agent reads and writes inside them, so no link
+ * leads out. They end when nothing uses them. The sweep ends those of a killed process.
  */
 export class FileSandboxes {
   readonly #context: HostContext;
@@ -50,14 +47,14 @@ export class FileSandboxes {
     this.#places = new FilePlaces(limits, (computerIds) => this.#endRested(computerIds));
   }
 
-  /** A place for it among the few that there are. Throws 429 or 503 `FILES_BUSY`. */
+  /** Takes one of the few places. Throws 429 or 503 `FILES_BUSY`. */
   place({ computerId, spaceId, run }: ComputerRecord): Promise<Disposable> {
     return this.#places.take(computerId, run?.spec.spaceId ?? spaceId ?? '');
   }
 
   /**
-   * The socket of its holder, which is started where there is none. One call at a time for each computer. Throws 422
-   * `DISK_FULL` where something would run in a home that is larger than its limit.
+   * The socket of the sandbox's holder, which is started where there is none. Callers make one call at a time for each
+   * computer. Throws 422 `DISK_FULL` where a program would run in a home that is larger than its limit.
    */
   async open(record: ComputerRecord): Promise<string> {
     const { socket } = this.#paths(record.computerId);
@@ -82,7 +79,7 @@ export class FileSandboxes {
     }
   }
 
-  /** Of those that nobody uses, ends the one that was used longest ago. */
+  /** Ends the unused sandbox that was used longest ago. */
   async #endRested(computerIds: readonly string[]): Promise<boolean> {
     const looks = computerIds.map(async (computerId) => ({ computerId, forMs: await this.#restedMs(computerId) }));
     const [longest] = (await Promise.all(looks)).sort((one, other) => other.forMs - one.forMs);
@@ -99,7 +96,7 @@ export class FileSandboxes {
     return forMs > 0 && forMs >= this.#restMs;
   }
 
-  /** How long it has not been used; of one that is in use, it says a time after we have asked. */
+  /** How long it has not been used. A sandbox in use answers with a time after our question. */
   async #restedMs(computerId: string): Promise<number> {
     const { socket } = this.#paths(computerId);
     const askedAt = Date.now();
@@ -107,7 +104,7 @@ export class FileSandboxes {
       const asked = new HostClient({ socketPath: socket }).status();
       return askedAt - Date.parse((await within(asked, lookMs, 'its holder’s answer')).lastActiveAt);
     } catch {
-      return 0; // it begins or ends
+      return 0; // the sandbox is starting or ending
     }
   }
 
@@ -115,12 +112,12 @@ export class FileSandboxes {
     await Promise.all([...this.#open.keys()].map((computerId) => this.close(computerId)));
   }
 
-  /** Of the computers whose files are in use. */
+  /** The ids of computers with an open sandbox. */
   get openIds(): string[] {
     return [...this.#open.keys()];
   }
 
-  /** By the computer’s id, or by the name of the confinement. */
+  /** Takes the computer's id or the sandbox's name in the confinement. */
   has(name: string): boolean {
     return this.#open.has(name.endsWith(this.#suffix) ? name.slice(0, -this.#suffix.length) : name);
   }
@@ -184,7 +181,7 @@ export class FileSandboxes {
     const { pids } = await reported(holder, 'blocked');
     run.sandbox = joinSandbox(driver, record, pids);
     holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
-    holder.send({ type: 'open' }); // no program runs in it that would need a network
+    holder.send({ type: 'open' }); // no program in it needs a network
     await reported(holder, 'running');
     confinement.settleHolder(record);
   }

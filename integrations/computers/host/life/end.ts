@@ -12,12 +12,12 @@ import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.t
 
 type LiveRun = ComputerRun & { phase: 'running'; holder: Stamp };
 
-/** Whether its holder lives, which is what makes a computer run. */
+/** Whether the computer runs: its holder lives. */
 export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
   return run?.phase === 'running' && run.holder !== null && run.bootId === bootId() && isAlive(run.holder);
 }
 
-/** Kills all that a computer has, from whatever state, until nothing is left, and removes what confined it. */
+/** Kills all processes of a computer in any state, until none is left, and removes its confinement. */
 export async function clear(
   context: HostContext,
   record: ComputerRecord,
@@ -25,7 +25,7 @@ export async function clear(
 ): Promise<void> {
   const { deadlines } = context;
   const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
-  // What is dying has left its cgroup already, and still has memory and files: it is waited for as well.
+  // A dying process has left its cgroup but still holds memory and files, so it is waited for too.
   const seen = new Map<number, Stamp>();
   // A start that was cut off may have left a holder that is in no cgroup yet.
   const { holder = null } = ofThisBoot.run ?? {};
@@ -48,7 +48,7 @@ export async function clear(
   );
 }
 
-/** Ends what runs, after asking its holder to do so in order, and writes down why it ended. */
+/** Ends a computer, after asking its holder to do so in order, and records why it ended. */
 export async function end(
   context: HostContext,
   record: ComputerRecord,
@@ -65,21 +65,21 @@ export async function end(
     if (run.pausedAt !== null) await confinement.thaw(record);
     await endInOrder(context, record);
     killIfAlive(holder, 'SIGTERM');
-    // The holder counts the grace; with a little more for itself to write down what it saw.
+    // The holder counts the grace. It gets a little more time to record its end.
     await until(() => !isAlive(holder), graceMs + 1_000);
   }
   await clear(context, record);
   await context.options.egress?.close(record.computerId);
   const { generation } = run.spec;
   const own = { generation, reason, at: new Date().toISOString() };
-  // A holder that was silent has nothing to tell of why.
+  // A holder that did not answer cannot say why it ended.
   const ended: HolderEnd = code === undefined ? (told(context, record) ?? own) : { ...own, code };
   const { uid, limits, computerId } = record;
   writeRecord(context.layout, { computerId, uid, limits, run: { ...run, phase: 'ended', pausedAt: null, end: ended } });
   return ended;
 }
 
-/** Has end what ends in a way of its own. Whatever becomes of that, the rest ends too. */
+/** Lets `beforeEnd` finish. Whether it succeeds or not, everything else ends too. */
 async function endInOrder(
   { layout, options, deadlines, log }: HostContext,
   { computerId }: ComputerRecord,
@@ -93,7 +93,7 @@ async function endInOrder(
   }
 }
 
-/** What the holder itself has left, which it writes as the computer’s user: nothing in it is believed but its text. */
+/** The end that the holder recorded. It writes as the computer's user, so only its text is used. */
 function told({ layout }: HostContext, { computerId, run }: ComputerRecord): HolderEnd | undefined {
   const text = ifThere(() => readPlainFile(computerLayout(layout, computerId).end));
   if (text === undefined) return undefined;
@@ -106,7 +106,7 @@ function told({ layout }: HostContext, { computerId, run }: ComputerRecord): Hol
   }
 }
 
-/** Of a folder that is not ours: no link is followed, no FIFO waited for, nothing large read. */
+/** Reads a file in a folder that is not ours: follows no link, waits for no FIFO, reads nothing large. */
 function readPlainFile(path: string): string | undefined {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {

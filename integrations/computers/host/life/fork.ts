@@ -16,15 +16,15 @@ interface ForkTarget {
   limits: ComputerLimits;
 }
 
-/** Does something with the source that is one moment of it, while nothing else is done with that. */
+/** Runs `work` on the source at one moment of it, while nothing else changes it. */
 export type InSource = (
   work: (source: ComputerRecord, signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
 ) => Promise<void>;
 
 /**
- * A new computer with the home of another, from one moment. Only that moment holds up the source; to make the copy the
- * new computer's takes as long as it has files. What is broken off leaves nothing.
+ * Makes a new computer with another's home at one moment. Only that moment holds up the source; the rest takes as long
+ * as the copy has files. A cancelled fork leaves nothing.
  */
 export async function fork(
   context: HostContext,
@@ -35,7 +35,7 @@ export async function fork(
   const { layout, disks, uids } = context;
   if (!isComputerId(to.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
   const paths = computerLayout(layout, to.computerId);
-  if (existsSync(paths.home)) return; // it arrives whole
+  if (existsSync(paths.home)) return; // a finished copy appears as a whole
   requireRoom(context);
   makeComputerDir(paths.dir);
   const known = readRecord(layout, to.computerId);
@@ -63,7 +63,7 @@ export async function fork(
   for (const folder of [paths.processes, paths.run]) giveFolder(folder, record.uid);
 }
 
-/** That the source is wanted for something else ends no copy for good: it is made when it is asked for again. */
+/** Runs `work` in the source's lane. A stop of the source cancels the copy with a retryable error. */
 export async function inLaneOf(
   lanes: Lanes,
   from: string,
@@ -73,13 +73,13 @@ export async function inLaneOf(
   try {
     await lanes.in(from, (own) => work(AbortSignal.any([own, signal])));
   } catch (error) {
-    // What a stop says to all that it does not wait for.
+    // This is how a stop cancels other tasks.
     if (signal.aborted || !(error instanceof HostError) || error.code !== 'START_FAILED') throw error;
     throw new HostError('TIMED_OUT', `${from} was stopped while it was copied`);
   }
 }
 
-/** An ordinary copy takes its time, in which nothing may write. Should this process die, a sweep lets it go on. */
+/** Freezes the source during an ordinary copy. Should this process die, a sweep thaws it. */
 async function whileFrozen(context: HostContext, record: ComputerRecord, work: () => Promise<void>): Promise<void> {
   if (!isRunning(record.run) || (await isPaused(context, record))) return work();
   try {

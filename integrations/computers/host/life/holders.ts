@@ -5,21 +5,21 @@ import { spawner } from '../../spawner/spawner.ts';
 
 const maxLogBytes = 5 * 1024 * 1024;
 
-/** A holder that was started and waits for its computer, or has it. */
+/** A started holder, which waits for its computer or has it. */
 export interface Holder {
-  /** Rejects where it cannot be started. */
+  /** Rejects where the holder cannot be started. */
   pid: Promise<number>;
-  /** Settles when it has ended. */
+  /** Settles when the holder has ended. */
   ended: Promise<void>;
   send(message: HolderSpec | HolderOrder): void;
-  /** The next report; `failed` where it has ended instead. */
+  /** The next report, or `failed` where the holder has ended. */
   report(): Promise<HolderReport>;
-  /** It is to go on without us. */
+  /** Closes the pipes. The holder goes on without us. */
   letGo(): void;
   kill(): void;
 }
 
-/** Holders that wait, so that no computer waits for a Node to start. */
+/** Started holders that wait, so that no computer waits for Node to start. */
 export interface HolderPool {
   take(): Holder;
   close(): Promise<void>;
@@ -28,7 +28,7 @@ export interface HolderPool {
 interface PoolOptions {
   size: number;
   logs: string;
-  /** What starts one. */
+  /** The command of a holder. */
   command: string[];
 }
 
@@ -47,7 +47,7 @@ export function createHolderPool({ size, logs, command }: PoolOptions): HolderPo
     take() {
       const [spare = startHolder(logs, command)] = spares;
       spares.delete(spare);
-      // Not at once: the new one would start beside the computer that is waited for.
+      // Not at once: the new holder would compete with the computer that is being started.
       setTimeout(fill, 200).unref();
       return spare;
     },
@@ -79,7 +79,7 @@ function startHolder(logs: string, [file = '', ...args]: string[]): Holder {
       }
     }
   });
-  started.promise.catch(() => undefined); // whoever takes it asks
+  started.promise.catch(() => undefined); // the caller of `pid` handles it
   return {
     pid: started.promise,
     ended: ended.promise,
@@ -90,7 +90,7 @@ function startHolder(logs: string, [file = '', ...args]: string[]): Holder {
   };
 }
 
-/** What a holder reports, in order; at the end, why there is no more. */
+/** The reports of a holder, in order. At the end, why there are no more. */
 class Reports {
   readonly #heard: HolderReport[] = [];
   #end: string | undefined;
@@ -117,7 +117,7 @@ class Reports {
   }
 }
 
-/** One log for all, and the one before it. */
+/** The log of all holders, after rotation. */
 function logFile(logs: string): string {
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   const file = join(logs, 'holders.log');

@@ -6,7 +6,7 @@ import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
 import { isRunning } from './end.ts';
 
-/** Whether it stands still, by order. */
+/** Whether the computer is frozen, by order. */
 export async function isPaused(context: HostContext, record: ComputerRecord): Promise<boolean> {
   return record.run?.pausedAt != null && (await driverOf(context, record).confinement.isFrozen(record));
 }
@@ -14,8 +14,8 @@ export async function isPaused(context: HostContext, record: ComputerRecord): Pr
 export async function pause(context: HostContext, record: ComputerRecord): Promise<void> {
   const run = runningOf(record);
   if (await isPaused(context, record)) return;
-  driverOf(context, record); // throws before anything is written down
-  // Written first: what is frozen without an order is let go by the next sweep.
+  driverOf(context, record); // throws before anything is recorded
+  // Recorded first: the next sweep thaws a computer that is frozen without an order.
   writeRecord(context.layout, { ...record, run: { ...run, pausedAt: new Date().toISOString() } });
   if (await freeze(context, record)) return tellHolder(context, record, true);
   await driverOf(context, record).confinement.thaw(record);
@@ -30,7 +30,7 @@ export async function resume(context: HostContext, record: ComputerRecord): Prom
   await tellHolder(context, record, false);
 }
 
-/** The time that processes may take stands still with them. A holder that does not hear it lets it run on. */
+/** Tells the holder, so that the time limits of processes stand still too. If it does not hear this, they run on. */
 async function tellHolder(context: HostContext, { computerId }: ComputerRecord, isPaused: boolean): Promise<void> {
   const client = new HostClient({ socketPath: computerLayout(context.layout, computerId).socket });
   await client.setPaused(isPaused).catch((error: unknown) => {
@@ -38,7 +38,7 @@ async function tellHolder(context: HostContext, { computerId }: ComputerRecord, 
   });
 }
 
-/** Without cgroups, what is started while others are being stopped is seen by the next look. */
+/** Freezes until the computer is frozen. Without cgroups a process that starts meanwhile is seen by the next look. */
 export function freeze(context: HostContext, record: ComputerRecord): Promise<boolean> {
   const { confinement } = driverOf(context, record);
   return until(async () => {

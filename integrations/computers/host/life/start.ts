@@ -45,20 +45,20 @@ export async function start(
   }
 }
 
-/** What a failure to start is for whoever asked. */
+/** Translates a failed start. */
 export function startFailure(error: unknown): HostError {
   if (error instanceof HostError && (error.code !== 'START_FAILED' || !isDiskFull(error))) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new HostError(isDiskFull(error) ? 'DISK_FULL' : 'START_FAILED', reason);
 }
 
-/** Throws `DISK_FULL` where there is no room for one more home; those that there are go on being used. */
+/** Throws `DISK_FULL` where there is no room for another home. Existing homes can still be used. */
 export function requireRoom({ disks }: HostContext): void {
   const room = disks.room();
   if (room.freeBytes < leastForHome) throw new HostError('DISK_FULL', describeRoom(room));
 }
 
-/** Gives an answer where there is nothing to start. */
+/** Settles an earlier run. Returns an answer where nothing needs to start. */
 async function settleEarlier(
   context: HostContext,
   record: ComputerRecord,
@@ -74,13 +74,13 @@ async function settleEarlier(
   if (generation === spec.generation && isRunning(last) && last.startedAt !== null)
     return { startedAt: last.startedAt };
   if (last.phase === 'running' || (last.phase === 'ended' && generation === spec.generation)) {
-    // One that runs is ended in order; of the others there is only something to clear up.
+    // A running computer is ended in order. Anything else is only cleaned up.
     const graceMs = isRunning(last) ? context.deadlines.stopGraceMs : 0;
     const { reason } = await end(context, record, 'it ended without a word', graceMs);
     if (generation < spec.generation) return undefined;
     throw new HostError('GENERATION_ENDED', `generation ${generation} of ${spec.computerId} has ended: ${reason}`);
   }
-  // A start that was cut off, as by kill -9 of this process, is made again from its beginning.
+  // A start that was cut off, for example by kill -9, begins again.
   await clear(context, record);
   return undefined;
 }
@@ -90,7 +90,7 @@ function newRun(spec: ComputerSpec): ComputerRun {
   return { spec, phase: 'starting', bootId: bootId(), ...nothing };
 }
 
-/** Its user, folder and home, where they are not there yet, with these limits. */
+/** Makes a computer's user, folder and home where they are missing, and sets its limits. */
 async function makeComputer(
   context: HostContext,
   computerId: string,
@@ -103,7 +103,7 @@ async function makeComputer(
   makeComputerDir(paths.dir);
   const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
   const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };
-  // Before anything belongs to the user that it names; and of the limit it says nothing until that holds.
+  // Recorded before anything belongs to the user. The disk limit is recorded once it holds.
   if (known === undefined) writeRecord(layout, { ...record, limits: { ...limits, diskMiB: 0 } });
   if (known?.limits.diskMiB !== limits.diskMiB || !existsSync(paths.home)) {
     await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
@@ -124,7 +124,7 @@ async function launch(
   const driver = driverOf(context, record);
   const { confinement } = driver;
   const save = (change: Partial<ComputerRun>) => {
-    givenUp.throwIfAborted(); // its end is written down already
+    givenUp.throwIfAborted(); // its end is recorded already
     Object.assign(started, change);
     writeRecord(layout, record);
   };
@@ -133,15 +133,16 @@ async function launch(
   save({ holder: required(stampOf(pid), 'its holder') });
   const cgroups = confinement.prepare(record);
   holder.send(await holderSpec(context, record, started.spec, cgroups));
-  // The kernel takes its time for that, in which the sandbox is made; nothing in it runs before it is released.
+  // Moving to a cgroup takes the kernel a while, in which the holder makes the sandbox. Nothing in it runs before the
+  // release.
   confinement.joinHolder(record.computerId, pid);
   const egress = openEgress(context, record);
-  egress.catch(() => undefined); // it is waited for below
+  egress.catch(() => undefined); // awaited below
   const { pids } = await reported(holder, 'blocked');
   const sandbox = joinSandbox(driver, record, pids);
   save({ sandbox });
   holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
-  // Its agent starts meanwhile, and nothing of its tenant’s.
+  // The agent starts meanwhile, but no program of the tenant.
   await Promise.all([egress, driver.beforeOpen?.(record)]);
   holder.send({ type: 'open' });
   const { startedAt } = await reported(holder, 'running');
@@ -150,7 +151,7 @@ async function launch(
   return { startedAt };
 }
 
-/** Puts the processes of a sandbox where they are limited. A container’s are where the engine has put them. */
+/** Moves the processes of a sandbox into its cgroups. The engine places a container's own. */
 export function joinSandbox(
   { confinement }: Driver,
   { computerId }: ComputerRecord,
@@ -179,7 +180,7 @@ export async function reported<T extends HolderReport['type']>(
   throw new HostError('START_FAILED', reason);
 }
 
-/** `record` may be that of a short-lived sandbox on the files of the spec’s computer. */
+/** `record` may be that of a short-lived sandbox on the computer's files. */
 export async function holderSpec(
   context: HostContext,
   record: ComputerRecord,
@@ -214,7 +215,7 @@ export async function holderSpec(
   };
 }
 
-/** Also for a computer that was taken over: the sockets of the process that opened it before have ended with it. */
+/** Opens the computer's way out. Also at a takeover: the sockets of the earlier process ended with it. */
 export async function openEgress({ options, layout }: HostContext, { computerId, uid }: ComputerRecord): Promise<void> {
   const { egressSocket: path, egressDraft: draft } = computerLayout(layout, computerId);
   await options.egress?.open({ computerId, path, ...(uid !== null && { owner: { uid, gid: uid, draft } }) });

@@ -6,7 +6,7 @@ import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, readRecord, removeComputerDir, writeRecord } from '../records.ts';
 import { clear, end, isRunning } from './end.ts';
 
-/** Ends it and removes all that it had. Written down first, so that what is cut off is finished by the sweep. */
+/** Ends a computer and removes all of it. The order is recorded first, so that a sweep finishes what is cut off. */
 export async function destroy(context: HostContext, record: ComputerRecord): Promise<void> {
   const { layout, disks, uids } = context;
   writeRecord(layout, { ...record, removing: true });
@@ -18,7 +18,7 @@ export async function destroy(context: HostContext, record: ComputerRecord): Pro
   if (record.uid !== null) uids?.free(record.uid);
 }
 
-/** What a record, seen without anybody working on it, asks to be done; undefined where it is in order. */
+/** Does what a record asks for while no other task works on it. Undefined where it is in order. */
 export async function setRight(context: HostContext, record: ComputerRecord): Promise<string | undefined> {
   const { confinement } = driverOf(context, record);
   const { computerId, run } = record;
@@ -46,7 +46,7 @@ export async function setRight(context: HostContext, record: ComputerRecord): Pr
 const endedReason = (phase: 'starting' | 'running') =>
   phase === 'starting' ? 'its start was cut off' : 'its holder ended without a word';
 
-/** Cgroups that belong to no computer, and copies that were never finished. */
+/** Removes confinements that belong to no computer, and unfinished copies. */
 export async function removeStrays(context: HostContext, isBusy: (computerId: string) => boolean): Promise<string[]> {
   const { layout, disks } = context;
   const done: string[] = [];
@@ -58,7 +58,7 @@ export async function removeStrays(context: HostContext, isBusy: (computerId: st
         done.push(`${computerId}: removed what confined it`);
       }
     } catch (error) {
-      // An engine that does not answer keeps nothing else from it.
+      // A silent engine must not stop the sweep.
       done.push(`${driver.name}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }

@@ -12,7 +12,10 @@ import { holdsTooMuchNetlink } from '../machine/network.ts';
 import { type ComputerRun, listRecords, readRecord } from '../records.ts';
 import { end, isRunning } from './end.ts';
 
-/** Looks, as long as it is not stopped, whether what should run does, and whether what has no limit of its own keeps within one. */
+/**
+ * Checks at intervals that recorded computers run, that their holders and agents answer, and that use without a kernel
+ * limit stays within its limit.
+ */
 export function watch(
   context: HostContext,
   lanes: Lanes,
@@ -41,7 +44,7 @@ export function watch(
         if (silent !== undefined) await lanes.in(computerId, () => endSilent(context, computerId, silent));
       });
     }
-    // Nothing else limits what is written beside a computer that does not run.
+    // Nothing else limits writes beside a stopped computer.
     for (const computerId of working.openIds) {
       await lookAt(computerId, async () => {
         if (!(await isOverLimit(context, computerId))) return;
@@ -87,7 +90,7 @@ async function reasonToEnd(context: HostContext, computerId: string, run: Comput
   return (await isOverLimit(context, computerId)) ? 'its home is larger than its limit' : undefined;
 }
 
-/** Unless it was paused meanwhile, which it has every right to be silent for. */
+/** A computer that was paused meanwhile may be silent. */
 async function endSilent(context: HostContext, computerId: string, reason: string): Promise<void> {
   if (readRecord(context.layout, computerId)?.run?.pausedAt === null)
     await endUnasked(context, computerId, reason, 'COMPUTER_NOT_ANSWERING');
@@ -106,20 +109,19 @@ async function endUnasked(
   context.options.onEnd?.(computerId, ended);
 }
 
-/** For one question to a holder that has been silent: whether it is the holder, or the agent behind it. */
+/** The time for one last question to a silent holder, to tell whether the holder or the agent behind it hangs. */
 const lastAskMs = 2_000;
 
 interface Question {
   generation: number;
   isOpen: boolean;
-  /** Looks since it was first asked without an answer, or since the last answer. */
+  /** Looks since the first unanswered question, or since the last answer. */
   looks: number;
 }
 
 /**
- * Whether the holders of running computers, and the agents in them, do what is asked of them. Both can stand still and
- * be alive: stopped by a signal, or kept busy by what they were given. What is counted is looks, not time: while the host
- * itself stands still, it has not asked anybody.
+ * Checks that the holders of running computers, and the agents in them, answer. Both can hang and be alive: stopped by
+ * a signal, or kept busy. It counts looks, not time: while the host itself stands still, it asks no holder.
  */
 export class Answering {
   readonly #context: HostContext;
@@ -129,7 +131,7 @@ export class Answering {
     this.#context = context;
   }
 
-  /** Asked at each look, for a computer that runs and is not paused. The answer is why to end it, if there is a reason. */
+  /** Called at each look, for a running computer that is not paused. Returns a reason to end it, if there is one. */
   async look(computerId: string, generation: number): Promise<string | undefined> {
     const { watchMs, askMs, silentMs } = this.#context.deadlines;
     let question = this.#questions.get(computerId);
@@ -145,7 +147,7 @@ export class Answering {
     return `its ${who} did not answer for ${Math.ceil(silentMs / 1_000)} s`;
   }
 
-  /** It is paused, or no longer there: nothing is expected of it. */
+  /** The computer is paused or gone: no answer is expected. */
   forget(computerId: string): void {
     this.#questions.delete(computerId);
   }
@@ -156,7 +158,7 @@ export class Answering {
       .ping()
       .then(
         () => true,
-        // One from before a newer release does not know the question, and has answered.
+        // A holder of an older release does not know the question, and has answered.
         (error: unknown) => error instanceof DomainError && error.kind === 'notFound',
       )
       .then((hasAnswered) => {

@@ -15,16 +15,16 @@ import { hostLayout } from '../layout.ts';
 import { closedFolderAdvice, findOwnView, terminalAdvice } from './machine.ts';
 import { usualFirstUid } from './uids.ts';
 
-/** For `atrium doctor`: whether this machine can run computers, and what of their limits would not hold. */
+/** For `atrium doctor`: whether this machine can run computers, and which limits would not hold. */
 export interface MachineDescription {
-  /** With each, why this machine does not have it, and what to do. */
+  /** For each driver, why this machine does not have it, and what to do. */
   drivers: { name: DriverName; refused: string | undefined }[];
   off: string[];
-  /** For people: what there is for homes, where there are some. */
+  /** For people: the room for homes, where there are any. */
   room?: string;
 }
 
-/** Looks, and changes nothing. */
+/** Describes the machine without changing anything. */
 export async function describeMachine(
   dir: string,
   { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'> = {},
@@ -70,7 +70,7 @@ export async function describeMachine(
 
 const refusalOf = (found: { refused: string } | object) => ('refused' in found ? (found.refused as string) : undefined);
 
-/** Where a run that is given secrets is a process like any other. */
+/** Warns where runs with secrets are processes like any other. */
 function cellAdvice(drivers: MachineDescription['drivers']): string[] {
   const isThere = findSystemProgram('nsenter') !== undefined;
   return drivers
@@ -81,7 +81,7 @@ function cellAdvice(drivers: MachineDescription['drivers']): string[] {
     });
 }
 
-/** Where neither version of cgroups counts what sockets keep. */
+/** Warns where the cgroups do not limit what sockets keep. */
 export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {
   if (version === 2 || existsSync(join(memory, '..', socketLimit))) return undefined;
   return 'this kernel’s cgroups v1 do not limit the memory of sockets: boot with cgroups v2 (systemd.unified_cgroup_hierarchy=1)';

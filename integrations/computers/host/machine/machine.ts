@@ -1,20 +1,20 @@
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { findSystemProgram, runHere } from '../../system/programs.ts';
 import { ifThere } from '../../system/ifThere.ts';
+import { findSystemProgram, runHere } from '../../system/programs.ts';
 
 const mebibyte = 1_048_576;
-/** Of all tasks of the machine, those that are not for computers. */
+/** The share of the machine's tasks that computers do not get. */
 const tasksLeft = 1 / 4;
 
-/** What all computers of a host may have together, so that the machine itself always has something left. */
+/** The limits of all computers together, so that the machine always keeps something for itself. */
 export interface HostLimits {
   memoryMiB: number;
   tasks: number;
 }
 
-/** A tenth of the memory is the machine’s, at least 1 GiB, unless that is more than half. */
+/** The machine keeps a tenth of the memory, at least 1 GiB, but no more than half. */
 export function hostLimits(givenMiB?: number, totalMiB = Math.floor(totalmem() / mebibyte)): HostLimits {
   const left = Math.min(Math.max(1_024, totalMiB / 10), totalMiB / 2);
   const memoryMiB = Math.min(givenMiB ?? Number.POSITIVE_INFINITY, Math.floor(totalMiB - left));
@@ -23,12 +23,12 @@ export function hostLimits(givenMiB?: number, totalMiB = Math.floor(totalmem() /
 }
 
 /**
- * Numbers of the whole machine that one computer could use up, though what it takes of each counts as its memory or has
- * a limit of its own: open files, as systemd sets it, and terminals. They are only ever raised.
+ * Settings of the whole machine that one computer could use up, though its memory is limited: open files (systemd's own
+ * value) and terminals. They are only ever raised.
  */
 const leastSettings = { 'fs/file-max': '9223372036854775807', 'kernel/pty/max': '65536' };
 
-/** Says which could not be raised, with what to do. */
+/** Returns the settings that could not be raised, with advice. */
 export function raiseMachineSettings(): string[] {
   return Object.entries(leastSettings).flatMap(([name, least]) => {
     if (BigInt(settingText(name) ?? least) >= BigInt(least)) return [];
@@ -49,8 +49,8 @@ function settingOf(name: string): number | undefined {
 }
 
 /**
- * What to do where computers, which have users of their own, could not reach their folder. Undefined where they can; a
- * folder that is not there yet will be one that they can pass through.
+ * Advice where the computers' own users could not reach the folder. Undefined where they can. A folder that does not
+ * exist yet will be made so that they can.
  */
 export function closedFolderAdvice(dir: string): string | undefined {
   let folder = resolve(dir);
@@ -66,18 +66,17 @@ export function closedFolderAdvice(dir: string): string | undefined {
   }
 }
 
-/** Its own mode is set by the host. */
 function realpathIfThere(dir: string): string | undefined {
   return existsSync(dir) ? realpathSync(dir) : undefined;
 }
 
-/** Of one computer: those that the API may start (`maxProcesses`), usually, and as many of its own. */
+/** The terminals of one computer: those that the API may usually start (`maxProcesses`), and as many of its own. */
 export const maxTerminals = 128;
 
 /**
- * How a holder is started in mounts of its own, with terminals that only its computer has. All terminals of a machine
- * are of one number (`kernel.pty.max`), and only a mount of its own keeps a computer from taking those of all others.
- * What is mounted ends with the holder and its sandbox.
+ * The command prefix that starts a holder in mounts of its own, with terminals that only its computer has. The
+ * terminals of a machine share one limit (`kernel.pty.max`), and only a mount of its own keeps a computer from taking
+ * all of them. The mounts end with the holder and its sandbox.
  */
 export type OwnView = readonly string[];
 
@@ -85,7 +84,7 @@ const mount = `mount -t devpts -o newinstance,nosuid,noexec,ptmxmode=0666,mode=0
 
 export const terminalAdvice = 'a computer may take all terminals of this machine, since mounts of its own are refused';
 
-/** Undefined where this machine does not let us, as in some containers. */
+/** Undefined where this machine refuses such mounts, as some containers do. */
 export async function findOwnView(): Promise<OwnView | undefined> {
   const unshare = findSystemProgram('unshare');
   if (unshare === undefined) return undefined;

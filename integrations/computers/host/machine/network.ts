@@ -1,12 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { ifThere } from '../../system/ifThere.ts';
 import { run } from '../../spawner/spawner.ts';
+import { ifThere } from '../../system/ifThere.ts';
 import type { ComputerRecord } from '../records.ts';
 
 /**
- * Of the network of one computer, as root sets them from outside: what its sockets may keep of the kernel’s memory,
- * where nothing asks for more, and how much is kept of connections that are over. The cgroup bounds all of them
- * together, where it can. Not every kernel lets a network have its own.
+ * Settings of one computer's network, which root sets from outside: default socket buffers, and how much is kept of
+ * closed connections. The cgroup bounds all of them together, where it can. Some kernels do not let a network have its
+ * own.
  */
 const bounds = {
   'ipv4/tcp_rmem': '4096 131072 1048576',
@@ -25,27 +25,27 @@ const script = [
   ...Object.entries(bounds).map(([file, value]) => `{ echo ${value} > ${file}; } 2>/dev/null || :`),
 ].join('\n');
 
-/** Sets up the network of a sandbox in which nothing of its tenant’s runs yet, as root. */
+/** Sets up the network of a sandbox, as root, before any program of its tenant runs. */
 export async function prepareNetwork(nsenter: string, { run: started }: ComputerRecord): Promise<void> {
   await run(nsenter, [`--net=/proc/${started?.sandbox?.init.pid}/ns/net`, '--', '/bin/sh', '-c', script], {
     timeoutMs: 5_000,
   });
 }
 
-/** As much of the list as is read: a few thousand sockets, where a computer has some dozens at most. */
+/** How much of the list is read: a few thousand sockets, where a computer has some dozens. */
 const mostListed = 256 * 1024;
 const mostBytes = 32 * 1_048_576;
 
 /**
- * Whether the netlink sockets of a sandbox hold more than they should. What the kernel answers to them, without being
- * read, is counted by no cgroup and has no limit of its own for a network, so it is looked at from time to time.
+ * Whether the netlink sockets of a sandbox hold too much. No cgroup counts unread answers of the kernel, so they are
+ * checked from time to time.
  */
 export function holdsTooMuchNetlink(initPid: number): boolean {
   const list = ifThere(() => readStart(`/proc/${initPid}/net/netlink`));
   return list !== undefined && (list.length >= mostListed || netlinkBytes(list) > mostBytes);
 }
 
-/** The sum of the column `Rmem`, the fifth, and of `Wmem`. */
+/** The sum of the columns `Rmem`, the fifth, and `Wmem`. */
 function netlinkBytes(list: string): number {
   const rows = list.split('\n').slice(1);
   return rows.reduce((sum, row) => {
@@ -54,7 +54,7 @@ function netlinkBytes(list: string): number {
   }, 0);
 }
 
-/** A file in /proc tells no size, and gives a few kilobytes at a time. */
+/** Reads the start of a file in /proc, which has no size and gives a few kilobytes at a time. */
 function readStart(path: string): string {
   const descriptor = openSync(path, 'r');
   try {

@@ -32,33 +32,33 @@ import {
 } from './machine.ts';
 import { openUids, type Uids } from './uids.ts';
 
-/** What a host has found on its machine, and made ready. */
+/** What a host has found on its machine and prepared. */
 export interface Machinery {
   hostId: string;
   limits: HostLimits;
   rights: HostRights;
   uids: Uids | undefined;
   ownView: OwnView | undefined;
-  /** At least one, or one that is away. It grows when one is there that was not at the start. */
+  /** Available drivers: at least one, or one that is away. Drivers that appear later are added. */
   drivers: Map<DriverName, Driver>;
-  /** Those that are wanted and not there. */
+  /** Wanted drivers that are missing. */
   refused: Map<DriverName, RefusedDriver>;
   /** Looks for drivers again. */
   openAgain: (names: readonly DriverName[]) => ReturnType<typeof openDrivers>;
-  /** Of the machine itself, which holds holders also where a driver has another for its sandboxes. */
+  /** The machine's own confinement. It holds all holders, also where a driver has another one for its sandboxes. */
   confinement: Confinement;
   disks: Disks;
-  /** What starts a holder, without its view. */
+  /** The command of a holder, without its view. */
   holderCommand: string[];
 }
 
-/** Each puts a program into a folder, and gives what starts it. */
+/** Each writes a program into a folder, and returns its command. */
 interface Preparations {
   prepareAgent(folder: string): Promise<AgentCommands>;
   prepareHolder(folder: string): Promise<string[]>;
 }
 
-/** Throws `COMPUTERS_OFF` with what to do where this machine cannot run computers. */
+/** Prepares the machine. Throws `COMPUTERS_OFF` with advice where it cannot run computers. */
 export async function setUpMachine(
   layout: HostLayout,
   options: HostOptions,
@@ -127,7 +127,7 @@ const off = (reason: string) => new HostError('COMPUTERS_OFF', reason);
 
 function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
   mkdirSync(dir, { recursive: true });
-  // Entered by each computer’s user, listed by none.
+  // Each computer's user may enter it, none may list it.
   chmodSync(dir, 0o711);
   mkdirSync(runs, { recursive: true, mode: 0o711 });
   if (statSync(runs).uid !== process.getuid?.()) throw off(`${runs} belongs to somebody else`);
@@ -142,13 +142,13 @@ function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
 
 interface Identity {
   hostId: string;
-  /** The folder for which it was made; early ones do not have it. */
+  /** The folder for which the identity was made. */
   dir?: string;
 }
 
 /**
- * The id of this host, which is made where there is none. By it the host's cgroups and containers are named, so that two
- * hosts with one id on a machine would end each other's computers: a folder that was copied is refused.
+ * The id of this host, made where there is none. The host's cgroups and containers are named after it, so two hosts
+ * with one id on a machine would end each other's computers: a copied folder is refused.
  */
 export function identify(layout: HostLayout): string {
   const found = readIdentity(layout.identity);
@@ -173,7 +173,7 @@ function readIdentity(file: string): Identity | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as Identity);
 }
 
-/** By another path, such as a link. */
+/** Whether two paths lead to the same file. */
 function isSameFile(one: string, other: string): boolean {
   const [first, second] = [statSync(one), statSync(other)];
   return first.dev === second.dev && first.ino === second.ino;
@@ -224,13 +224,13 @@ async function limitedDisks({ image, homes }: HostLayout, { imageMiB }: HostOpti
   return btrfsDisks({ image, homes, sizeMiB: imageMiB });
 }
 
-/** The folder of a computer: its user may pass through, and changes nothing there. */
+/** Makes the folder of a computer. Its user may pass through it, but change nothing. */
 export function makeComputerDir(path: string): void {
   mkdirSync(path, { recursive: true });
   chmodSync(path, 0o711);
 }
 
-/** A folder in it that belongs to the computer’s user. */
+/** Makes a folder that belongs to the computer's user. */
 export function giveFolder(path: string, uid: number | null): void {
   if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
   if (uid !== null) chownSync(path, uid, uid);

@@ -15,23 +15,23 @@ import { createDurablySync } from '../../../../disk/durable.ts';
 import { ifThere } from '../../system/ifThere.ts';
 
 /**
- * Of all hosts on this machine, so that two installations never share a user. A file is a uid that is taken, with the
- * folder of the computer that has it.
+ * The uids of all hosts on this machine, so that two installations never share one. A file's name is a taken uid; it
+ * contains the folder of the computer that has it.
  */
 const registry = '/var/lib/atrium/computer-uids';
-/** Above what distributions and container engines give out. */
+/** Above the uids that distributions and container engines assign. */
 export const usualFirstUid = 1_900_000_000;
 const count = 100_000;
 
-/** The uids of computers, where the host is root. */
+/** The uids of computers, for a host that is root. */
 export interface Uids {
-  /** One of them, for a trial. */
+  /** One of the uids, for trials. */
   first: number;
   take(computerDir: string): number;
   free(uid: number): void;
 }
 
-/** Undefined where this process may not give files to other users, though it is root (some containers). */
+/** Undefined where this process may not give files to other users although it is root, as in some containers. */
 export function openUids({ first = usualFirstUid, folder = registry } = {}): Uids | undefined {
   if (!canGiveTo(first)) return undefined;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -53,12 +53,12 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
   };
 }
 
-/** By creating the file, which only one can. */
+/** Claims a uid by creating its file, which only one process can. */
 function claim(file: string, computerDir: string): boolean {
   return !existsSync(file) && createDurablySync(file, computerDir);
 }
 
-/** Frees what belongs to computers whose folders were removed by hand; not at once, for a folder may yet be made. */
+/** Frees the uids of computers whose folders were removed by hand. Waits a day, since a folder may yet be made. */
 function freeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
     const file = join(folder, name);
