@@ -17,7 +17,7 @@ import { time } from '../frame/times.ts';
 
 const anyFile = 'application/octet-stream';
 
-/** Files of a computer, opened inside it. What only looks does not wake it. */
+/** Files of a computer. They are opened inside it. Reads do not wake it. */
 export function computerFileRoutes(deps: RouteDeps) {
   const { liveComputers } = deps;
   const router = createRouter();
@@ -38,7 +38,7 @@ export function computerFileRoutes(deps: RouteDeps) {
       res.set({ etag });
       answer<'writeComputerFile'>(res, 200, { path, size, etag, isNew });
     } catch (error) {
-      // Its sender has gone, and nothing was written.
+      // The sender has gone, and nothing was written.
       if (req.destroyed && !req.complete) res.destroy();
       else throw inMissingFolder(error, path);
     }
@@ -79,16 +79,19 @@ export function computerFileRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** What is missing for a file that is to be written is where it would be. */
+/** A missing file means here that the target's folder is missing. */
 function inMissingFolder(error: unknown, path: string): unknown {
   if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') return error;
   const advice = 'Make it first, or write with parents=true.';
   return new DomainError('notFound', 'FOLDER_NOT_FOUND', `There is no folder ${posix.dirname(path)}. ${advice}`);
 }
 
-/** The body as it comes. Its sender decides how long that takes, so the last piece is only passed on to who may still write. */
+/**
+ * The body as it comes. The sender decides how long that takes, so before it ends we check again that the sender may
+ * still write.
+ */
 async function* bytesOf(deps: RouteDeps, req: Request): AsyncGenerator<Buffer> {
-  // A refusal may come before the end of the body, and has to reach its sender.
+  // A refusal may come before the end of the body, and must reach the sender.
   for await (const chunk of req.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
   await requireStillAllowed(deps, req);
 }
@@ -119,7 +122,7 @@ async function sendFile(req: Request, res: Response, client: HostClient, path: s
     if (range !== undefined) {
       file.body.destroy();
       file = await client.readFile(path, { range, signal: gone.signal });
-      // It may have changed in between.
+      // The file may have changed meanwhile.
       const { start, end } = file.range ?? range;
       res.status(206).set({ etag: file.etag, 'content-range': `bytes ${start}-${end}/${file.size}` });
     }
@@ -134,7 +137,7 @@ async function sendFile(req: Request, res: Response, client: HostClient, path: s
     await pipeline(file.body, res);
   } catch (error) {
     if (!res.headersSent) throw error;
-    // It breaks off, and its reader sees that.
+    // Break off, so that the reader sees it.
     res.destroy();
   } finally {
     file.body.destroy();

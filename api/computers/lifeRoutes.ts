@@ -18,7 +18,7 @@ import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentComputer } from './routes.ts';
 
-/** What changes whether a computer runs. Its workflow does it; the request waits for that. */
+/** Routes that change whether a computer runs. A workflow does it, and the request waits for that. */
 export function lifeRoutes(deps: RouteDeps) {
   const { config, database, liveComputers } = deps;
   const router = createRouter();

@@ -10,7 +10,7 @@ import { type BodyOf, bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 
-/** Computers as their space has them. What changes whether they run is in lifeRoutes.ts. */
+/** Computers of a space. Routes that change whether they run are in lifeRoutes.ts. */
 export function computerRoutes(deps: RouteDeps) {
   const { computers, config, database } = deps;
   const router = createRouter();
@@ -58,7 +58,7 @@ type Use = NonNullable<AnswerOf<'getComputerMetrics'>['use']>;
 
 const mebibyte = 1_048_576;
 
-/** What computers use. */
+/** The use of a computer. */
 export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
   const router = createRouter();
 

@@ -11,12 +11,12 @@ import { cachedGvisor } from '../../stack/gvisor.ts';
 import { type CheckResult, off, ok, wrong } from '../support/check.ts';
 import { commandLine } from '../support/commandLine.ts';
 
-/** `runChecks` is less patient. */
+/** `runChecks` has a shorter limit of its own. */
 const answerMs = 60_000;
 
 /**
- * Whether computers can run on this machine, and which limits would not hold. Nothing else needs them, so nothing here
- * is a fault.
+ * Whether computers can run on this machine, and which limits would not hold. Nothing else needs computers, so nothing
+ * here is a fault.
  */
 export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
@@ -33,7 +33,7 @@ export async function checkComputers(launch: LaunchConfig): Promise<CheckResult>
   return ok(room === undefined ? limits : `${limits}; ${room}`);
 }
 
-/** Which drivers this machine has, and for each other one what it would take. */
+/** Which drivers this machine has, and what each other one would take. */
 export async function checkDrivers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const { drivers } = await describeMachine(launch.computersDir, options(launch));
@@ -57,7 +57,7 @@ export function checkBrowsers(launch: LaunchConfig): CheckResult {
   return missing ? off(detail) : ok(detail);
 }
 
-/** Where a start would find what was built for it, as it does. */
+/** Finds programs that were built for this user, as a start does. */
 function options(launch: LaunchConfig) {
   const { drivers, runsc = cachedGvisor(launch), docker } = launch.computerDrivers;
   return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
@@ -86,7 +86,7 @@ function describeGone({ id, seenAt, computers }: HostUse): string {
   return `${id} is silent since ${seenAt.toISOString()}, with the homes of ${computers} computers`;
 }
 
-/** Where a host is and which drivers it has, or what keeps other processes from it. */
+/** A host's address and drivers, or why other processes cannot reach it. */
 async function lookAt({ id, address, drivers }: ComputerHostRow): Promise<{ detail: string; fault?: string }> {
   const has = drivers === '' ? 'with no driver now' : `with ${drivers.replaceAll(',', ', ')}`;
   if (address === null) return { detail: `${id} in its own process ${has}` };

@@ -12,10 +12,10 @@ type EgressServices = Pick<
   'config' | 'database' | 'egressGuard' | 'egressRules' | 'egressAuthorities' | 'computerSecrets' | 'tenantServer'
 >;
 
-/** New connections of a space to its databases: at once, and then each second. */
+/** The pace of a space's new connections to its databases. */
 const pace = { burst: 100, perSecond: 20 };
 
-/** The way out of computers: by their space's lists, into its log, and with its secrets for their hosts. */
+/** Makes the computers' way out: by their space's lists, into its log, and with its secrets for their hosts. */
 export function createComputerEgress({
   config,
   database,

@@ -32,16 +32,16 @@ export interface Hosting {
   worker: RunningWorker;
   earlyStarts: EarlyStarts;
   /**
-   * Stops being a host. Unless all that there is stops with it, the computers go on, and the next process of this folder
-   * takes them over.
+   * Stops being a host. Without `withComputers` the computers go on, and the next process of this folder takes them
+   * over.
    */
   stop(options: { withComputers: boolean }): Promise<void>;
 }
 
 /**
- * Makes this process a host of computers. Undefined where that is switched off, or where the machine cannot run any,
- * with one line in the log: nothing else is the worse for it. `taken` while another process serves the folder. Where it
- * is served, other processes can use its computers.
+ * Makes this process a host of computers. Undefined where that is switched off, or the machine cannot run any; the log
+ * says so in one line, and nothing else suffers. `taken` while another process serves the folder. With `isServed`,
+ * other processes can use its computers.
  */
 export async function startHosting(
   services: Services,
@@ -105,7 +105,7 @@ export async function startHosting(
   };
 }
 
-/** What is undefined is as usual for the machine. */
+/** Options that are undefined take the machine's defaults. */
 function driverOptions({ drivers, runsc, docker }: Services['config']['computers']): Partial<HostOptions> {
   return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
 }
@@ -140,12 +140,12 @@ async function makeHost(
 }
 
 interface ServedHost {
-  /** What it announces to the other processes. */
+  /** The address that it announces to other processes. */
   address: string;
   close(): void;
 }
 
-/** Serves the computers of this process to the others. Throws a ConfigError where it cannot listen. */
+/** Serves the computers of this process to other processes. Throws a ConfigError where it cannot listen. */
 async function serveHost({ config, identity, logger }: Services, host: Host): Promise<ServedHost> {
   const { host: bound, port, url } = config.computers.server;
   const { server, close } = createHostServer({
@@ -157,26 +157,23 @@ async function serveHost({ config, identity, logger }: Services, host: Host): Pr
   return { address: url ?? `http://${nameOf(bound)}:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** Where it listens on every address, it is known by the machine’s name. */
+/** A host that listens on every address is known by the machine's name. */
 function nameOf(bound: string): string {
   if (bound === '0.0.0.0' || bound === '::') return hostname();
   return bound.includes(':') ? `[${bound}]` : bound;
 }
 
-/** This process as the host of its folder: now, or as soon as the process that is the host has ended. */
+/** This process as the host of its folder: now, or as soon as the current host has ended. */
 export interface KeptHosting {
   /** Rejects when the worker of the host fails by itself. */
   readonly failed: Promise<never>;
   stop: Hosting['stop'];
 }
 
-/** A folder that another process serves costs a look at its lock. */
+/** How often the lock of another process's folder is checked. */
 const lookMs = 2_000;
 
-/**
- * Starts hosting, and goes on trying while another process has the folder: `start` gives `taken` then. Undefined where
- * this process is to be no host at all.
- */
+/** Starts hosting, and goes on trying while `start` returns `taken`. Undefined where this process is to be no host. */
 export async function keepHosting(
   start: () => Promise<Hosting | 'taken' | undefined>,
   { logger, onHosting }: { logger: Logger; onHosting: (hosting: Hosting) => void },
@@ -184,7 +181,7 @@ export async function keepHosting(
   const first = await start();
   if (first === undefined) return undefined;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
-  // Whoever wants to know asks by itself.
+  // Without a listener a rejection would end the process.
   failed.catch(() => undefined);
   const take = (hosting: Hosting) => {
     hosting.worker.failed.catch(fail);

@@ -17,11 +17,11 @@ import type { Launcher } from '../../temporal/launcher.ts';
 
 const firstLookMs = 10;
 const longestLookMs = 250;
-/** How much later than a start that begins here the workflow is told. */
+/** How much later the workflow is told of a start that begins in this process. */
 const leadMs = 200;
-/** How long somebody waits for that to be booked who needs it to be shown as running. */
+/** How long a request waits for a wake to be recorded. */
 const settleMs = 5_000;
-/** What may come before and after the transition itself. */
+/** Time for what comes before and after the transition itself. */
 const marginMs = 10_000;
 
 interface Deps {
@@ -29,11 +29,11 @@ interface Deps {
   config: Pick<Config, 'computers' | 'billing'>;
   launcher: Pick<Launcher, 'startOperation'>;
   hostOf: HostOf;
-  /** Of a process that may be a host: starts it at once where it is this one’s; false where it does not. */
+  /** Starts the computer in this process where this is its host. False where it does not. */
   startEarly?: (computer: Computer) => Promise<boolean>;
 }
 
-/** The way to computers from this process. */
+/** Access to computers from this process. */
 export function createLiveComputers(deps: Deps): LiveComputers {
   return {
     async awake(ref, by) {
@@ -58,7 +58,7 @@ export function createLiveComputers(deps: Deps): LiveComputers {
     },
     async running(ref) {
       const computer = await settled(deps, ref);
-      // It was woken, and its workflow is slow to say so: whoever comes again finds it running.
+      // The computer was woken, but its workflow has not recorded it yet. A repeated request finds it running.
       if (isWaking(computer)) throw wakes();
       if (computer.status !== 'running') {
         throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
@@ -69,13 +69,13 @@ export function createLiveComputers(deps: Deps): LiveComputers {
 }
 
 /**
- * However many ask at once, it is woken once; whoever asks waits for the same operation. Where this process has started
- * the computer by itself, that is not waited for: true.
+ * Waits for the wake of a computer. However many requests there are, it is woken once, and all wait for the same
+ * operation. True where this process has started it itself, without waiting for the operation.
  */
 async function wake(deps: Deps, computer: Computer, operation: Operation): Promise<boolean> {
   const early = deps.startEarly?.(computer) ?? Promise.resolve(false);
   const tell = () => void deps.launcher.startOperation(operation);
-  // The workflow would take time from the start, and from what is waited for after it; it is told soon all the same.
+  // The workflow is told a little later, since it would compete with the start.
   const telling = setTimeout(tell, leadMs);
   if (await early) return true;
   clearTimeout(telling);
@@ -96,7 +96,7 @@ async function untilEnded({ database, config }: Deps, { id }: Operation): Promis
   return undefined;
 }
 
-/** As it is after a wake that is under way: what has been begun early is used before it is shown as running. */
+/** The computer after a wake that is under way: an early start is used before it is shown as running. */
 async function settled({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
   const deadline = performance.now() + settleMs;
   for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
@@ -144,13 +144,13 @@ interface HostOfDeps {
   database: Database;
   config: Pick<Config, 'computers'>;
   tokens: Pick<HostTokens, 'sign'>;
-  /** The host that this process is; undefined while it is none, or is not one yet. */
+  /** This process's host. Undefined while it is none, or none yet. */
   host: () => Host | undefined;
-  /** Whether it may become one. */
+  /** Whether this process may become a host. */
   mayHost: () => boolean;
 }
 
-/** The way from this process to any host: without a socket to its own, else to the address that a host announces. */
+/** Finds hosts: this process's own directly, any other by the address that it announces. */
 export function createHostOf(deps: HostOfDeps): HostOf {
   return async (hostId) => {
     const own = await ownOnceReady(deps);
@@ -166,7 +166,7 @@ export function createHostOf(deps: HostOfDeps): HostOf {
   };
 }
 
-/** A process that has just started takes over its computers a moment later. */
+/** A process that has just started takes over its computers a moment later, so wait for that. */
 async function ownOnceReady({ host, mayHost }: Pick<HostOfDeps, 'host' | 'mayHost'>): Promise<Host | undefined> {
   const deadline = performance.now() + readyMs;
   while (mayHost() && host() === undefined && performance.now() < deadline) await delay(lookMs);

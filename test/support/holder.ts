@@ -46,7 +46,7 @@ export interface HeldComputer {
 /** The agent's folder and its command line, for the computers of a test file. */
 export async function agentIn(folder: string): Promise<{ agentDir: string; command: string[] }> {
   const agentDir = `${folder}/agent`;
-  return { agentDir, command: (await prepareAgent(agentDir)).fromSnapshot };
+  return { agentDir, command: await prepareAgent(agentDir) };
 }
 
 /** A holder, and what it says. */

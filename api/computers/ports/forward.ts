@@ -10,7 +10,7 @@ import { type ForwardedBy, requestHeaders, responseHeaders } from './headers.ts'
 const headersMs = 5 * 60_000;
 
 /**
- * Passes a request on to what listens behind `inside`, and its answer back, as both come. `signal` cuts it. Throws while
+ * Passes a request to the program behind `inside`, and its answer back, both as streams. `signal` cuts it. Throws while
  * nothing has been answered.
  */
 export async function forward(req: Request, res: Response, inside: Duplex, by: ForwardedBy, signal: AbortSignal) {
@@ -25,13 +25,13 @@ export async function forward(req: Request, res: Response, inside: Duplex, by: F
     try {
       res.writeHead(statusCode, statusMessage, responseHeaders(rawHeaders));
     } catch (error) {
-      throw brokeOff(error as Error); // a status or a header that HTTP does not have
+      throw brokeOff(error as Error); // a status or header that is invalid in HTTP
     }
     res.flushHeaders();
     await pipeline(answer.response, res);
   } catch (error) {
     inside.destroy();
-    // Once it has begun, the browser must see that the answer is incomplete.
+    // A begun answer is cut, so that the browser sees that it is incomplete.
     if (res.headersSent) return void res.destroy();
     throw error;
   } finally {

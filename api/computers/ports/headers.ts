@@ -1,10 +1,13 @@
 import { ofOneConnection } from '../../../integrations/http/connectionHeaders.ts';
 
-/** What of HTTP passes between a browser and what a computer serves. Headers are lists of names and values in turn. */
+/**
+ * The HTTP headers that pass between a browser and a program on a computer. Headers are lists of names and values in
+ * turn.
+ */
 
 const admissionCookies = ['atrium-port', 'atrium-port-lax', '__Host-atrium-port'] as const;
 
-/** What would speak of more than the link’s own origin. */
+/** Headers that would affect more than the link's own origin. */
 const widerThanOrigin = new Set(['alt-svc', 'clear-site-data', 'nel', 'report-to', 'strict-transport-security']);
 
 export interface ForwardedBy {
@@ -15,8 +18,8 @@ export interface ForwardedBy {
 }
 
 /**
- * A request’s headers as they go in: without Atrium’s own credentials, and with where the request came from. Others
- * that a browser sends, an `Authorization` of the app among them, are the app’s.
+ * A request's headers for the program: without Atrium's own credentials, and with the request's origin. All others,
+ * including the app's own `Authorization`, pass.
  */
 export function requestHeaders(raw: readonly string[], by: ForwardedBy): string[] {
   const passed: string[] = [];
@@ -37,7 +40,7 @@ export function requestHeaders(raw: readonly string[], by: ForwardedBy): string[
   return passed;
 }
 
-/** An answer’s headers as they go out: a cookie stays on the link’s own host. */
+/** An answer's headers for the browser. A cookie stays on the link's own host. */
 export function responseHeaders(raw: readonly string[], { isUpgrade = false } = {}): string[] {
   const passed: string[] = [];
   const isDropped = ofOneConnection(connectionOf(raw));
@@ -52,7 +55,7 @@ export function responseHeaders(raw: readonly string[], { isUpgrade = false } = 
   return passed;
 }
 
-/** The values of our own cookies. */
+/** The values of our own cookies in a header. */
 export function admissionsIn(cookie = ''): string[] {
   return cookie.split(';').flatMap((part) => {
     const value = part.slice(part.indexOf('=') + 1).trim();
@@ -76,7 +79,9 @@ function isAdmission(name: string): boolean {
   return (admissionCookies as readonly string[]).includes(name);
 }
 
-/** An API key, or a session token by its type (models/identity/sessionTokens.ts). */
+/**
+ * Whether the credential is Atrium's: an API key, or a session token by its type (models/identity/sessionTokens.ts).
+ */
 function isOurs(authorization: string): boolean {
   const [, token = ''] = /^bearer\s+(\S+)/i.exec(authorization) ?? [];
   if (token.startsWith('atr_')) return true;

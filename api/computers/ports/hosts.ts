@@ -15,16 +15,16 @@ import { forward } from './forward.ts';
 import { admissionsIn } from './headers.ts';
 import { linkErrors } from './pages.ts';
 
-/** Where a token is exchanged for a cookie, on the link’s own host. */
+/** The path on the link's own host that exchanges a token for a cookie. */
 export const openPath = '/.atrium/open';
 const lookAgainMs = 3_000;
-/** The holder keeps a share for all links of a computer; one of them does not use it up. */
+/** A holder limits all links of its computer together. One link must not use that up. */
 const connectionsPerLink = 100;
 const readOnly: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Serves what listens on ports of computers, each link on a host name of its own below the configured domain. It is no
- * part of the API’s app, and has nothing of its cookies, its CORS or its credentials.
+ * Serves programs that listen on ports of computers. Each link has a host name below the configured domain. This app is
+ * separate from the API's, and shares none of its cookies, CORS rules or credentials.
  */
 export function portHosts(deps: ApiDeps): OwnHosts {
   const { config, portLinks, liveComputers, identity, closing, logger } = deps;
@@ -37,7 +37,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   app.set('trust proxy', config.http.trustedProxies);
   app.use(requestId(), accessLog(logger));
   app.use((req, _res, next) => {
-    // For the log, and so that a body may take its time.
+    // The log needs it, and it lets a body take its time.
     req.operation = { ...asOperation, method: req.method };
     next();
   });
@@ -45,7 +45,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const label = labelOf(hostNameOf(req.headers.host));
     const cookies = admissionsIn(req.headers.cookie);
     const visit = label === undefined ? undefined : await portLinks.visit(label, cookies);
-    // Whoever was not let in may not try without end.
+    // Limits attempts without admission.
     if (visit === undefined || visit.askers.length === 0) await limits.failedAuthentication(req, res);
     if (visit === undefined)
       throw new DomainError('notFound', 'PORT_LINK_UNKNOWN', 'Nothing is linked to this address.');
@@ -54,7 +54,8 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const isAdmitted = await mayStay(link, askers);
     if (req.method === 'GET' && req.path === openPath) return admit(req, res, link, isAdmitted);
     if (!isAdmitted) throw askers.length === 0 ? notAdmitted() : over();
-    // The cookie alone lets it in, and a browser sends it for any page, one on another tenant's link too.
+    // The cookie alone admits a browser, which also sends it for requests of other pages, even of another tenant's
+    // link.
     if (req.handshake !== undefined || !readOnly.has(req.method)) {
       refuseForeignPage(req, (origin) => nameOfOrigin(origin) === hostNameOf(req.headers.host));
     }
@@ -62,14 +63,14 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   });
   app.use(linkErrors());
 
-  /** It lasts no longer than its maker may do this. */
+  /** A link lasts no longer than its maker may use it. */
   async function isGood(link: PortLink): Promise<boolean> {
     const { createdBy: userId, apiKeyId } = link;
-    // What a visitor was let in by ends with a session; the link itself can be asked for again.
+    // The link outlives a session: only visits depend on one.
     return linkHolds(link) && may(link, { userId, apiKeyId, sessionId: null });
   }
 
-  /** A browser stays in no longer than one of those who had it let in may do this, and does not sign out. */
+  /** A browser stays admitted while one of the users who asked for its admission may use the link and is signed in. */
   async function mayStay(link: PortLink, askers: readonly VisitAsker[]): Promise<boolean> {
     for (const asker of askers) if (await may(link, asker)) return true;
     return false;
@@ -80,7 +81,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
 
   async function admit(req: Request, res: Response, link: PortLink, isAdmitted: boolean): Promise<void> {
     const token = new URL(req.url, 'http://link').searchParams.get('token') ?? '';
-    // What a browser loads on suspicion must not use the token up.
+    // A speculative load must not use the token up.
     const isGuess = /prefetch|prerender/.test(`${req.get('sec-purpose')} ${req.get('purpose')}`);
     if (isGuess) throw new DomainError('unavailable', 'NOT_AHEAD_OF_TIME', 'This address is not opened ahead of time.');
     const asker = await portLinks.askerOf(link.id, token);
@@ -92,7 +93,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     res.status(303).end();
   }
 
-  /** An iframe on another site is shown only what is `SameSite=None`; some browsers take that by https alone. */
+  /** Browsers send only `SameSite=None` cookies to an iframe on another site, and some only over https. */
   function cookiesOf(value: string, expiresAt: Date): string[] {
     const lasting = `Path=/; HttpOnly; Expires=${expiresAt.toUTCString()}`;
     const everywhere = `=${value}; ${lasting}; Secure; SameSite=None; Partitioned`;
@@ -109,14 +110,14 @@ export function portHosts(deps: ApiDeps): OwnHosts {
         if (visit === undefined) return true;
         return !(await isGood(visit.link)) || !(await mayStay(visit.link, visit.askers));
       };
-      // A database that is down for a moment ends nothing: the next look decides.
+      // A failed check ends nothing: the next one decides.
       isOver().then(
         (over) => over && cut.abort(),
         () => undefined,
       );
     }, lookAgainMs);
     const stop = () => cut.abort();
-    // A socket would keep the server open.
+    // An open socket would keep the server from closing.
     if (req.handshake !== undefined) closing.addEventListener('abort', stop);
     try {
       const { spaceId, computerId } = link;
@@ -144,7 +145,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   }
 
   return {
-    // The page of desktops is below the same domain, and has another name.
+    // The desktops' page is on another name below the same domain.
     takes: (name) =>
       name.endsWith(`.${domain}`) && name !== desktopHost && name !== hostNameOf(new URL(config.http.publicUrl).host),
     handle: (req, res) => void app(req, res),
@@ -188,7 +189,7 @@ function notAdmitted(): DomainError {
   return new DomainError('unauthenticated', 'PORT_NOT_ADMITTED', detail);
 }
 
-/** What is the matter inside, in words for whoever opened the link. */
+/** Translates errors for the visitor of a link. */
 function plainly(error: unknown, { port }: PortLink): unknown {
   if (!(error instanceof DomainError)) return error;
   switch (error.code) {

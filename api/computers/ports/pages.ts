@@ -12,7 +12,9 @@ const titles: Record<number, string> = {
   503: 'This is not available now',
 };
 
-/** A failure on a link’s own host: a page for a person, a problem for a program. Nothing of the API’s is loaded. */
+/**
+ * Answers a failure on a link's own host: a page for a person, a problem for a program. It loads nothing from the API.
+ */
 export function linkErrors(): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
     const failure = describeFailure(error);

@@ -13,7 +13,7 @@ import { openPath } from './hosts.ts';
 
 const defaultTtlSeconds = 3_600;
 
-/** Links to ports. What they lead to is served by hosts.ts. */
+/** Links to ports. hosts.ts serves their targets. */
 export function portRoutes(deps: RouteDeps) {
   const { config, database, portLinks } = deps;
   const router = createRouter();
@@ -40,7 +40,7 @@ export function portRoutes(deps: RouteDeps) {
       'portLink',
       async (id) => ({ id: (await portLinks.create({ ...fields, id }, actorOf(req))).id }),
       {
-        // The token in it is kept as a hash alone.
+        // Only a hash of the token is stored, so the URL is made anew.
         show: async ({ id }) => {
           const link = await portLinks.get({ spaceId, computerId, linkId: id });
           return { ...present(link), url: await linkUrl(deps, link, caller) };
@@ -70,7 +70,7 @@ export function portRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** An address that lets one browser in by a link, once. Throws 410 `PORT_LINK_ENDED`, 422 `TOO_MANY_VISITORS`. */
+/** Makes an address that admits one browser to a link, once. Throws 410 `PORT_LINK_ENDED`, 422 `TOO_MANY_VISITORS`. */
 export async function linkUrl(
   { config, portLinks }: Pick<RouteDeps, 'config' | 'portLinks'>,
   link: PortLink,
@@ -82,7 +82,7 @@ export async function linkUrl(
   return `${config.ports.originOf(link.label)}${openPath}?token=${token}`;
 }
 
-/** Throws 422 where links would lead nowhere. */
+/** Throws 422 where no domain for links is configured. */
 export function requireDomain({ config }: Pick<RouteDeps, 'config'>): void {
   if (config.ports.isReachable) return;
   const detail =

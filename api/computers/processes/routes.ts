@@ -23,7 +23,7 @@ import { createRouter } from '../../frame/router.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from './sendText.ts';
 import { streamOutput } from './streamOutput.ts';
 
-/** Of each of an exec’s streams. */
+/** The limit for each stream of an exec's answer. */
 const maxExecBytes = 1_048_576;
 const execTimeoutMs = 300_000;
 
@@ -121,7 +121,7 @@ export function processRoutes(deps: RouteDeps) {
     res.status(204).end();
   });
 
-  /** Without the values of the space's secrets. */
+  /** A process's output, with the space's secrets masked. */
   function outputOf(req: Request, client: HostClient, processId: string, request: OutputRequest) {
     const { spaceId = '' } = req.pathParams ?? {};
     const masks = () => secrets.redactors.forSpace(spaceId);
@@ -129,8 +129,8 @@ export function processRoutes(deps: RouteDeps) {
   }
 
   /**
-   * What is drawn on a screen comes with movements of the cursor between its letters: no secret is found in that. So it
-   * is for those who could run a command to see the secrets.
+   * Requires an editor for a terminal's output. Cursor movements stand between its letters, so masks find no secrets in
+   * it. Editors could run a command that reads the secrets anyway.
    */
   function requireTerminalReader(req: Request): void {
     requireScope(callerOf(req), 'computers:write', ', which what a terminal has shown needs');
@@ -141,7 +141,7 @@ export function processRoutes(deps: RouteDeps) {
 
   const signature = async (req: Request) => signatureOf(await authorOf(deps, req));
 
-  /** One that was never used has none. */
+  /** A computer that was never used has no processes. */
   async function processesOf(ref: ComputerRef): Promise<ProcessInfo[]> {
     const { hostId } = await getComputer(database, ref.spaceId, ref.computerId);
     return hostId === null ? [] : (await liveComputers.asIs(ref)).listProcesses();
@@ -150,11 +150,8 @@ export function processRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** A process for whoever may look at its computer: a command may have a secret in it that its author has typed. */
-function presentProcess(
-  { processId, ...info }: ProcessInfo,
-  redactor: Pick<Redactor, 'text'>,
-): AnswerOf<'getProcess'> {
+/** Presents a process to viewers. Secrets that its author typed into the command are masked. */
+function presentProcess({ processId, ...info }: ProcessInfo, redactor: Pick<Redactor, 'text'>): AnswerOf<'getProcess'> {
   const { cwd, pty, state, exitCode, signal, killedBy, startedAt, endedAt, outputBytes, droppedBytes } = info;
   const command =
     typeof info.command === 'string' ? redactor.text(info.command) : info.command.map((part) => redactor.text(part));
@@ -162,10 +159,10 @@ function presentProcess(
   return { id: processId, command, cwd, pty, ...ended, outputBytes, droppedBytes };
 }
 
-/** Atrium starts these processes itself, under ids that can be known before. */
+/** Atrium starts its own processes under these predictable ids. */
 const reserved = [idPrefixes.run, idPrefixes.toolCall].map((prefix) => `${prefix}_`);
 
-/** Throws 422 `PROCESS_ID_RESERVED` for an id under which a caller could pass a process off as one of Atrium's own. */
+/** Throws 422 `PROCESS_ID_RESERVED` for an id that would pass a caller's process off as Atrium's own. */
 export function requireFreeId(processId: string | undefined): void {
   if (processId === undefined || !reserved.some((prefix) => processId.startsWith(prefix))) return;
   const detail = `Ids that begin with ${reserved.join(' or ')} are Atrium's own. Choose another.`;

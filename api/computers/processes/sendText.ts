@@ -7,7 +7,7 @@ import type { AttemptMark, ShownRecord } from './streamOutput.ts';
 
 const events = 'text/event-stream';
 
-/** What is kept now, as it was put out: the first `outputBytes` of it. */
+/** Sends the stored output up to `outputBytes` as text. */
 export async function sendText(
   res: Response,
   outputBytes: number,
@@ -17,7 +17,7 @@ export async function sendText(
   res.set({ 'content-type': 'text/plain; charset=utf-8', 'x-output-position': String(outputBytes) });
   try {
     for await (const record of open(gone)) {
-      // What came since the position was told is for the next request.
+      // Later output is for the next request.
       if (record.position >= outputBytes) break;
       if (record.kind === 'attempt')
         res.write(`\n[attempt ${record.attempt}, after the one before ${howEnded(record)}]\n`);
@@ -30,7 +30,7 @@ export async function sendText(
     res.end();
   } catch (error) {
     if (!res.headersSent) throw error;
-    // The reader must see that this is not all.
+    // Cut the answer, so that the reader sees that it is incomplete.
     res.destroy();
   }
 }
@@ -44,7 +44,7 @@ export function wantsEvents(req: Request): boolean {
   return req.accepts(['application/json', 'text/plain', events]) === events;
 }
 
-/** The header is the browser’s own when it connects again, so it is the newer one. */
+/** The browser sends the header when it reconnects, so it is newer than the parameter. */
 export function afterOf(req: Request, after = 0): number {
   const last = req.get('last-event-id');
   return last === undefined ? after : Number(last);

@@ -18,19 +18,19 @@ import { stillAllowed } from '../../frame/stillAllowed.ts';
 const reconnectAfterMs = 1_000;
 
 interface OutputSource {
-  /** What it has put out and puts out, up to its end. */
+  /** The output so far and to come, up to the end. */
   open(signal: AbortSignal): AsyncIterable<ShownRecord>;
-  /** Of the process that is named first, where its reader does not know it. */
+  /** An id to tell the reader first, where it does not know it. */
   processId?: string;
-  /** Whose members may read it, where the path does not name the space. */
+  /** The space whose members may read it, where the path does not name one. */
   spaceId?: string;
-  /** Which role they must have; that of the operation without it. */
+  /** The required role. That of the operation, if undefined. */
   role?: Role | undefined;
 }
 
 /**
- * Streams the output of a process that is known, as events until its end, or until the reader leaves, or may no longer
- * read. A slow reader is waited for: nothing is read ahead of it.
+ * Streams a process's output as events until it ends, the reader leaves, or the reader may no longer read. A slow
+ * reader is waited for: nothing is read ahead of it.
  */
 export async function streamOutput(
   { identity, config, closing }: Pick<RouteDeps, 'identity' | 'config' | 'closing'>,
@@ -44,7 +44,7 @@ export async function streamOutput(
   const { heartbeatMs, authorizationMs } = config.chat.streams;
   const timers = [
     setInterval(() => res.write(': hb\n\n'), heartbeatMs),
-    // A database that is down for a moment does not end streams: the next check decides.
+    // A failed check ends no stream: the next one decides.
     setInterval(
       () =>
         void isAllowed().then(
@@ -70,7 +70,7 @@ export async function streamOutput(
   } catch (error) {
     if (!over.signal.aborted)
       req.log.warn({ err: loggable(error), requestId: req.id }, 'A stream of output broke off.');
-    // Without an `exit` its client connects again.
+    // Without an `exit` event the client reconnects.
     res.end();
   } finally {
     for (const timer of timers) clearInterval(timer);
@@ -79,7 +79,7 @@ export async function streamOutput(
   }
 }
 
-/** Where the next attempt begins in the log of something that is tried again, and how the one before has ended. */
+/** Marks in a retried run's log where the next attempt begins, and how the one before ended. */
 export interface AttemptMark {
   kind: 'attempt';
   position: number;
@@ -95,8 +95,8 @@ export interface AttemptMark {
 export type ShownRecord = OutputRecord | AttemptMark;
 
 /**
- * A process’s output as server-sent events. The id of each is the position after it, so that a reader goes on exactly
- * where it was cut.
+ * Converts a process's output to server-sent events. The id of each is the position after it, so that a reader
+ * continues exactly where it was cut.
  */
 class OutputEvents {
   readonly #pieces = new TextPieces();
@@ -139,7 +139,7 @@ function noteEvent(record: OutputRecord): string {
   }
 }
 
-/** One event; JSON has no raw line feed. */
+/** One event. JSON contains no raw line feed. */
 export function event(name: string, id: number | undefined, data: unknown): string {
   return `event: ${name}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 }

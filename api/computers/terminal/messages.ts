@@ -1,12 +1,12 @@
 import { DomainError } from '../../../base/errors.ts';
 
-/** What a client of a terminal says. docs/computers.md describes both directions. */
+/** A message of a terminal's client. docs/computers.md describes both directions. */
 export type ClientMessage =
   | { type: 'input'; seq: number; bytes: Buffer }
   | { type: 'resize'; cols: number; rows: number }
   | { type: 'signal'; signal: string };
 
-/** What it is told, beside the output itself. */
+/** A message to the client, beside the output itself. */
 export type ServerMessage =
   | {
       type: 'attached';
@@ -16,9 +16,9 @@ export type ServerMessage =
       cols: number;
       rows: number;
     }
-  /** What draws the screen as it was at `position`; output from there follows. */
+  /** `data` draws the screen as it was at `position`. The output from there follows. */
   | { type: 'screen'; position: number; cols: number; rows: number; data: string }
-  /** Output from here on is what follows. */
+  /** The output from here on follows. */
   | { type: 'position'; position: number }
   | { type: 'gap'; position: number; droppedBytes: number }
   | { type: 'resize'; cols: number; rows: number }
@@ -30,7 +30,7 @@ const signals = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2',
 const maxCols = 1_000;
 const maxRows = 500;
 
-/** Throws 400 `MESSAGE_INVALID` for what is none. */
+/** Throws 400 `MESSAGE_INVALID` for anything else. */
 export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
   if (isBinary) throw invalid('Messages are JSON; only output is binary.');
   const message = parse(data);
@@ -63,9 +63,7 @@ function parse(data: Buffer): Record<string, unknown> {
   try {
     const value = JSON.parse(data.toString('utf8')) as unknown;
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  } catch {
-    // Said below.
-  }
+  } catch {}
   throw invalid('This is not a JSON object.');
 }
 

@@ -14,14 +14,14 @@ import { pathOf, queryOf } from '../../frame/request.ts';
 import { requireFreeId } from '../processes/routes.ts';
 import { Terminal } from './terminal.ts';
 
-/** A login shell, whichever the computer has. */
+/** A login shell: bash where the computer has it. */
 const shell = ['/bin/sh', '-c', 'exec "$(command -v bash || echo sh)" -l'];
 
-/** Opens a process with a terminal: one that there is, or a new shell. */
+/** Opens a terminal: of an existing process, or of a new shell. */
 export const openTerminal: UpgradeHandler = (deps) => async (req) => {
   const ref = pathOf<'openTerminal'>(req);
   const { after, writer = randomUUID() } = queryOf<'openTerminal'>(req);
-  // A plain request for it must not start anything.
+  // A plain request must not start anything.
   if (req.handshake === undefined) return { open: () => undefined };
   const { client, process } = await attach(deps, ref, req);
   if (process.pty === null) throw new DomainError('conflict', 'NO_TERMINAL', 'This process has no terminal.');
@@ -58,7 +58,7 @@ async function attach(
   try {
     return { client, process: (await client.startProcess(start)).process };
   } catch (error) {
-    // Somebody else has just started another command under this id: it is their terminal that is meant.
+    // Another caller has just started another command under this id: attach to that.
     if (!(error instanceof DomainError) || error.code !== 'PROCESS_ID_TAKEN') throw error;
     return { client, process: await client.process(start.processId) };
   }

@@ -11,10 +11,10 @@ import { type ClientMessage, readMessage, type ServerMessage } from './messages.
 const endedCode = 1000;
 /** The computer went away; connect again. */
 const lostCode = 4001;
-/** Messages that wait for the process to take input; beyond them its writer is not read. */
+/** How many messages may wait for the process. Beyond them the client is not read. */
 const mostWaiting = 100;
 
-/** One client of a terminal. Several may be of the same process: each has its own place in the output. */
+/** One client of a terminal. Each client has its own place in the output. */
 export class Terminal {
   readonly #connection: Connection;
   readonly #client: HostClient;
@@ -24,7 +24,7 @@ export class Terminal {
   #waiting: ClientMessage[] = [];
   #isWriting = false;
   #isPaused = false;
-  /** This client’s own size, which counts while it is the one that writes. */
+  /** This client's size, which counts while it writes. */
   #size: Size | undefined;
   #told: Size;
 
@@ -43,7 +43,7 @@ export class Terminal {
     this.#told = options.process.pty ?? { cols: 80, rows: 24 };
   }
 
-  /** From a position, or with the screen as it is. */
+  /** Shows the output from a position, or the screen and the output after it. */
   run(after: number | undefined): void {
     this.#connection.onMessage((data, isBinary) => this.#take(data, isBinary));
     this.#show(after).catch((error: unknown) => {
@@ -115,7 +115,7 @@ export class Terminal {
     if (!this.#isWriting) void this.#write();
   }
 
-  /** One after the other, in the order in which they came. */
+  /** Handles messages one after the other, in their order. */
   async #write(): Promise<void> {
     this.#isWriting = true;
     while (!this.#connection.closed.aborted) {

@@ -1,7 +1,6 @@
 import { closeSync, readdirSync, readFileSync, stat } from 'node:fs';
 import { Socket } from 'node:net';
-import { startupSnapshot } from 'node:v8';
-import { type AgentRequest, Refusal, triedBy } from '../protocol/agentRequests.ts';
+import { type AgentRequest, Refusal } from '../protocol/agentRequests.ts';
 import { Channel } from '../protocol/channel.ts';
 import type { ChannelStream } from '../protocol/channelStream.ts';
 import { encodeMessage, messageKind } from '../protocol/messages.ts';
@@ -13,16 +12,13 @@ import { Processes } from './processes/processes.ts';
 /** When the agent starts, at most this many processes (the sandbox's first process and a shell) came before it. */
 const firstPids = 9;
 
-// A startup snapshot already holds everything imported above, so no module may look at the machine while it loads.
-if (startupSnapshot.isBuildingSnapshot()) startupSnapshot.setDeserializeMainFunction(main);
-else main();
+main();
 
 /**
  * The agent: the first process in a sandbox, which carries out its holder's requests there. It ends when its channel
  * ends, and everything else in the sandbox ends with it.
  */
 function main(): void {
-  if (process.argv.at(-1) === triedBy) return;
   closeStrayDescriptors();
   // Set our own mask instead of inheriting the one of the process that started the sandbox.
   process.umask(0o022);

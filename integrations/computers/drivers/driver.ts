@@ -2,7 +2,7 @@ import type { CgroupRoots } from '../host/confinement/cgroupRoots.ts';
 import type { Confinement } from '../host/confinement/confinement.ts';
 import type { OwnView } from '../host/machine/machine.ts';
 import type { ComputerRecord } from '../host/records.ts';
-import type { AgentCommands, ReleaseOrder, SandboxSource } from '../protocol/holderSpec.ts';
+import type { ReleaseOrder, SandboxSource } from '../protocol/holderSpec.ts';
 import type { ComputerLimits, DriverName } from '../types.ts';
 
 /** The order for a sandbox. */
@@ -45,7 +45,8 @@ export interface DriverSetting {
   agentDir: string;
   /** The sandboxes' /etc, as `writeEtc` has written it. */
   etcDir: string;
-  agent: AgentCommands;
+  /** The agent's command line. */
+  agent: string[];
   /** A computer's uid, for trials. Undefined where computers share our user. */
   firstUid: number | undefined;
   confinement: Confinement;

@@ -1,9 +1,8 @@
 import { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { HolderOrder, HolderReport, HolderSpec } from '../protocol/holderSpec.ts';
+import { type HolderOrder, type HolderReport, type HolderSpec, rehearsalsFolder } from '../protocol/holderSpec.ts';
 import { holdComputer } from './holder.ts';
-import { rehearsals } from './rehearsals.ts';
 import { rehearse } from './rehearse.ts';
 
 /**
@@ -49,7 +48,7 @@ function rehearseSoon(): { over(): Promise<void> } {
   const program = process.argv[1] ?? '';
   let rehearsal: Promise<boolean> | undefined;
   const begin = () => {
-    rehearsal = rehearse(join(dirname(program), rehearsals, String(process.pid)));
+    rehearsal = rehearse(join(dirname(program), rehearsalsFolder, String(process.pid)));
   };
   const timer = program.endsWith('.cjs') ? setTimeout(begin, waitsMs) : undefined;
   return {

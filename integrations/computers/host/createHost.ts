@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { awaitDrivers } from '../drivers/drivers.ts';
 import { HostClient } from '../hostClient.ts';
-import { prepareAgent, prepareHolder } from '../programs/prepare.ts';
 import { driversOf, type HostContext } from './context.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
@@ -42,7 +41,7 @@ const usualDeadlines: HostDeadlines = {
 export async function createHost(given: HostOptions): Promise<Host> {
   const options = { ...given, dir: resolve(given.dir) };
   const layout = hostLayout(options.dir);
-  const machinery = await setUpMachine(layout, options, { prepareAgent, prepareHolder });
+  const machinery = await setUpMachine(layout, options);
   const lock = takeLock(layout.lock);
   const deadlines = { ...usualDeadlines, ...options.deadlines };
   const context: HostContext = {

@@ -59,8 +59,6 @@ export function computerLayout(layout: HostLayout, computerId: string) {
   };
 }
 
-type ComputerLayout = ReturnType<typeof computerLayout>;
-
 /** An id becomes a folder's name, so it is checked. */
 export function isComputerId(text: string): boolean {
   return /^[A-Za-z0-9_-]{1,64}$/.test(text);

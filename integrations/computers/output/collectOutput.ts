@@ -1,22 +1,22 @@
 import { type Exit, type Gap, isOutput, noteOf, positionAfter } from '../processes/records.ts';
 import type { OutputRecord } from '../types.ts';
 
-/** What a process has put out, as text. */
+/** The output of a process as text. */
 interface CollectedOutput {
-  /** A terminal’s output too. */
+  /** Includes a terminal's output. */
   stdout: string;
   stderr: string;
-  /** Whether a part of either is left out, where the text says so. */
+  /** Whether a part of either is left out. The text says where. */
   truncated: boolean;
-  /** How it ended; undefined when that has not been told. */
+  /** How it ended. Undefined where the records do not tell. */
   exit: Exit | undefined;
-  /** Where what comes next begins. */
+  /** The position of the next output. */
   position: number;
 }
 
 /**
- * Reads output, and keeps the beginning and the end of each stream, of `maxBytes` together, in memory that depends on
- * neither the length of the output nor how it is cut into records. `onRecord` sees every record first.
+ * Reads output, and keeps the beginning and the end of each stream, of `maxBytes` together. Its memory depends neither
+ * on the length of the output nor on how it is cut into records. `onRecord` gets every record first.
  */
 export async function collectOutput(
   records: AsyncIterable<OutputRecord>,
@@ -39,13 +39,13 @@ export async function collectOutput(
 
 const firstBytes = 4_096;
 
-/** The beginning and the end of a stream, each in one buffer: what it takes depends on no more than its limit. */
+/** The beginning and the end of a stream, each in a buffer of limited size. */
 class StreamEnds {
   readonly #head: Tail;
   readonly #tail: Tail;
   #leftOut = 0;
 
-  /** Keeps half of `maxBytes` of either end. */
+  /** Keeps half of `maxBytes` from each end. */
   constructor(maxBytes: number) {
     const each = Math.ceil(maxBytes / 2);
     this.#head = new Tail(each);
@@ -62,7 +62,7 @@ class StreamEnds {
     this.#leftOut += this.#tail.push(bytes.subarray(room));
   }
 
-  /** What is no longer kept anywhere lies between what came before and what comes. */
+  /** Notes bytes that are missing between earlier and later output. */
   leaveOut(bytes: number): void {
     this.#leftOut += bytes + this.#tail.clear();
   }
@@ -75,7 +75,7 @@ class StreamEnds {
   }
 }
 
-/** The last bytes of what it is given, in a ring that has grown to its limit. */
+/** The last bytes of its input, in a ring that grows up to its limit. */
 class Tail {
   readonly #maxBytes: number;
   #ring: Buffer = Buffer.alloc(0);
@@ -90,7 +90,7 @@ class Tail {
     return this.#maxBytes - this.#length;
   }
 
-  /** Says how many bytes have fallen out at the beginning. */
+  /** Returns how many bytes fell out at the beginning. */
   push(bytes: Uint8Array): number {
     const kept = bytes.length > this.#maxBytes ? bytes.subarray(bytes.length - this.#maxBytes) : bytes;
     const fallen = Math.max(0, kept.length - this.room);
@@ -101,7 +101,7 @@ class Tail {
     return fallen + bytes.length - kept.length;
   }
 
-  /** Says how many bytes there were. */
+  /** Returns how many bytes there were. */
   clear(): number {
     const length = this.#length;
     this.#start = 0;
@@ -115,7 +115,7 @@ class Tail {
     return end <= this.#ring.length ? first : Buffer.concat([first, this.#ring.subarray(0, end - this.#ring.length)]);
   }
 
-  /** Before it has its full size it never goes around. */
+  /** Before the ring has its full size it never wraps. */
   #growTo(length: number): void {
     if (length <= this.#ring.length) return;
     const size = Math.min(this.#maxBytes, Math.max(length, 2 * this.#ring.length, firstBytes));

@@ -3,34 +3,29 @@ import type { OutputRequest } from '../hostClient.ts';
 import { type Gap, isOutput, maxPayloadBytes, noteRecord, positionAfter } from '../processes/records.ts';
 import type { OutputKind, OutputRecord } from '../types.ts';
 
-/** The secrets of a space, as they are now. */
+/** The current secrets of a space. */
 interface Masks {
   readonly isEmpty: boolean;
   readonly bytes: ByteForms;
   mask(options?: { beginsCut?: boolean }): StreamMask;
 }
 
-/** What is read before the position that a reader asks for, so that it sees no half of a secret. */
+/** How much is read before the requested position, so that a reader never sees half of a secret. */
 const lookbackBytes = 16_384;
-/** How long what may become a secret is waited for. */
+/** How long a possible beginning of a secret is held back. */
 const quietMs = 100;
-/** A secret that is new is looked for in output that is being read no later than this. */
+/** How soon new secrets are masked in output that is being read. */
 const refreshMs = 5_000;
 
 /**
- * Output as anybody may read it who may read the output: with asterisks for the values of the space's secrets.
- *
- * - A mask is as long as what is under it, so every position means the same bytes as without it, wherever a reader
- *   comes back. It does tell how long a value is.
- * - Each stream is looked at by itself: a value is found also where the process wrote it in pieces, and where the other
- *   stream was written meanwhile.
- * - A reader that begins at a position gets what a reader from the beginning gets there: what is before it is read
- *   too. Where that is not enough (the stream was silent for long, or what was before is no longer kept), what may be
- *   the end of a value is masked.
- * - What may be the beginning of a value is held back for a moment. When nothing comes, or the other stream's turn has
- *   come, or this is all that there is now, it is given: masked, unless it is one or two bytes, which nearly every text
- *   has in common with the beginning of some value. Only at the process's end, when no other half can come, it is given
- *   as it is.
+ * Output with asterisks in place of the values of the space's secrets. - A mask is as long as the value, so positions
+ * mean the same bytes as without it. It does tell how long a value is. - Each stream is searched by itself: a value is
+ * found where the process wrote it in pieces, and where the other stream was written in between. - A reader that begins
+ * at a position gets what a reader from the beginning gets there, since output before it is read too. Where that is not
+ * enough (the stream was silent for long, or earlier output is not kept), a possible end of a value is masked. - A
+ * possible beginning of a value is held back for a moment. When no more output comes, the other stream writes, or this
+ * is all that exists now, it is released: masked, unless it is one or two bytes long, which nearly every text shares
+ * with some value. At the process's end, when no other half can come, it is released as it is.
  */
 export async function* maskedOutput(
   open: (request: OutputRequest) => AsyncIterable<OutputRecord>,
@@ -56,7 +51,7 @@ export async function* maskedOutput(
       next = undefined;
       if (result.done === true) break;
       if (Date.now() - askedAt > refreshMs) {
-        // Whoever cannot be asked now is asked again: a database that is away for a moment ends no stream.
+        // A database that is away for a moment ends no stream: it is asked again later.
         known = await masks().catch(() => known);
         askedAt = Date.now();
         output.use(known);
@@ -65,7 +60,7 @@ export async function* maskedOutput(
     }
     yield* output.pause();
   } finally {
-    // One that still waits for output ends by the signal; one that does not ends by itself, before its connection does.
+    // A source that waits for output ends by the signal. Any other ends before its connection does.
     if (next === undefined) await records.return?.();
     over.abort();
     next?.catch(() => undefined);
@@ -77,7 +72,7 @@ class MaskedOutput {
   readonly #after: number;
   #beginsCut: boolean;
   readonly #streams = new Map<OutputKind, StreamMask>();
-  /** The stream that holds something back, and where that begins. */
+  /** The stream that holds bytes back, and their position. */
   #holding: OutputKind | undefined;
   #heldAt = 0;
 
@@ -104,13 +99,13 @@ class MaskedOutput {
     if (record.kind === 'exit' || record.position >= this.#after) yield record;
   }
 
-  /** All that is held. */
+  /** Releases everything that is held. */
   *pause(): Generator<OutputRecord> {
     yield* this.#release((stream) => stream.pause());
   }
 
   *#pushOutput(record: OutputRecord): Generator<OutputRecord> {
-    // A space without secrets pays nothing for them.
+    // A space without secrets costs nothing here.
     if (this.#known.isEmpty && this.#streams.size === 0) return yield record;
     const { kind, position, payload } = record;
     if (this.#holding !== kind) yield* this.pause();
@@ -154,7 +149,7 @@ function* recordsOf(kind: OutputKind, position: number, bytes: Buffer): Generato
   }
 }
 
-/** What comes, or that nothing does for a moment. */
+/** The next record, or `quiet` where none comes for a moment. */
 async function orQuiet<T>(next: Promise<T>): Promise<T | 'quiet'> {
   let timer: NodeJS.Timeout | undefined;
   const quiet = new Promise<'quiet'>((resolve) => {

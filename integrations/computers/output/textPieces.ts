@@ -1,23 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Bytes of one stream of output, as text where they are. */
+/** Bytes of one stream, as text where they are UTF-8. */
 export interface TextPiece {
   /** The number of output bytes before it. */
   position: number;
-  /** Where what follows it begins. */
+  /** The position of the bytes after it. */
   end: number;
   content: { text: string } | { base64: string };
 }
 
 /**
- * Cuts output into pieces of text, none of them in the middle of a character: the bytes of one that is incomplete wait
- * for the rest. What is not UTF-8 passes as it is. Nothing is lost or changed, and each piece says where it is.
+ * Cuts output into pieces of text, none of them in the middle of a character: an incomplete one waits for its rest.
+ * Bytes that are not UTF-8 pass unchanged. Nothing is lost, and each piece has its position.
  */
 export class TextPieces {
   #held: Buffer = Buffer.alloc(0);
   #position = 0;
 
-  /** The bytes must follow those that were pushed before. */
+  /** The bytes must follow the previous ones. */
   push(position: number, bytes: Uint8Array): TextPiece[] {
     if (this.#held.length === 0) this.#position = position;
     const all = this.#held.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#held, bytes]);
@@ -26,7 +26,7 @@ export class TextPieces {
     return this.#give(all.subarray(0, length));
   }
 
-  /** What was waiting, since nothing of its stream follows at once. */
+  /** The bytes of an incomplete character, when its stream does not continue. */
   rest(): TextPiece[] {
     const held = this.#held;
     this.#held = Buffer.alloc(0);
@@ -42,7 +42,7 @@ export class TextPieces {
   }
 }
 
-/** How many bytes at the end begin a character of UTF-8 that is not complete. */
+/** How many bytes at the end belong to an incomplete UTF-8 character. */
 export function incompleteAtEnd(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -1,31 +1,31 @@
 import type { LogFollower } from './logReader.ts';
 
-/** How long a part of a log stays for a reader that has not read it yet. Its writer waits meanwhile. */
+/** How long a part of a log is kept for a reader that has not read it yet. Its writer waits meanwhile. */
 const patienceMs = 2_000;
-/** What was given to a reader may be on its way still, and is asked for again where its connection is cut. */
+/** Bytes that were given to a reader may still be on their way, and are asked for again when its connection is cut. */
 const onItsWayBytes = 1_048_576;
 
 interface Reader {
   position: number;
-  /** It was too slow, and is waited for again once it has come to the end. */
+  /** The reader was too slow. It is waited for again once it reaches the end. */
   isBehind: boolean;
-  /** Its connection was cut, perhaps: it may come again where it was. */
+  /** The reader has left. It may reconnect at its position. */
   hasLeft: boolean;
 }
 
-/** Who reads a log as it is written. */
+/** The readers that follow a log. */
 export class Followers {
   readonly #end: () => number;
-  /** Whoever has started the process is about to read it, if they do at all. */
+  /** The starter of a process is about to read it, if at all, so a reader is expected at the beginning. */
   readonly #readers = new Set<Reader>([{ position: 0, isBehind: false, hasLeft: true }]);
   #moved = Promise.withResolvers<void>();
 
-  /** `end`: up to where it has been written. */
+  /** `end` gives the position up to which the log is written. */
   constructor(end: () => number) {
     this.#end = end;
   }
 
-  /** Whether somebody reads, and nobody is too slow. */
+  /** Whether there are readers, and all keep up. */
   get keepUp(): boolean {
     const readers = [...this.#readers];
     return readers.some(({ hasLeft }) => !hasLeft) && readers.every(({ isBehind }) => !isBehind);
@@ -48,9 +48,9 @@ export class Followers {
     };
   }
 
-  /** Settles when all that keep up have read up to there; those that do not in time get a gap. */
+  /** Settles when all readers that keep up have passed this position. Those that are late get a gap. */
   async past(position: number): Promise<void> {
-    // Never more than there is: who has read all cannot read on.
+    // Never more than exists: a reader at the end cannot read on.
     const enough = position + Math.min(onItsWayBytes, Math.floor((this.#end() - position) / 2));
     const slow = () => [...this.#readers].filter((each) => each.position < enough && !each.isBehind);
     if (slow().length === 0) return;

@@ -4,7 +4,7 @@ import { encodeRecord, headerAt, isOutput, maxPayloadBytes, recordHeaderBytes } 
 
 export type LogPiece = Piece<OutputKind>;
 
-/** As few records as may be, none of them too long. What is no output stays where it is. */
+/** Joins pieces into few records, none of them too long. Records that are no output stay where they are. */
 export function* joinRecords(pieces: readonly LogPiece[]): Generator<LogPiece> {
   let output: LogPiece[] = [];
   for (const piece of pieces) {
@@ -27,7 +27,7 @@ function* cut(pieces: LogPiece[]): Generator<LogPiece> {
   }
 }
 
-/** Encoded records with neighbours of a stream as one, where they were written one after the other. */
+/** Joins encoded records of one stream where they follow each other. */
 export function joinEncoded(bytes: Buffer): Buffer {
   const parts: Buffer[] = [];
   let open: { kind: OutputKind; position: number; payloads: Buffer[]; length: number } | undefined;

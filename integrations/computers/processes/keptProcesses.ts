@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { diskBytesOf } from './logRoom.ts';
 
 interface KeptLimits {
-  /** At most so many are kept, and for so long; of those of apps' runs, so many besides. */
+  /** At most this many processes are kept, and for this long; of apps' runs the same number besides. */
   maxKept: number;
   maxKeptMs: number;
 }
@@ -12,7 +12,7 @@ interface Kept {
   diskBytes: number;
 }
 
-/** The processes that have ended, and what they take on disk. */
+/** The processes that have ended, and their use of the disk. */
 export class KeptProcesses {
   readonly #folder: string;
   readonly #limits: KeptLimits;
@@ -36,12 +36,12 @@ export class KeptProcesses {
     this.#diskBytes += diskBytes;
   }
 
-  /** After some were added that had ended before: the oldest first. */
+  /** Sorts after processes of earlier holders were added. */
   sort(): void {
     this.#kept = new Map([...this.#kept].toSorted(([, a], [, b]) => a.startedAt.localeCompare(b.startedAt)));
   }
 
-  /** Deletes what there are too many of, and what is too old. */
+  /** Deletes processes that are too many or too old. */
   async prune(): Promise<void> {
     const oldest = Date.now() - this.#limits.maxKeptMs;
     const kinds = Map.groupBy([...this.#kept], ([id]) => isOfRun(id));
@@ -53,7 +53,7 @@ export class KeptProcesses {
     }
   }
 
-  /** Deletes the one that has ended first, that of a run only where there is no other; undefined where there is none. */
+  /** Deletes the oldest process, a run's only where there is no other. Undefined where there is none. */
   dropOldest(): Promise<void> | undefined {
     const ids = [...this.#kept.keys()];
     const oldest = ids.find((id) => !isOfRun(id)) ?? ids[0];
@@ -71,12 +71,15 @@ export class KeptProcesses {
   }
 }
 
-/** How a run's process has ended is looked up by its run, however many others have ended since: callers have no such ids. */
+/**
+ * Whether an id belongs to an app's run. Its end is looked up later, however many other processes have ended since.
+ * Callers cannot choose such ids.
+ */
 function isOfRun(id: string): boolean {
   return id.startsWith('run_');
 }
 
-/** The names in a folder that can be ids; none where there is no folder. */
+/** The names in a folder that may be ids. Empty where there is no folder. */
 export async function idsIn(folder: string, isId: (name: string) => boolean): Promise<string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];

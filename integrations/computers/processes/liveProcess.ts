@@ -6,8 +6,8 @@ import { type ProcessMeta, writeMeta } from './processMeta.ts';
 import { type Exit, noteRecord, type Size } from './records.ts';
 
 /**
- * A process that runs: what it says and how it ends is on disk before anybody is told. Where its disk is full, what it
- * said is missing there, and its end is told all the same.
+ * A running process. Its output and its end are on disk before any reader gets them. Where the disk is full, output is
+ * missing in the log, but the end is still told.
  */
 export class LiveProcess {
   readonly folder: string;
@@ -19,7 +19,7 @@ export class LiveProcess {
   #endedAt: string | null = null;
   #isEnding = false;
   #isOver = false;
-  /** Its end, until that is on disk. */
+  /** The description with its end, until that is on disk. */
   #unwritten: ProcessMeta | undefined;
 
   constructor(folder: string, meta: ProcessMeta, limits: LogLimits) {
@@ -36,7 +36,7 @@ export class LiveProcess {
     };
   }
 
-  /** Settles when it is over, and all of that is on disk. */
+  /** Settles when the process has ended, and everything is on disk. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
@@ -45,7 +45,7 @@ export class LiveProcess {
     return this.#isEnding;
   }
 
-  /** Whether its end has been told. */
+  /** Whether readers got its end. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -57,7 +57,7 @@ export class LiveProcess {
     return { ...this.meta.info, ...exit, endedAt: this.#endedAt, outputBytes, droppedBytes };
   }
 
-  /** Settles when it is on disk, or is missing there for good, and more may come. */
+  /** Settles when the records are on disk, or missing there for good, and more may come. */
   append(records: readonly LogPiece[]): Promise<void> {
     return this.#writer.append(records);
   }
@@ -67,11 +67,11 @@ export class LiveProcess {
     this.meta.info = { ...this.meta.info, pty: size };
   }
 
-  /** Writes its end down, once. Whoever follows it hears of it then. */
+  /** Records its end, once, and then tells its readers. */
   async end(exit: Exit): Promise<void> {
     if (this.#isEnding) return this.ended;
     this.#isEnding = true;
-    // After all that it has said, and before the record that tells its readers.
+    // Wait for all earlier output. The readers' record comes last.
     await this.#writer.append([]);
     this.#endedAt = new Date().toISOString();
     this.#unwritten = { ...this.meta, info: { ...this.info(), ...exit, outputBytes: this.#writer.end } };
@@ -81,7 +81,7 @@ export class LiveProcess {
     await this.#finish();
   }
 
-  /** Whether its end is on disk, for which this tries once more. */
+  /** Tries to write its end. Returns whether it is on disk. */
   async writeEnd(): Promise<boolean> {
     if (this.#unwritten === undefined) return true;
     try {
@@ -93,7 +93,7 @@ export class LiveProcess {
     }
   }
 
-  /** It was never started. */
+  /** The process was never started. */
   async abandon(): Promise<void> {
     this.#isEnding = true;
     await this.#finish();

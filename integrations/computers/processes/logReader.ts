@@ -17,22 +17,21 @@ import {
 } from './records.ts';
 import type { Segment } from './segments.ts';
 
-/** A log as its readers see it, while it is written or after that. */
+/** A log for its readers, while it is written or later. */
 export interface ReadableLog {
   segments(): Promise<readonly Segment[]> | readonly Segment[];
-  /** Whether nothing will be added. */
+  /** Whether the log is complete. */
   isOver(): boolean;
   changed(): Promise<void>;
-  /** Somebody reads it as it is written: what they have not read yet is not dropped, as long as they keep up. */
+  /** Registers a reader that follows the log: parts that it has not read are kept while it keeps up. */
   followed?(position: number): LogFollower;
-  /** The end that its process is known to have, where the log itself has none. */
+  /** The known end of the process, where the log itself has none. */
   exit(): Exit;
-  /** Of a log that is over: all the output that there was. What is missing at its end could not be written. */
+  /** For a complete log: how much output there was. Output missing at the end could not be written. */
   end(): number;
 }
 
 export interface LogFollower {
-  /** It has read up to here. */
   reached(position: number): void;
   left(): void;
 }
@@ -41,20 +40,20 @@ interface LogRequest {
   after: number;
   follow: boolean;
   signal?: AbortSignal;
-  /** Of one that follows: whether it can do without what is dropped before it comes there. */
+  /** For a follower: whether it can do without output that is dropped before it gets there. */
   mayMiss?: boolean;
 }
 
 const pieceBytes = 131_072;
-/** Records that are smaller than this on average are joined. */
+/** Records with a smaller average size are joined. */
 const smallRecordBytes = 4_096;
-/** How many small pieces a reader gets who follows: what comes meanwhile comes together. */
+/** How many small pieces a follower gets. Output that comes meanwhile comes together. */
 const piecesPace = { perSecond: 50, atOnce: 50 };
 const smallPieceBytes = 16_384;
 
 /**
- * The records of a log from a position on, encoded, in pieces that end with a record. A reader holds one piece in
- * memory, however slow it is; what was dropped before it came there is a `gap`. Throws 416 `POSITION_UNKNOWN`.
+ * The encoded records of a log from a position on, in pieces that end with a record. A reader holds one piece in
+ * memory, however slow it is. Output that was dropped before it got there is a `gap`. Throws 416 `POSITION_UNKNOWN`.
  */
 export async function* readLog(
   log: ReadableLog,
@@ -65,7 +64,7 @@ export async function* readLog(
   const follower = follow && !mayMiss ? log.followed?.(after) : undefined;
   try {
     for (;;) {
-      // Asked before it is read: what is written in between is heard of.
+      // Asked before reading, so that no write in between is missed.
       const changed = log.changed();
       const isOver = log.isOver();
       let given = 0;
@@ -94,14 +93,14 @@ export async function* readLog(
   }
 }
 
-/** Where a reader is in a log. */
+/** A reader's place in a log. */
 class LogCursor {
-  /** The output up to here has been given. */
+  /** Output up to here was given to the reader. */
   position: number;
   hasExited = false;
-  /** Whether a segment was dropped before it could be read: there are others now. */
+  /** Whether a segment was dropped before it could be read, so that the segments must be listed again. */
   isStale = false;
-  /** Up to where the log has been read, while that is before `position`. */
+  /** How far the log was read while it is behind `position`. */
   #seen = 0;
   #segment: { index: number; file: FileHandle; at: number } | undefined;
 
@@ -109,7 +108,7 @@ class LogCursor {
     this.position = after;
   }
 
-  /** What there is now. */
+  /** Reads what the segments have now. */
   async *read(segments: readonly Segment[]): AsyncGenerator<Buffer> {
     this.isStale = false;
     for (;;) {
@@ -124,14 +123,14 @@ class LogCursor {
     }
   }
 
-  /** Where there is nothing to be read before a position. */
+  /** A gap up to a position, where nothing can be read before it. */
   *gapUpTo(end: number): Generator<Buffer> {
     if (end <= this.position) return;
     yield encodeRecord(noteRecord('gap', this.position, { droppedBytes: end - this.position }));
     this.position = end;
   }
 
-  /** Throws where the log, or all that there was, ends before the position that was asked for. */
+  /** Throws where the log ends before the requested position. */
   requireReached(end: number): void {
     if (Math.max(this.#seen, end) < this.position) {
       throw new DomainError('rangeNotSatisfiable', 'POSITION_UNKNOWN', 'The process has not put out so much.');
@@ -143,7 +142,7 @@ class LogCursor {
     this.#segment = undefined;
   }
 
-  /** The segment to read on in: where it was dropped, the next. At first, the one that reaches the position. */
+  /** The segment to continue in. After a drop, the next one. At first, the one that contains the position. */
   #current(segments: readonly Segment[]): Segment | undefined {
     const open = this.#segment;
     if (open !== undefined) return segments.find(({ index }) => index >= open.index);
@@ -167,7 +166,7 @@ class LogCursor {
     }
   }
 
-  /** Also what is written to it meanwhile. */
+  /** Reads a segment, including what is written to it meanwhile. */
   async *#readSegment(segment: Segment): AsyncGenerator<Buffer> {
     const open = this.#segment;
     while (open !== undefined && open.index === segment.index && open.at < segment.size && !this.hasExited) {
@@ -181,7 +180,7 @@ class LogCursor {
     }
   }
 
-  /** How much of a piece is whole records, and those of them that are wanted. */
+  /** Finds the whole records of a piece, and those among them that the reader wants. */
   #take(piece: Buffer): { length: number; wanted: Buffer } {
     let at = 0;
     let from: number | undefined;
@@ -215,7 +214,7 @@ class LogCursor {
   }
 }
 
-/** A record from a position within it on. */
+/** A record cut to begin at a position within it. */
 function restOf(record: OutputRecord, position: number): OutputRecord {
   const passed = position - record.position;
   if (isOutput(record.kind)) return { kind: record.kind, position, payload: record.payload.subarray(passed) };

@@ -2,12 +2,12 @@ import { lstat, readdir } from 'node:fs/promises';
 import type { ComputerLimits } from '../types.ts';
 
 const mebibyte = 1_048_576;
-/** A file takes whole blocks, and a process at least a folder and a description. */
+/** A file takes whole blocks. A process takes at least a folder and a description. */
 const blockBytes = 4_096;
 
 /**
- * What the logs of a computer may take on its host's disk, all together: sixteen full ones, but no more than a quarter of
- * the computer's own disk, and always one.
+ * The room for all logs of a computer on its host's disk: sixteen full ones, but at most a quarter of the computer's
+ * own disk, and at least one.
  */
 export function roomForLogs({ maxLogBytes, diskMiB }: Pick<ComputerLimits, 'maxLogBytes' | 'diskMiB'>): number {
   return Math.min(16 * maxLogBytes, Math.max(maxLogBytes, (diskMiB * mebibyte) / 4));
@@ -15,20 +15,20 @@ export function roomForLogs({ maxLogBytes, diskMiB }: Pick<ComputerLimits, 'maxL
 
 /** A log that is being written. */
 export interface GrowingLog {
-  /** What it takes on disk. */
+  /** Its size on disk. */
   readonly diskBytes: number;
-  /** Drops a part of its middle; undefined where it has none. */
+  /** Drops a part of its middle. Undefined where it has none. */
   shrink(): Promise<void> | undefined;
 }
 
-/** Keeps the logs of a computer within their room: what has ended goes first, then the middle of the longest. */
+/** Keeps the logs of a computer within their room: ended processes go first, then the middle of the longest log. */
 export class LogRoom {
   readonly maxBytes: number;
   readonly #logs = new Set<GrowingLog>();
   readonly #kept: () => number;
   readonly #dropOldest: () => Promise<void> | undefined;
 
-  /** `kept` is what ended processes take; `dropOldest` deletes one of them, undefined where there is none. */
+  /** `kept` gives the size of ended processes. `dropOldest` deletes one of them; undefined where there is none. */
   constructor(maxBytes: number, kept: () => number, dropOldest: () => Promise<void> | undefined) {
     this.maxBytes = maxBytes;
     this.#kept = kept;
@@ -49,7 +49,7 @@ export class LogRoom {
     this.#logs.delete(log);
   }
 
-  /** Settles when there is room for so much, as far as anything can be dropped. */
+  /** Settles when there is this much room, as far as anything can be dropped. */
   async make(bytes: number): Promise<void> {
     while (this.usedBytes + bytes > this.maxBytes) {
       const dropping = this.#dropOldest() ?? this.#shrinkLongest();
@@ -67,7 +67,7 @@ export class LogRoom {
   }
 }
 
-/** What the files directly in a folder take on disk, and the folder itself; 0 where there is none. */
+/** The size on disk of a folder with the files directly in it. 0 where there is none. */
 export async function diskBytesOf(folder: string): Promise<number> {
   const names = await readdir(folder).catch(() => undefined);
   if (names === undefined) return 0;
@@ -75,7 +75,7 @@ export async function diskBytesOf(folder: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + blocksOf(size), blockBytes);
 }
 
-/** What all processes in a store's folder take. No link is followed. */
+/** The size of all processes in a store's folder. No link is followed. */
 export async function diskBytesOfStore(folder: string): Promise<number> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   let bytes = 0;

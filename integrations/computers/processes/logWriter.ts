@@ -8,9 +8,9 @@ import type { LogPace } from './pace.ts';
 import { encodeRecord, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
 import { type Segment, segmentPath } from './segments.ts';
 
-/** A log is kept in so many segments, or more where what all may take has to do for many processes. */
+/** A log has at least this many segments; more where many processes share the room. */
 const fewestSegments = 8;
-/** What a log needs: its beginning, and where it is written. */
+/** A log needs two segments: its beginning, and the one that is written. */
 const leastSegments = 2;
 const maxBatchBytes = 131_072;
 const minSegmentBytes = 81_920; // more than one record
@@ -25,21 +25,21 @@ export interface LogLimits {
 
 interface WrittenSegment extends Segment {
   end: number;
-  /** Output between its start and its end that could not be written: its gaps. */
+  /** Output within the segment that could not be written: its gaps. */
   missingBytes: number;
 }
 
 /**
- * Writes a process’s log. What it has written is on disk before anybody is told, and takes no more room than it may: a
- * log that is longer keeps its beginning and its end. Output that cannot be written, because the disk is full, is a gap
- * in the log: the process is not to end for that.
+ * Writes a process's log. Output is on disk before readers get it, and takes no more room than it may: a longer log
+ * keeps its beginning and its end. Output that cannot be written, because the disk is full, becomes a gap, so that the
+ * process goes on.
  */
 export class LogWriter implements GrowingLog {
   readonly #folder: string;
   readonly #segmentBytes: number;
   readonly #batchBytes: number;
   readonly #maxSegments: number;
-  /** Of the segments, the first ones are the beginning; of the rest, the oldest goes for a new one. */
+  /** How many segments at the beginning are kept. The oldest of the others makes room for a new one. */
   readonly #headSegments: number;
   readonly #pace: LogLimits['pace'];
   readonly #room: LogRoom | undefined;
@@ -47,7 +47,7 @@ export class LogWriter implements GrowingLog {
   #diskBytes = 0;
   #segments: WrittenSegment[] = [];
   #file: FileHandle | undefined;
-  /** What could not be written since the last record, and is told by a gap before the next. */
+  /** Output that could not be written since the last record. A gap tells it before the next record. */
   #missingBytes = 0;
   #missingNotes: LogPiece[] = [];
   #dropped = 0;
@@ -71,12 +71,12 @@ export class LogWriter implements GrowingLog {
     return this.#diskBytes;
   }
 
-  /** The output bytes that are on disk, with those that were dropped. */
+  /** The position after the last written record. It includes dropped bytes. */
   get position(): number {
     return this.#segments.at(-1)?.end ?? 0;
   }
 
-  /** The output bytes that there were, whether they are on disk or not. */
+  /** All output bytes so far, on disk or not. */
   get end(): number {
     return this.position + this.#missingBytes;
   }
@@ -85,7 +85,7 @@ export class LogWriter implements GrowingLog {
     return this.#segments.reduce((sum, { missingBytes }) => sum + missingBytes, this.#dropped + this.#missingBytes);
   }
 
-  /** What readers may read. */
+  /** The segments for readers. */
   get segments(): readonly Segment[] {
     return this.#segments;
   }
@@ -94,14 +94,14 @@ export class LogWriter implements GrowingLog {
     return this.#isClosed;
   }
 
-  /** Settles when something has been written after this call, or the log is closed. */
+  /** Settles at the next write, or when the log is closed. */
   changed(): Promise<void> {
     return this.#changed.promise;
   }
 
   /**
-   * Settles when it is on disk, or is a gap, and more output may be written: to wait for that keeps a process to the pace
-   * of its computer.
+   * Settles when the records are on disk, or are a gap, and more output may be written. Waiting for it holds a process
+   * to its computer's pace.
    */
   async append(records: readonly LogPiece[]): Promise<void> {
     const written = this.#last.then(() => this.#write(records));
@@ -115,7 +115,7 @@ export class LogWriter implements GrowingLog {
     if (waitMs > 0) await delay(waitMs);
   }
 
-  /** A reader that it does not run away from. */
+  /** Registers a reader for which parts of the log are kept. */
   followed(position: number): LogFollower {
     return this.#followers.add(position);
   }
@@ -128,13 +128,13 @@ export class LogWriter implements GrowingLog {
     this.#tell();
   }
 
-  /** The oldest after its beginning; where only that is left, its end. */
+  /** Drops the oldest segment after the beginning. Where only the beginning is left, drops its end. */
   shrink(): Promise<void> | undefined {
     if (this.#segments.length <= leastSegments) return undefined;
     return this.#drop(Math.min(this.#headSegments, this.#segments.length - leastSegments));
   }
 
-  /** Says how many bytes there were to write. */
+  /** Returns the number of bytes. */
   async #write(records: readonly LogPiece[]): Promise<number> {
     if (this.#isClosed) throw new Error('The log is closed.');
     let batch: LogPiece[] = [];
@@ -156,7 +156,7 @@ export class LogWriter implements GrowingLog {
     return total;
   }
 
-  /** Writes records, and before them what is missing since the last ones. */
+  /** Writes records, and before them a gap for missing ones. */
   async #flush(records: LogPiece[]): Promise<void> {
     const batch: Buffer[] = [];
     let position = this.position;
@@ -172,7 +172,7 @@ export class LogWriter implements GrowingLog {
       await this.#put(batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch), position);
     } catch {
       this.#missingBytes = position - this.position;
-      // Of several sizes of a terminal, the last one counts.
+      // Only the last size of a terminal counts.
       this.#missingNotes = [...this.#missingNotes, ...records].filter(({ kind }) => !isOutput(kind)).slice(-1);
       return;
     }
@@ -187,7 +187,7 @@ export class LogWriter implements GrowingLog {
     try {
       await writeAll(file, bytes, segment.size);
     } catch (error) {
-      // A part of it may be there, which is not to be read. What is written next is written over it.
+      // Remove a partial write, so that it is never read.
       await file.truncate(segment.size).catch(() => undefined);
       throw error;
     }
@@ -217,7 +217,7 @@ export class LogWriter implements GrowingLog {
     const segment = this.#segments[at];
     if (segment === undefined) return;
     await this.#followers.past(segment.end);
-    // Meanwhile another process may have needed its room.
+    // Another process may have dropped the segment meanwhile, for room.
     const now = this.#segments.indexOf(segment);
     if (now < 0) return;
     this.#segments.splice(now, 1);
@@ -227,7 +227,7 @@ export class LogWriter implements GrowingLog {
   }
 
   async #closeFile(): Promise<void> {
-    // Some file systems say only now that there is no room. What is missing then is not known.
+    // Some file systems report only now that the disk is full. What is missing then is unknown.
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
   }

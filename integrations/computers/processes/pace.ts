@@ -1,13 +1,13 @@
 interface PaceLimits {
   perSecond: number;
-  /** What may be taken without waiting after a quiet time. */
+  /** How much may be taken without waiting after a quiet time. */
   atOnce: number;
 }
 
-/** Less than this is waited for with the next. */
+/** A shorter wait is added to the next one. */
 const shortestWaitMs = 2;
 
-/** How fast something may go on: whoever takes first and waits then is held to the pace, and all who share it together. */
+/** Limits a rate: callers take first and then wait. All who share it are limited together. */
 export class Pace {
   readonly #limits: PaceLimits;
   readonly #now: () => number;
@@ -21,7 +21,7 @@ export class Pace {
     this.#at = now();
   }
 
-  /** Takes, and says how many milliseconds to wait before more is taken. */
+  /** Takes an amount, and returns how many milliseconds to wait before taking more. */
   take(amount: number): number {
     const { perSecond, atOnce } = this.#limits;
     const now = this.#now();
@@ -33,16 +33,18 @@ export class Pace {
 }
 
 const mebibyte = 1_048_576;
-/** A write of less costs as much as one of this. */
+/** A smaller write costs as much as one of this size. */
 const smallBytes = 16_384;
 
-/** What the processes of one computer may write to their logs. Whoever has written waits, and its process with it. */
+/**
+ * The pace at which the processes of one computer may write to their logs. The writer waits, and its process with it.
+ */
 export class LogPace {
-  /** What goes to disk: a long log at once, then as much as no disk minds. */
+  /** Writes to disk: a long log at once, then as much as any disk can take. */
   readonly #bytes: Pace;
-  /** What somebody reads as it comes leaves the disk again before it has got there. */
+  /** Output that is read at once leaves the cache before it reaches the disk. */
   readonly #read: Pace;
-  /** Small writes: what comes meanwhile is written together. */
+  /** Small writes: output that comes meanwhile is written together. */
   readonly #writes: Pace;
 
   constructor(now?: () => number) {
@@ -51,7 +53,7 @@ export class LogPace {
     this.#writes = new Pace({ perSecond: 250, atOnce: 250 }, now);
   }
 
-  /** How many milliseconds to wait after a write; `isRead`: to a log whose reader keeps up with it. */
+  /** How many milliseconds to wait after a write. `isRead`: the log's readers keep up. */
   waitMs(bytes: number, isRead = false): number {
     const pace = isRead ? this.#read : this.#bytes;
     return Math.max(pace.take(bytes), this.#writes.take(bytes < smallBytes ? 1 : 0));

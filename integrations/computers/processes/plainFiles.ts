@@ -9,8 +9,8 @@ class NotPlain extends Error {
 }
 
 /**
- * Opens a file of a folder to read it. The folder belongs to a computer’s user, and who reads may be root: no link is
- * followed, neither of the folder nor of the file, no FIFO is waited for, and what is no regular file is not there.
+ * Opens a file in a folder of a computer's user. The reader may be root, so no link is followed, neither of the folder
+ * nor of the file; no FIFO is waited for; and anything but a regular file counts as missing.
  */
 export async function openPlainFile(folder: string, name: string): Promise<FileHandle> {
   const parent = await openFolder(folder);
@@ -24,7 +24,7 @@ export async function openPlainFile(folder: string, name: string): Promise<FileH
   }
 }
 
-/** The text of a small file. Throws `ENOENT` as well where it is larger. */
+/** The text of a small file. Throws `ENOENT` for a larger one too. */
 export async function readPlainFile(folder: string, name: string, maxBytes: number): Promise<string> {
   const file = await openPlainFile(folder, name);
   try {
@@ -38,7 +38,7 @@ export async function readPlainFile(folder: string, name: string, maxBytes: numb
   }
 }
 
-/** Calls `read` with a path to the folder that stays the folder’s, whatever becomes of its name. */
+/** Calls `read` with a path that stays the folder's even if its name changes. */
 export async function inPlainFolder<T>(folder: string, read: (path: string) => Promise<T>): Promise<T> {
   const parent = await openFolder(folder);
   try {
@@ -52,7 +52,7 @@ function openFolder(folder: string): Promise<FileHandle> {
   return open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW).catch(asAbsent);
 }
 
-/** A link in the place of a file is as if nothing were there. */
+/** A link counts as missing. */
 function asAbsent(error: NodeJS.ErrnoException): never {
   if (error.code === 'ELOOP' || error.code === 'ENOTDIR') throw new NotPlain(error.message);
   throw error;

@@ -6,14 +6,16 @@ import { readPlainFile } from './plainFiles.ts';
 /** A command has at most 1 MiB, which JSON may make six times as long. */
 const maxMetaBytes = 8 * 1_048_576;
 
-/** What is kept of a process beside its log. */
+/** The description of a process, which is kept beside its log. */
 export interface ProcessMeta {
   info: ProcessInfo;
-  /** Tells one command from another, without its secrets. */
+  /** Identifies the command, without its secrets. */
   fingerprint: string;
 }
 
-/** Whether two requests ask for the same: the variables may differ, since some are new each time. */
+/**
+ * A hash by which two requests for the same process are recognized. Variables may differ, since some are new each time.
+ */
 export function fingerprintOf({ command, cwd, pty, stdin, input }: StartProcess): string {
   const what = [command, cwd ?? null, pty !== undefined, stdin ?? '', input ?? false];
   return createHash('sha256').update(JSON.stringify(what)).digest('hex');
@@ -24,7 +26,7 @@ export async function readMeta(folder: string): Promise<ProcessMeta | undefined>
     return JSON.parse(await readPlainFile(folder, 'meta.json', maxMetaBytes)) as ProcessMeta;
   } catch (error) {
     const { code, name } = error as NodeJS.ErrnoException;
-    // A holder that was killed before it had written it has started nothing.
+    // A holder that was killed before it wrote this has started nothing.
     if (code === 'ENOENT' || code === 'ENOTDIR' || name === 'SyntaxError') return undefined;
     throw error;
   }

@@ -12,11 +12,11 @@ import { storedInfo, storedLog } from './storedLog.ts';
 
 interface StoreLimits {
   maxLogBytes: number;
-  /** Of all logs together, on disk. */
+  /** The size of all logs together, on disk. */
   maxDiskBytes: number;
-  /** How many processes may run at once, each of which needs some room. */
+  /** How many processes may run at once. Each needs some room. */
   maxProcesses: number;
-  /** Of processes that have ended, at most so many are kept, and for so long. */
+  /** At most this many ended processes are kept, and for this long. */
   maxKept: number;
   maxKeptMs: number;
 }
@@ -28,14 +28,14 @@ const storeDefaults = {
   maxKeptMs: 7 * 86_400_000,
 };
 
-/** How often the end of a process is written again that found no room. */
+/** How often writing the end of a process is tried again while the disk is full. */
 const endRetryMs = 1_000;
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 
 /**
- * The processes of a computer, in a folder each: what they are, and what they put out. The folder outlives holders; what
- * a holder did not live to write down is `lost`.
+ * The processes of a computer, each with its description and output in a folder. The folder outlives holders. A process
+ * whose holder died before it recorded the end is `lost`.
  */
 export class ProcessStore {
   readonly #folder: string;
@@ -46,7 +46,7 @@ export class ProcessStore {
   #isLoaded = false;
   readonly #live = new Map<string, LiveProcess>();
   readonly #creating = new Map<string, Promise<{ process: LiveProcess | undefined; meta: ProcessMeta }>>();
-  /** Those that have just ended, until it is known what they take. */
+  /** Processes that have just ended, until their size is known. */
   readonly #ending = new Set<Promise<void>>();
   #pruning: Promise<void> = Promise.resolve();
 
@@ -62,14 +62,9 @@ export class ProcessStore {
     );
   }
 
-  /** Those that run. */
-  get live(): ReadonlyMap<string, LiveProcess> {
-    return this.#live;
-  }
-
   /**
-   * Takes an id for a process that is to be started, on disk; `isNew` is false where it is one that is known. Throws 409
-   * `PROCESS_ID_TAKEN` where that has another command.
+   * Reserves an id on disk for a process that is about to start. `process` is undefined where the id is known. Throws
+   * 409 `PROCESS_ID_TAKEN` where it has another command.
    */
   async take(request: StartProcess, cwd: string): Promise<{ process: LiveProcess | undefined; info: ProcessInfo }> {
     const { processId } = request;
@@ -99,7 +94,7 @@ export class ProcessStore {
     return stored.info;
   }
 
-  /** All that are known, the newest first. */
+  /** All known processes, the newest first. */
   async list(): Promise<ProcessInfo[]> {
     const infos = await Promise.all((await this.#ids()).map((id) => this.info(id).catch(() => undefined)));
     return infos
@@ -114,7 +109,7 @@ export class ProcessStore {
     return storedLog(this.#idFolder(processId) as string, info);
   }
 
-  /** Deletes the oldest of those that have ended, where there are more than are kept, or they take too much. */
+  /** Deletes the oldest ended processes where there are too many, or they take too much room. */
   prune(): Promise<void> {
     const pruned = this.#pruning.then(() => this.#prune());
     this.#pruning = pruned.catch(() => undefined);
@@ -127,7 +122,7 @@ export class ProcessStore {
     if (live !== undefined) return { process: undefined, meta: live.meta };
     const stored = await storedInfo(folder);
     if (stored !== undefined) return { process: undefined, meta: stored };
-    // What a holder left that was killed before it had started anything.
+    // Removes what a holder left that was killed before it started anything.
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { mode: 0o700 });
     const info: ProcessInfo = {
@@ -152,17 +147,17 @@ export class ProcessStore {
     return { process, meta };
   }
 
-  /** Forgets a process that could not be started: its id is free again. */
+  /** Forgets a process that could not be started. Its id is free again. */
   async forget(process: LiveProcess): Promise<void> {
     this.#live.delete(process.meta.info.processId);
     await process.abandon();
     await rm(process.folder, { recursive: true, force: true });
   }
 
-  /** Forgets one that has ended; one that is not known is no failure. Throws 409 `PROCESS_RUNS`. */
+  /** Removes an ended process. An unknown one is no failure. Throws 409 `PROCESS_RUNS`. */
   async remove(processId: string): Promise<void> {
     const folder = this.folderOf(processId);
-    // Its log is written to the end first.
+    // Wait until its log is complete.
     await Promise.all(this.#ending);
     if (this.#live.get(processId)?.isOver === false || this.#creating.has(processId)) {
       throw new DomainError('conflict', 'PROCESS_RUNS', 'The process has not ended.');
@@ -172,7 +167,7 @@ export class ProcessStore {
     await rm(folder, { recursive: true, force: true });
   }
 
-  /** Until its end is on disk, we alone know of it. */
+  /** Until its end is on disk, only this process knows it. */
   async #keepWritten(process: LiveProcess): Promise<void> {
     const isOurs = () => this.#live.get(process.meta.info.processId) === process;
     while (isOurs() && !(await process.writeEnd())) await delay(endRetryMs, undefined, { ref: false });
@@ -181,7 +176,7 @@ export class ProcessStore {
 
   #keep(process: LiveProcess): void {
     const { processId, startedAt } = process.meta.info;
-    // One that was forgotten has left nothing.
+    // A forgotten process has left nothing.
     if (this.#live.get(processId) !== process) return;
     this.#live.delete(processId);
     const added = this.#kept.add(processId, startedAt);
@@ -198,14 +193,14 @@ export class ProcessStore {
     await this.#room.make(0);
   }
 
-  /** Those of earlier holders. */
+  /** Adds the processes of earlier holders. */
   async #load(): Promise<void> {
     this.#isLoaded = true;
     for (const id of await this.#ids()) {
       const startedAt = (await this.info(id).catch(() => undefined))?.startedAt;
       if (this.#live.has(id) || this.#creating.has(id)) continue;
       if (startedAt !== undefined) await this.#kept.add(id, startedAt);
-      // It was killed before it had started anything.
+      // The holder was killed before it started anything.
       else await rm(`${this.#folder}/${id}`, { recursive: true, force: true });
     }
     this.#kept.sort();
@@ -215,7 +210,7 @@ export class ProcessStore {
     return idsIn(this.#folder, (name) => idPattern.test(name));
   }
 
-  /** Where what is known of a process lies. */
+  /** The folder of a process. Throws 404 for an invalid id. */
   folderOf(processId: string): string {
     const folder = this.#idFolder(processId);
     if (folder === undefined) throw unknownProcess();
@@ -232,13 +227,14 @@ function unknownProcess(): DomainError {
 }
 
 /**
- * What Atrium itself runs on a computer, such as git, is kept apart from what its users run: they do not see it, it
- * takes none of their places, and no room from their logs. Its logs are large enough for all that is read at once.
+ * Limits for processes that Atrium itself runs on a computer, such as git. They are kept apart from the users': users
+ * do not see them, and they take none of the users' places or log room. Their logs are large enough for output that is
+ * read as a whole.
  */
 export const ownLimits = {
-  /** Desktops and browsers are among them, as long as their sessions last. */
+  /** Includes desktops and browsers, for as long as their sessions last. */
   maxProcesses: 32,
-  /** Of those: whoever may only look keeps nobody from changing something. */
+  /** How many of them may only look, so that they leave places to those that change something. */
   maxLooks: 5,
   maxLogBytes: 40 * 1_048_576,
   maxDiskBytes: 80 * 1_048_576,

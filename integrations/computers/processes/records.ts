@@ -1,7 +1,7 @@
 import type { OutputKind, OutputRecord, ProcessState } from '../types.ts';
 
 /**
- * How a process's output is written, on disk and over HTTP: one record after the other, each of a kind (1 byte), the
+ * The format of a process's output, on disk and over HTTP: one record after the other, each with a kind (1 byte), the
  * position (8 bytes), the payload's length (4 bytes) and the payload. Integers are big-endian.
  */
 export const maxPayloadBytes = 65_536;
@@ -10,12 +10,12 @@ export const recordHeaderBytes = 13;
 const codeOf: Record<OutputKind, number> = { stdout: 1, stderr: 2, pty: 3, resize: 4, gap: 5, exit: 6 };
 const kindOf = new Map(Object.entries(codeOf).map(([kind, code]) => [code, kind as OutputKind]));
 
-/** What a `gap` says: this much output, from its position on, is not kept: the log is full, or its disk was. */
+/** The payload of `gap`: this much output, from its position on, is not kept, because the log or its disk was full. */
 export interface Gap {
   droppedBytes: number;
 }
 
-/** What an `exit` says. `lost`: nobody saw the end. */
+/** The payload of `exit`. `lost`: the end was not observed. */
 export interface Exit {
   state: Exclude<ProcessState, 'running'>;
   exitCode: number | null;
@@ -36,19 +36,19 @@ export function isOutput(kind: OutputKind): kind is 'stdout' | 'stderr' | 'pty' 
   return codeOf[kind] <= 3;
 }
 
-/** A record that says something about the output: `resize`, `gap` or `exit`. */
+/** A record about the output: `resize`, `gap` or `exit`. */
 export function noteRecord(
   ...[kind, position, value]: ['gap', number, Gap] | ['exit', number, Exit] | ['resize', number, Size]
 ): OutputRecord {
   return { kind, position, payload: Buffer.from(JSON.stringify(value)) };
 }
 
-/** What a `resize`, `gap` or `exit` record says. */
+/** The payload of a `resize`, `gap` or `exit` record. */
 export function noteOf<T extends Gap | Exit | Size>({ payload }: OutputRecord): T {
   return JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString()) as T;
 }
 
-/** Where the next record’s output begins. */
+/** The position of the next record. */
 export function positionAfter(record: OutputRecord): number {
   if (isOutput(record.kind)) return record.position + record.payload.length;
   return record.position + (record.kind === 'gap' ? noteOf<Gap>(record).droppedBytes : 0);
@@ -64,7 +64,7 @@ export function encodeRecord({ kind, position, payload }: OutputRecord): Buffer 
   return bytes;
 }
 
-/** A record’s kind, position and length; undefined where `bytes` has less than a header of it at `at`. */
+/** A record's kind, position and length. Undefined where `bytes` has less than a header at `at`. */
 export function headerAt(
   bytes: Buffer,
   at: number,
@@ -78,10 +78,10 @@ export function headerAt(
   return { kind, position: bytes.readUIntBE(at + 3, 6), length };
 }
 
-/** A record without content that says only that the sender is alive; a decoder passes it over. */
+/** A record that only says that the sender is alive. Decoders skip it. */
 export const heartbeat = Buffer.alloc(recordHeaderBytes);
 
-/** Puts records together from chunks that are cut anywhere. It keeps less than one record. */
+/** Decodes records from chunks that are cut anywhere. It buffers less than one record. */
 export class RecordDecoder {
   #rest: Buffer = Buffer.alloc(0);
 
@@ -102,12 +102,12 @@ export class RecordDecoder {
         yield { kind: header.kind, position: header.position, payload: bytes.subarray(start, at) };
       }
     } finally {
-      // A copy: what is kept must not keep the whole chunk.
+      // A copy: the rest must not keep the whole chunk in memory.
       this.#rest = Buffer.from(bytes.subarray(at));
     }
   }
 
-  /** Whether a record has begun that is not complete. */
+  /** Whether an incomplete record is buffered. */
   get isWithinRecord(): boolean {
     return this.#rest.length > 0;
   }

@@ -1,12 +1,12 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { inPlainFolder } from './plainFiles.ts';
 
-/** A piece of a log: a file whose name says which it is, and at which position it begins. */
+/** A part of a log: a file whose name has its index and the position at which it begins. */
 export interface Segment {
   path: string;
   index: number;
   start: number;
-  /** What of it is whole records. */
+  /** The size of its whole records. */
   size: number;
 }
 
@@ -16,7 +16,7 @@ export function segmentPath(folder: string, index: number, start: number): strin
   return `${folder}/${String(index).padStart(8, '0')}-${String(start).padStart(15, '0')}.log`;
 }
 
-/** The segments that are on disk, in their order. */
+/** The segments on disk, in order. */
 export function segmentsIn(folder: string): Promise<Segment[]> {
   return inPlainFolder(folder, (opened) => segmentsOf(folder, opened));
 }

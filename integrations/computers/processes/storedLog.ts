@@ -4,7 +4,7 @@ import { type ProcessMeta, readMeta } from './processMeta.ts';
 import { type Exit, noteOf, positionAfter, RecordDecoder } from './records.ts';
 import { segmentsIn } from './segments.ts';
 
-/** The log of a process that no holder has any more. */
+/** The log of a process without a holder. */
 export function storedLog(folder: string, info: ProcessInfo): ReadableLog {
   const { state, exitCode, signal, killedBy, outputBytes } = info;
   return {
@@ -17,8 +17,8 @@ export function storedLog(folder: string, info: ProcessInfo): ReadableLog {
 }
 
 /**
- * What is known of a process from disk alone. One that its holder had running when it died is `lost`, unless the log has
- * the end that the holder did not live to write down.
+ * The description of a process, from disk alone. A process that was running when its holder died is `lost`, unless its
+ * log has an end that the holder could not record in the description.
  */
 export async function storedInfo(folder: string): Promise<ProcessMeta | undefined> {
   const meta = await readMeta(folder);
@@ -43,7 +43,7 @@ async function scan(folder: string, info: ProcessInfo) {
   return { outputBytes, droppedBytes, exit };
 }
 
-/** The records of a process that is over, from a position on. */
+/** The records of an ended process from a position on. */
 export async function* storedOutput(
   store: { log(processId: string): Promise<ReadableLog> },
   processId: string,

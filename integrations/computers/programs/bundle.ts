@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path';
 const importPattern = /^import\s+(?:type\s+)?(\{[^}]*\}|\w+)\s+from\s+'([^']+)';$/gm;
 const exportPattern = /^export ((?:async )?(?:function\*?|class|const)) (\w+)/gm;
 
-/** A program as one file, what it was made of, and the packages that must lie beside it under these names. */
+/** A program as one file, its sources, and the packages that must lie beside it under these names. */
 export interface BundledProgram {
   code: string;
   sources: string[];
@@ -13,9 +13,9 @@ export interface BundledProgram {
 }
 
 /**
- * A program of ours as one file of plain JavaScript, since each file, and each type in it, costs time and memory when it
- * starts. Its files import each other by name, in no circle. A package that is not Node’s own is loaded when something of
- * it is first used: most programs that run never come to that.
+ * Bundles a program into one file of plain JavaScript, since every file and every type costs time and memory at a
+ * start. Its files import each other by name, without circles. A package is loaded when it is first used: most runs
+ * never need it.
  */
 export function bundle(entry: string): BundledProgram {
   const numbers = new Map<string, number>();
@@ -28,7 +28,7 @@ export function bundle(entry: string): BundledProgram {
     packages: [...packages].map(([name, file]) => ({ name, file })),
   };
 
-  /** The number of a file’s module, which stands before all that import it. */
+  /** Adds a file's module, which stands before all that import it, and returns its number. */
   function add(path: string): number {
     const known = numbers.get(path);
     if (known !== undefined) return known;
@@ -57,7 +57,7 @@ export function bundle(entry: string): BundledProgram {
     return `const ${names} = require('${from}');`;
   }
 
-  /** The default is the package itself, as it is of one that Node requires. */
+  /** A default import is the package itself, as with `require`. */
   function lazyImportOf(what: string, name: string): string {
     const file = `${name.replaceAll(/[^A-Za-z0-9]+/g, '-').replace(/^-/, '')}.cjs`;
     packages.set(name, file);
@@ -70,7 +70,7 @@ export function bundle(entry: string): BundledProgram {
   }
 }
 
-/** Stands for what is loaded when it is first looked at, called or constructed. */
+/** A proxy that loads its target at the first access, call or construction. */
 const lazily = `const lazily = (load) => new Proxy(function () {}, {
   get: (_, name) => load()[name],
   apply: (_, self, given) => Reflect.apply(load(), self, given),

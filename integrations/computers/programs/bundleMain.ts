@@ -1,7 +1,7 @@
 import { bundle } from './bundle.ts';
 
 /**
- * Prints the program whose entry is its argument, as JSON. In a process of its own, since Node says whenever it strips
- * types that this is an experiment, and a host’s operator has no use for that.
+ * Prints the bundle of its argument as JSON. It is a process of its own, since Node warns that stripping types is an
+ * experiment, which would confuse a host's operator.
  */
 process.stdout.write(JSON.stringify(bundle(process.argv[2] ?? '')));

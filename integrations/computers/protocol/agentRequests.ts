@@ -1,6 +1,3 @@
-/** The last argument of an agent that ends at once: whether the snapshot starts at all is tried with it. */
-export const triedBy = 'try';
-
 /** What a holder asks its agent for when it opens a stream. Paths are bytes in base64. */
 export type AgentRequest =
   | ProcessRequest

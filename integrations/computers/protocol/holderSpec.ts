@@ -143,13 +143,5 @@ export interface HolderEnd {
 /** Where a sandbox sees, read-only, the folder with what `prepareAgent` has put there. */
 export const agentFolder = '/opt/atrium';
 
-/** The agent's command lines as a sandbox sees them. */
-export interface AgentCommands {
-  /** For whatever Node and processor there are. */
-  fromProgram: string[];
-  /**
-   * Sooner there, from a snapshot of its heap, which only the very Node starts that has made it, and only where it finds
-   * the same processor: not on a kernel that shows it another.
-   */
-  fromSnapshot: string[];
-}
+/** The folder beside the holder's program in which spare holders rehearse. */
+export const rehearsalsFolder = 'rehearsals';

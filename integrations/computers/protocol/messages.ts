@@ -5,18 +5,13 @@ import { ChannelViolation } from './frames.ts';
  * Messages within a stream: a kind (1 byte), a length (4 bytes) and the payload. The agent begins each answer with an
  * `answer` message in JSON. For a file, its plain bytes follow; for a process, more messages.
  */
-export const messageKind = { answer: 1, stdout: 2, stderr: 3, pty: 4, exit: 5, leader: 6 } as const;
+export const messageKind = { answer: 1, stdout: 2, stderr: 3, pty: 4, exit: 5 } as const;
 export type MessageKind = (typeof messageKind)[keyof typeof messageKind];
 
 export const maxMessageBytes = 32_768;
 /** An answer may hold a page of a folder. */
 const maxAnswerBytes = 4 * 1_048_576;
 const headerBytes = 5;
-
-interface AgentRefusal {
-  refused: string;
-  detail?: string;
-}
 
 export interface Message {
   kind: MessageKind;
@@ -81,7 +76,7 @@ export class MessageDecoder {
     while (bytes.length - at >= headerBytes) {
       const kind = bytes[at] as MessageKind;
       const length = bytes.readUInt32BE(at + 1);
-      if (kind < messageKind.stdout || kind > messageKind.leader || length > maxMessageBytes) {
+      if (kind < messageKind.stdout || kind > messageKind.exit || length > maxMessageBytes) {
         throw new ChannelViolation('A message is invalid.');
       }
       const end = at + headerBytes + length;

@@ -13,8 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rehearse } from '../../../integrations/computers/holder/rehearse.ts';
-import { installBundle } from '../../../integrations/computers/programs/installBundle.ts';
-import type { AgentCommands } from '../../../integrations/computers/protocol/holderSpec.ts';
+import { installBundle } from '../../../integrations/computers/programs/install.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 let folder: string;
@@ -27,7 +26,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** In a process of its own, as a host prepares them: what is said there is what an operator sees. */
 function prepare(name: 'Agent' | 'Holder'): Promise<{ said: string; given: unknown }> {
-  const url = pathToFileURL(join(root, 'integrations', 'computers', name.toLowerCase(), 'prepare.ts')).href;
+  const url = pathToFileURL(join(root, 'integrations', 'computers', 'programs', 'prepare.ts')).href;
   const script = `const { prepare${name} } = await import('${url}');
     process.stdout.write(JSON.stringify(await prepare${name}(${JSON.stringify(folder)})));`;
   return new Promise((resolve, reject) => {
@@ -45,25 +44,9 @@ describe('the programs of a computer', () => {
     expect(existsSync(join(folder, `${name.toLowerCase()}.cjs`))).toBe(true);
   });
 
-  it('begin, in a sandbox, from a snapshot that does start', async () => {
-    const { fromSnapshot } = (await prepare('Agent')).given as AgentCommands;
-    expect(fromSnapshot.slice(-2)).toEqual(['--snapshot-blob', '/opt/atrium/agent.blob']);
-    expect(existsSync(join(folder, 'agent.blob'))).toBe(true);
-  });
-
-  it('have that snapshot made again where it is damaged', async () => {
-    await prepare('Agent');
-    const blob = join(folder, 'agent.blob');
-    const { size } = statSync(blob);
-    writeFileSync(blob, readFileSync(blob).subarray(0, size / 2));
-    await prepare('Agent');
-    expect(statSync(blob).size).toBeGreaterThan(size / 2);
-  });
-
-  it('begin from the program itself where a snapshot may not start', async () => {
-    const { fromProgram } = (await prepare('Agent')).given as AgentCommands;
-    expect(fromProgram.at(-1)).toBe('/opt/atrium/agent.cjs');
-    expect(fromProgram.join(' ')).not.toContain('snapshot');
+  it('begin, in a sandbox, with its own Node', async () => {
+    const command = (await prepare('Agent')).given as string[];
+    expect([command[0], command.at(-1)]).toEqual(['/opt/atrium/node', '/opt/atrium/agent.cjs']);
   });
 
   it('lie in their folder with all that they load, and nothing half-made', async () => {

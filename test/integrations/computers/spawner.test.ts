@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type SpawnerNews, run, spawner } from '../../../integrations/computers/spawner/spawner.ts';
+import { run, type SpawnerNews, spawner } from '../../../integrations/computers/spawner/spawner.ts';
 import { isAlive, stampOf } from '../../../integrations/computers/system/stamps.ts';
 import { waitFor } from '../../support/waitFor.ts';
 

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 
 /**
  * One end is ours, the other the child's. Node would give children sockets, which `/dev/stdout` cannot open, but
@@ -15,13 +14,7 @@ export interface Pipe {
 
 const kept = 6;
 const madeAtOnce = 12;
-export const firstFolder = '/tmp/.pipes-first';
-/** Where they are not made by then, `make` makes some. */
-const firstWaitMs = 1_000;
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
-
-/** Makes the first of them while Node starts, which `exec` does. Nothing of a tenant runs yet. */
-export const makeFirstPipes = `((mkdir -m 700 ${firstFolder} && mkfifo -m 600 ${pathsIn(firstFolder).join(' ')}) 2>/dev/null &); exec "$0" "$@"`;
 
 /** Pipes are FIFOs without a name. Each batch takes a run of `mkfifo`, so they are made ahead. */
 export class Pipes {
@@ -29,10 +22,8 @@ export class Pipes {
   #making: Promise<void> | undefined;
   #taken: Promise<unknown> = Promise.resolve();
 
-  /** `first`: the folder of those that somebody else makes now, or has made. */
-  constructor(first?: string) {
-    if (first === undefined) void this.#fill();
-    else if (!takeFrom(first, this.#free)) void this.#fill(() => takeSoon(first, this.#free));
+  constructor() {
+    void this.#fill();
   }
 
   /**
@@ -55,8 +46,8 @@ export class Pipes {
     return pipes;
   }
 
-  #fill(fill = () => make(this.#free)): Promise<void> {
-    this.#making ??= fill().finally(() => {
+  #fill(): Promise<void> {
+    this.#making ??= make(this.#free).finally(() => {
       this.#making = undefined;
     });
     return this.#making;
@@ -86,17 +77,8 @@ function make(free: number[]): Promise<void> {
   });
 }
 
-/** On a busy machine Node can be there before all of them are: nothing of them may be left for a tenant to see. */
-async function takeSoon(folder: string, free: number[]): Promise<void> {
-  const giveUpAt = Date.now() + firstWaitMs;
-  while (Date.now() < giveUpAt) {
-    await delay(5);
-    if (takeFrom(folder, free)) return;
-  }
-}
-
-/** Opens the FIFOs of a folder, and removes their names and it. Returns whether the folder is gone. */
-function takeFrom(folder: string, free: number[]): boolean {
+/** Opens the FIFOs of a folder, and removes their names and it. */
+function takeFrom(folder: string, free: number[]): void {
   for (const path of pathsIn(folder)) {
     try {
       // O_RDWR does not wait for the other side.
@@ -110,9 +92,8 @@ function takeFrom(folder: string, free: number[]): boolean {
   }
   try {
     rmdirSync(folder);
-    return true;
   } catch {
-    return false; // The folder does not exist yet, or is being filled.
+    // A program has put something there, or removed it.
   }
 }
 

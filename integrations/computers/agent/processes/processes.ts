@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { type LeaderExit, type ProcessRequest, Refusal } from '../../protocol/agentRequests.ts';
 import { encodeMessage, messageKind } from '../../protocol/messages.ts';
 import { feed, feedTerminal, Outputs, outputSocket } from './outputs.ts';
-import { closePipes, firstFolder, type Pipe, Pipes } from './pipes.ts';
+import { closePipes, type Pipe, Pipes } from './pipes.ts';
 import { resizeTerminal, startInTerminal } from './terminal.ts';
 import { signalTree } from './tree.ts';
 
@@ -17,7 +17,7 @@ interface Running {
 
 /** The processes that the holder has started. */
 export class Processes {
-  readonly #pipes = new Pipes(firstFolder);
+  readonly #pipes = new Pipes();
   readonly #running = new Map<string, Running>();
   readonly #shell = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 

@@ -40,7 +40,7 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
     confinement,
     sandbox({ homeDir, viewDir, limits, readOnly }) {
       const { ownView } = setting;
-      const given = { programs, machine, agentDir, etcDir, ownView, command: agent.fromSnapshot };
+      const given = { programs, machine, agentDir, etcDir, ownView, command: agent };
       const options = { ...given, homeDir, viewDir, limits, readOnly };
       return {
         ...sandboxCommand(options),

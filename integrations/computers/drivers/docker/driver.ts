@@ -63,7 +63,7 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
     await writeEtc(etcDir, uid);
     const labels = { [hostLabel]: hostId, [computerLabel]: record.computerId };
     const common = { image, machine, labels, uid, homeDir, etcDir, agentDir, hasOwnNode } as const;
-    const config = containerConfig({ ...common, limits, readOnly, command: agent.fromProgram });
+    const config = containerConfig({ ...common, limits, readOnly, command: agent });
     const path = `/containers/create?name=${containerName(hostId, record.computerId)}`;
     const { Id } = await engine.ask<{ Id: string }>('POST', path, config);
     return Id;

@@ -4,7 +4,7 @@ import { accessSync, chownSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { cgroupConfinement } from '../../host/confinement/cgroupConfinement.ts';
-import { installProgram } from '../../programs/installBundle.ts';
+import { installProgram } from '../../programs/install.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import { findBubblewrap } from '../bubblewrap/driver.ts';
 import type { DriverSetting, OpenedDriver } from '../driver.ts';
@@ -43,8 +43,7 @@ export async function openGvisor(setting: DriverSetting, told: string | undefine
   return {
     name,
     confinement: roots === undefined ? confinement : cgroupConfinement(roots, 'whole'),
-    sandbox: ({ homeDir, limits, readOnly }) =>
-      gvisorCommand({ ...common, homeDir, limits, readOnly, command: agent.fromProgram }),
+    sandbox: ({ homeDir, limits, readOnly }) => gvisorCommand({ ...common, homeDir, limits, readOnly, command: agent }),
   };
 }
 

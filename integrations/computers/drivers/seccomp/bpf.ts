@@ -24,7 +24,7 @@ const JSET = 0x45;
 const RET = 0x06;
 const NR = 0;
 const ARCH = 4;
-/** The low half of an argument: the kernel takes these as 32 bits, so the high half must not matter. */
+/** The low half of an argument. The kernel takes these arguments as 32 bits, so the high half must not matter. */
 const argument = (index: number) => 16 + 8 * index;
 
 const ALLOW = 0x7fff0000;
@@ -32,19 +32,19 @@ const KILL = 0x80000000;
 const errno = (number: number) => 0x00050000 | number;
 const { EPERM, ENOTTY, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT } = errors;
 
-/** Numbers from here on are those of the x32 interface. */
+/** Numbers of the x32 interface begin here. */
 const x32 = 0x40000000;
 
 type Instruction = [code: number, whenTrue: number, whenFalse: number, value: number];
 
 const load = (offset: number): Instruction => [LD, 0, 0, offset];
 const answer = (value: number): Instruction => [RET, 0, 0, value];
-/** Runs `then`, which must end in an answer, if the number loaded is `value`. */
+/** Runs `then`, which must end in an answer, if the loaded number is `value`. */
 const ifEqual = (value: number, then: Instruction[]): Instruction[] => [[JEQ, 0, then.length, value], ...then];
 
 /**
- * The system-call filter of a sandbox, for `bwrap --seccomp`. What it refuses fails as if there were no permission for
- * it; only calls made for another machine (`int 0x80`, x32), which would get past the numbers, end the process.
+ * The system-call filter of a sandbox, for `bwrap --seccomp`. A refused call fails with EPERM. A call made for another
+ * machine (`int 0x80`, x32), which would evade the numbers, ends the process.
  */
 export function seccompFilter(machine: Machine): Buffer {
   const column = machine === 'x64' ? 0 : 1;
@@ -58,7 +58,7 @@ export function seccompFilter(machine: Machine): Buffer {
       const number = numbers[column];
       return number == null ? [] : ifEqual(number, [answer(errno(EPERM))]);
     }),
-    // The flags of clone3 are in memory, where a filter cannot look. The C library falls back to clone.
+    // The flags of clone3 are in memory, where a filter cannot look. The C library then falls back to clone.
     ...ifEqual(inspected.clone3[column], [answer(errno(ENOSYS))]),
     ...ifEqual(inspected.clone[column], [
       load(argument(0)),

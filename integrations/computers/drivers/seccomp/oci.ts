@@ -13,7 +13,7 @@ import {
   terminalRequests,
 } from './syscalls.ts';
 
-/** A filter as OCI runtimes and Docker take it. */
+/** A filter in the format of OCI runtimes and Docker. */
 interface OciFilter {
   defaultAction: string;
   architectures: string[];
@@ -37,8 +37,7 @@ interface Condition {
 const architectures: Record<Machine, string> = { x64: 'SCMP_ARCH_X86_64', arm64: 'SCMP_ARCH_AARCH64' };
 
 /**
- * The filter of `bpf.ts` in the words of the OCI specification. Calls made for another machine are not of the one
- * architecture here, for which runtimes end the process.
+ * The filter of `bpf.ts` in the OCI format. It lists one architecture; runtimes end processes that call for another.
  */
 export function ociFilter(machine: Machine, { isGvisor = false } = {}): OciFilter {
   const refuse = (names: string[], errnoRet: number, args?: OciRule['args']): OciRule => ({
@@ -54,8 +53,9 @@ export function ociFilter(machine: Machine, { isGvisor = false } = {}): OciFilte
     architectures: [architectures[machine]],
     syscalls: [
       refuse(Object.keys(refused), EPERM),
-      // gVisor gives no error but EPERM, for which the C library does not fall back to clone. What is to be traced fails
-      // with ENOSYS where nobody traces. Who does reaches no more by it than a namespace that gVisor makes up itself.
+      // gVisor can only answer EPERM, after which the C library does not fall back to clone. So clone3 is traced
+      // instead, which fails with ENOSYS without a tracer. A tenant with a tracer only reaches a namespace that gVisor
+      // itself makes up.
       isGvisor ? { names: ['clone3'], action: 'SCMP_ACT_TRACE' } : refuse(['clone3'], ENOSYS),
       ...bitsOf(newNamespaces).map((bit) => refuse(['clone'], EPERM, [masked(0, bit, bit)])),
       ...allBut(0, [...families, AF_NETLINK]).map((one) => refuse(['socket'], EAFNOSUPPORT, [one])),
@@ -76,10 +76,13 @@ const masked = (index: number, mask: number, value: number): Condition => ({
   op: 'SCMP_CMP_MASKED_EQ',
 });
 
-/** Of the low half of an argument: the kernel takes these as 32 bits, so the high half must not matter. */
+/**
+ * Conditions on the low half of an argument. The kernel takes these arguments as 32 bits, so the high half must not
+ * matter.
+ */
 const equals = (index: number, value: number) => masked(index, 0xffffffff, value);
 
-/** Each is true of some numbers that are none of these, and together they are of all such. */
+/** Conditions that together match every number except these. */
 function allBut(index: number, values: readonly number[]): Condition[] {
   const last = Math.max(...values);
   const between = Array.from({ length: last }, (_, value) => value).filter((value) => !values.includes(value));
@@ -90,11 +93,11 @@ const bitsOf = (flags: number) => Array.from({ length: 31 }, (_, at) => 2 ** at)
 
 interface Prefix {
   prefix: number;
-  /** How many bits after it may be anything. */
+  /** How many of the following bits are free. */
   freeBits: number;
 }
 
-/** All numbers with this prefix but these, as few prefixes: rules of this kind know no “unless”. */
+/** All numbers with this prefix except these, as few prefixes. OCI rules know no "unless". */
 function prefixesWithout(values: number[], whole: Prefix): Prefix[] {
   const { prefix, freeBits } = whole;
   const inside = values.filter((value) => value >= prefix && value < prefix + 2 ** freeBits);

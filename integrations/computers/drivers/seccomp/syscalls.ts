@@ -1,10 +1,10 @@
-/** What Node calls the machines that the filters are written for. */
+/** The machines that the filters support, as Node names them. */
 export type Machine = 'x64' | 'arm64';
 
-/** From the kernel’s `audit.h`: what a system call says of the machine that it was made for. */
+/** From the kernel's `audit.h`: the machine that a system call was made for. */
 export const auditArch: Record<Machine, number> = { x64: 0xc000003e, arm64: 0xc00000b7 };
 
-/** System calls that the filter looks into; numbers on x64 and arm64. */
+/** System calls whose arguments the filter checks; numbers on x64 and arm64. */
 export const inspected = {
   clone: [56, 220],
   clone3: [435, 435],
@@ -15,30 +15,30 @@ export const inspected = {
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. NEWTIME is not for clone. */
 export const newNamespaces = 0x7e020000;
-/** They type into the terminal of whoever started the sandbox. */
+/** ioctls that type into the terminal of the sandbox's starter. */
 export const terminalRequests = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
 /** The low 16 bits of FICLONE, FICLONERANGE and FIDEDUPERANGE. */
 export const sharingRequests = [0x9409, 0x940d, 0x9436];
-/** A subvolume of its own would not count against the limit of the home. */
+/** A new subvolume would not count against the home's limit. */
 export const btrfsRequests = 0x9400;
 /** AF_UNIX, AF_INET, AF_INET6. */
 export const families = [1, 2, 10];
 export const AF_NETLINK = 16;
 /**
- * Those by which programs list network interfaces and watch devices. What waits in a netlink socket counts against no
- * limit of memory, and by others of them programs could send each other as much as they like.
+ * Netlink families with which programs list network interfaces and watch devices. No memory limit counts what waits in
+ * a netlink socket, and through other families programs could send each other any amount.
  */
 export const netlinkProtocols = [0 /* NETLINK_ROUTE */, 15 /* NETLINK_KOBJECT_UEVENT */];
 export const SOL_SOCKET = 1;
-/** SO_ATTACH_FILTER and the like: the compiled filters of the whole machine share one space, this sandbox’s own too. */
+/** SO_ATTACH_FILTER and the like: all compiled filters of the machine share one space, including this sandbox's own. */
 export const filterOptions = [26, 50, 51, 52];
 
 export const errors = { EPERM: 1, ENOTTY: 25, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
 
 /**
- * System calls that always fail with EPERM: what makes or enters namespaces and mounts, what reaches into the kernel,
- * and what has been the way out of sandboxes more often than it is needed in one. `null` where a machine has no such
- * call. Most need capabilities that a sandbox lacks anyway; the filter holds also where the kernel errs about that.
+ * System calls that always fail with EPERM: they make or enter namespaces and mounts, reach into the kernel, or have
+ * led out of sandboxes more often than sandboxes need them. `null` where a machine lacks the call. Most need
+ * capabilities that a sandbox lacks; the filter holds also where the kernel errs about that.
  */
 export const refused: Record<string, readonly [x64: number | null, arm64: number | null]> = {
   // namespaces and mounts
@@ -61,7 +61,7 @@ export const refused: Record<string, readonly [x64: number | null, arm64: number
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
-  // Its contexts are of one table for the whole machine, on which databases live.
+  // The contexts of io_setup share one table for the whole machine, which databases need.
   io_setup: [206, 0],
   io_destroy: [207, 1],
   io_getevents: [208, 4],

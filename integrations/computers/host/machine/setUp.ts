@@ -5,7 +5,7 @@ import { writeDurablySync } from '../../../../disk/durable.ts';
 import { writeEtc } from '../../drivers/bubblewrap/view.ts';
 import type { Driver, RefusedDriver } from '../../drivers/driver.ts';
 import { openDrivers } from '../../drivers/drivers.ts';
-import type { AgentCommands } from '../../protocol/holderSpec.ts';
+import { prepareAgent, prepareHolder } from '../../programs/prepare.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import type { DriverName } from '../../types.ts';
@@ -52,18 +52,8 @@ export interface Machinery {
   holderCommand: string[];
 }
 
-/** Each writes a program into a folder, and returns its command. */
-interface Preparations {
-  prepareAgent(folder: string): Promise<AgentCommands>;
-  prepareHolder(folder: string): Promise<string[]>;
-}
-
 /** Prepares the machine. Throws `COMPUTERS_OFF` with advice where it cannot run computers. */
-export async function setUpMachine(
-  layout: HostLayout,
-  options: HostOptions,
-  { prepareAgent, prepareHolder }: Preparations,
-): Promise<Machinery> {
+export async function setUpMachine(layout: HostLayout, options: HostOptions): Promise<Machinery> {
   makeFolders(layout);
   const hostId = identify(layout);
   const without = new Set(options.without);

@@ -11,12 +11,11 @@ const bundler = fileURLToPath(new URL('./bundleMain.ts', import.meta.url));
 const bundle = fileURLToPath(new URL('./bundle.ts', import.meta.url));
 const { resolve } = createRequire(import.meta.url);
 
-/** A file and its hash. */
 type Known = [path: string, hash: string];
 
 /**
- * Puts a program of ours into a folder as one file, with the packages that it loads beside it, unless what is there was
- * made of the same files: a host that is started again is not to wait for that.
+ * Installs a program as one file with the packages that it loads, unless the installed one was made of the same files:
+ * a restarted host should not wait for this.
  */
 export async function installBundle(entry: string, folder: string, name: string): Promise<void> {
   const madeOf = join(folder, `${name}.sources`);
@@ -35,7 +34,7 @@ export async function installBundle(entry: string, folder: string, name: string)
 async function isMadeOf(madeOf: string, entry: string): Promise<boolean> {
   try {
     const known = JSON.parse(await readFile(madeOf, 'utf8')) as Known[];
-    // A newer release may lie beside the one that it was made of.
+    // It may have been made of an older release in another folder.
     if (!known.some(([path]) => path === entry)) return false;
     const same = await Promise.all(known.map(async ([path, hash]) => (await hashOf(path)) === hash));
     return same.every(Boolean);
@@ -51,8 +50,8 @@ async function hashOf(path: string): Promise<string> {
 }
 
 /**
- * Puts a program where every user may run it: a second link to it, where every user may run that; else a copy. It is
- * large: what is there already stays.
+ * Installs a large program where every user may run it: as a hard link where every user may run the original, otherwise
+ * as a copy. An unchanged one stays.
  */
 export async function installProgram(from: string, path: string): Promise<void> {
   const own = await stat(from);
@@ -66,12 +65,12 @@ export async function installProgram(from: string, path: string): Promise<void> 
   } catch {
     await copyFile(from, temporary);
     await chmod(temporary, 0o755);
-    await utimes(temporary, own.atime, own.mtime); // by which it is known
+    await utimes(temporary, own.atime, own.mtime); // the next start recognizes it by its time
   }
-  renameDurablySync(temporary, path); // by its size and time it would be known, whatever is in it
+  renameDurablySync(temporary, path); // a partial file with the right size and time would be taken for the program
 }
 
-/** Puts a file there, whole, unless it is there already: what runs has the old one open, and keeps it. */
+/** Installs a whole file, unless the same one is there. Running programs keep the old one open. */
 export async function install(path: string, mode: number, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   await make(temporary);
