@@ -38,16 +38,20 @@ export type HostedState =
   | { state: 'gone'; code?: 'COMPUTER_NOT_ANSWERING' }
   | { state: 'absent' };
 
-export interface ComputerMetrics {
+/** What the processes of a computer use. */
+export interface ProcessUsage {
   cpuSeconds: number;
   memoryBytes: number;
   memoryPeakBytes: number;
   tasks: number;
+  /** How often a process was killed because the memory limit was reached. */
+  oomKills: number;
+}
+
+export interface ComputerMetrics extends ProcessUsage {
   diskBytes: number;
   /** The size of its processes' logs on the host's disk, beside its home. */
   logBytes: number;
-  /** How often a process was killed because the memory limit was reached. */
-  oomKills: number;
 }
 
 /** A request to start a process. The caller gives the id, so a repeated request starts it once. */

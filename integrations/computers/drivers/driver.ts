@@ -4,6 +4,25 @@ import type { OwnView } from '../host/machine/machine.ts';
 import type { ComputerRecord } from '../host/records.ts';
 import type { ReleaseOrder, SandboxSource } from '../protocol/holderSpec.ts';
 import type { ComputerLimits, DriverName } from '../types.ts';
+import type { Machine } from './seccomp/syscalls.ts';
+
+/** Files or folders of the host that a sandbox sees read-only, such as a certificate bundle. */
+export type ReadOnlyFiles = { from: string; to: string }[];
+
+/** What every driver needs for a sandbox's command. */
+export interface SandboxOptions<Limits = ComputerLimits> {
+  machine: Machine;
+  /** The home's path on this host. */
+  homeDir: string;
+  /** The folder that it sees at `agentFolder`. */
+  agentDir: string;
+  /** The folder that `writeEtc` has written. */
+  etcDir: string;
+  limits: Limits;
+  readOnly: ReadOnlyFiles;
+  /** The command that runs in it, with the paths that it sees. */
+  command: string[];
+}
 
 /** The order for a sandbox. */
 export interface SandboxOrder {
@@ -15,8 +34,7 @@ export interface SandboxOrder {
   /** Its holder writes the view of the machine into this folder. */
   viewDir: string;
   limits: ComputerLimits;
-  /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
-  readOnly: { from: string; to: string }[];
+  readOnly: ReadOnlyFiles;
 }
 
 /**

@@ -42,12 +42,12 @@ export function awaitDrivers(context: HostContext, onOpened: () => Promise<unkno
     for (const one of found.refused) {
       if (refused.get(one.name)?.refused === one.refused) continue;
       refused.set(one.name, one);
-      log('info', { driver: one.name, reason: one.refused }, 'A driver is off for another reason');
+      log('info', { driver: one.name, reason: one.refused }, 'A driver is still missing, for another reason');
     }
     for (const [name, driver] of found.drivers) {
       drivers.set(name, driver);
       refused.delete(name);
-      log('info', { driver: name }, 'A driver is there now');
+      log('info', { driver: name }, 'A driver has become available');
     }
     if (found.drivers.size > 0 && !stopped) await onOpened();
   };

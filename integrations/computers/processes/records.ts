@@ -1,4 +1,4 @@
-import type { OutputKind, OutputRecord, ProcessState } from '../types.ts';
+import type { OutputKind, OutputRecord, ProcessInfo, ProcessState } from '../types.ts';
 
 /**
  * The format of a process's output, on disk and over HTTP: one record after the other, each with a kind (1 byte), the
@@ -16,11 +16,8 @@ export interface Gap {
 }
 
 /** The payload of `exit`. `lost`: the end was not observed. */
-export interface Exit {
+export interface Exit extends Pick<ProcessInfo, 'exitCode' | 'signal' | 'killedBy'> {
   state: Exclude<ProcessState, 'running'>;
-  exitCode: number | null;
-  signal: string | null;
-  killedBy: 'timeout' | 'memory' | 'stop' | null;
 }
 
 export interface Size {

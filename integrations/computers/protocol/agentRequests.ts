@@ -20,16 +20,23 @@ export interface ProcessRequest {
   input: boolean;
 }
 
+export interface ReadRequest {
+  start?: number;
+  end?: number;
+  /** Only this many bytes at the end of the file. */
+  suffix?: number;
+}
+
+export interface WriteRequest {
+  mode?: number;
+  parents?: boolean;
+  ifMatch?: string;
+  ifNew?: boolean;
+}
+
 export type FileRequest =
-  | { kind: 'file.read'; path: string; start?: number; end?: number; suffix?: number }
-  | {
-      kind: 'file.write';
-      path: string;
-      mode?: number;
-      parents?: boolean;
-      ifMatch?: string;
-      ifNew?: boolean;
-    }
+  | ({ kind: 'file.read'; path: string } & ReadRequest)
+  | ({ kind: 'file.write'; path: string } & WriteRequest)
   | { kind: 'file.stat'; path: string }
   | { kind: 'file.list'; path: string; after?: string; limit: number }
   | { kind: 'file.delete'; path: string; recursive: boolean }

@@ -192,7 +192,7 @@ export class Channel implements StreamChannel {
     const request = parse(payload);
     const take = this.#ofOther < this.#options.maxStreams ? this.#options.onOpen(request) : undefined;
     if (take === undefined) {
-      this.sendReset(streamId, 'Nobody takes such a stream, or there are too many.');
+      this.sendReset(streamId, 'This kind of stream is not served, or too many are open.');
       return;
     }
     const stream = new ChannelStream(this, streamId);
@@ -206,6 +206,6 @@ function parse(payload: Buffer): unknown {
   try {
     return JSON.parse(payload.toString());
   } catch {
-    throw new ChannelViolation('What a stream is for is not JSON.');
+    throw new ChannelViolation('The request of a stream is not JSON.');
   }
 }

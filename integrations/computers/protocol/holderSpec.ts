@@ -20,30 +20,33 @@ import type { ComputerSpec } from '../types.ts';
 export interface HolderSpec {
   computer: ComputerSpec;
   /**
-   * `files` is a short-lived sandbox on the home of a stopped computer: it starts no processes and has no network.
-   * `work` is one that starts processes, and has no network either.
+   * `files`: a short-lived sandbox on the home of a stopped computer, which starts no processes and has no network.
+   * `work`: the same, but it starts processes.
    */
   purpose: 'computer' | 'files' | 'work';
   /**
-   * Whom to become (setgroups([]), setgid, setuid) before anything else is touched, when the host is root. Nothing below
-   * the checkout, and of the computer's folders only these, can be read from then on: import what is needed before.
+   * The user to become (setgroups([]), setgid, setuid) before anything else is touched, when the host is root. From
+   * then on nothing below the checkout, and of the computer's folders only these, can be read: import everything
+   * before.
    */
   become: { uid: number; gid: number } | null;
-  /** Where it serves HTTP, mode 0600. What an earlier holder left there is replaced. */
+  /** The socket on which it serves HTTP, mode 0600. An earlier holder's socket is replaced. */
   socketPath: string;
-  /** The process store's folder. It outlives holders. */
+  /** The process store's folder, which outlives holders. */
   processesDir: string;
   endFile: string;
   sandbox: SandboxSource;
   cgroups: HolderCgroups | null;
-  /** The unix socket of this computer's egress proxy; null where it has no way out. */
+  /** The unix socket of this computer's egress proxy. Null where it has no way out. */
   egressSocket: string | null;
   settings: HolderSettings;
 }
 
 export type SandboxSource = SandboxCommand | ContainerSource;
 
-/** A container that the host has created and will start: the holder attaches to it while it may still reach the engine. */
+/**
+ * A container that the host has created and will start. The holder attaches to it while it may still reach the engine.
+ */
 export interface ContainerSource extends Pick<SandboxCommand, 'home' | 'env'> {
   kind: 'container';
   engine: EngineAddress;
@@ -55,22 +58,22 @@ export interface SandboxCommand {
   file: string;
   args: string[];
   /**
-   * A pipe each, from descriptor 3 on: `write` gets these bytes (base64) and its end at once; `info` is read, JSON with
-   * `child-pid`; one byte into `block` lets the sandbox go on.
+   * Each descriptor from 3 on is a pipe. `write` gets these bytes (base64) and is closed at once; `info` is read as
+   * JSON with `child-pid`; one byte into `block` lets the sandbox go on.
    */
   descriptors: ({ kind: 'write'; data: string } | { kind: 'info' } | { kind: 'block' })[];
-  /** Where the sandbox sees the home, and the variables that every process gets beside the computer's own. */
+  /** The home's path inside, and variables of every process beside the computer's own. */
   home: string;
   env: Record<string, string>;
-  /** How to make a cell beside it; undefined where processes cannot be kept apart from each other. */
+  /** How to make a cell beside it. Undefined where processes cannot be kept apart. */
   cell?: CellCommand;
-  /** The folder into which the holder writes, before it spawns this, what it shows of the machine. */
+  /** The folder for the view of the machine, which the holder writes before it makes the sandbox. */
   view?: string;
 }
 
 /**
  * How to make a cell: a sandbox for a process whose variables and memory the computer's other processes must not see.
- * It is spawned like the computer's own, `command` in the user and network namespace around that one, by `nsenter`.
+ * It is made like the computer's own, with `command` in the user and network namespace around that one, by `nsenter`.
  */
 export interface CellCommand extends Pick<SandboxCommand, 'descriptors' | 'home' | 'env'> {
   nsenter: string;
@@ -78,39 +81,42 @@ export interface CellCommand extends Pick<SandboxCommand, 'descriptors' | 'home'
 }
 
 /**
- * A computer's cgroups: `agent` for the sandbox itself, `work` for what it starts, so that neither a fork bomb nor the
- * OOM killer takes the agent. The host puts the sandbox into `agent`; `WorkSettler` (host/cgroups) moves what has been
- * started since to `work`, and the holder calls it after each start.
+ * A computer's cgroups: `agent` for the sandbox itself and `work` for its programs, so that neither a fork bomb nor the
+ * OOM killer takes the agent. The host puts the sandbox into `agent`. After each start the holder calls `WorkSettler`
+ * (host/confinement), which moves new processes to `work`.
  */
 export interface HolderCgroups {
-  /** Null where a sandbox is one whole, whose processes nobody outside can tell apart. */
+  /** Null for a `whole` sandbox, whose processes cannot be told apart from outside. */
   settle: SettleFiles | null;
-  /** Has a line `oom_kill N`. */
+  /** A file with a line `oom_kill N`. */
   workOom: string;
 }
 
 export interface SettleFiles {
-  /** Lists the pids in `agent`. */
+  /** The list of pids in `agent`. */
   agentProcs: string;
-  /** Each is written a pid to move it; several in cgroups v1. Cells are moved here too, from the holder's. */
+  /**
+   * Files to which a pid is written to move it; several in cgroups v1. Cells are moved here too, from the holder's
+   * cgroup.
+   */
   workProcs: string[];
 }
 
 interface HolderSettings {
-  /** The agent must have said that it is ready by then. */
+  /** How long the agent may take to become ready. */
   agentStartTimeoutMs: number;
   /** After SIGTERM to the holder, processes get SIGTERM, and this much later SIGKILL, with `killedBy: 'stop'`. */
   stopGraceMs: number;
-  /** A holder of a short-lived sandbox ends after this long without a request. */
+  /** How long a short-lived sandbox stays without a request. */
   idleTimeoutMs: number;
-  /** No process runs longer, whatever it was given; as long as it was given, if undefined. */
+  /** The longest time that a process may run, whatever its own timeout. Unlimited, if undefined. */
   longestMs?: number;
 }
 
 export type HolderReport =
   | {
       type: 'blocked';
-      /** Null where they are no processes of the holder’s. */
+      /** Null where the engine, not the holder, starts the processes. */
       pids: SandboxPids | null;
     }
   | { type: 'running'; startedAt: string }
@@ -124,7 +130,7 @@ export interface SandboxPids {
 
 export interface ReleaseOrder {
   type: 'release';
-  /** As in `HolderCgroups`, where it is known only now. */
+  /** As in `HolderCgroups`, where it is only known now. */
   workOom?: string;
 }
 
@@ -133,14 +139,14 @@ export type HolderOrder = ReleaseOrder | { type: 'open' };
 /** Why a holder has ended. */
 export interface HolderEnd {
   generation: number;
-  /** For a person, in one line. */
+  /** The reason for a person, in one line. */
   reason: string;
-  /** What the host has ended it for, where people are to be told that and not only its operator. */
+  /** A code for users, where the host has ended the computer for a reason that they should know. */
   code?: 'COMPUTER_NOT_ANSWERING';
   at: string;
 }
 
-/** Where a sandbox sees, read-only, the folder with what `prepareAgent` has put there. */
+/** The folder inside a sandbox, read-only, with the agent's files (`prepareAgent`). */
 export const agentFolder = '/opt/atrium';
 
 /** The folder beside the holder's program in which spare holders rehearse. */

@@ -1,7 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, readlink } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
-import { Refusal } from '../../protocol/agentRequests.ts';
+import { type ReadRequest, Refusal } from '../../protocol/agentRequests.ts';
 import { encodeMessage, messageKind } from '../../protocol/messages.ts';
 import { etagOf, sizeOf, timeOf } from './entries.ts';
 
@@ -15,15 +15,8 @@ const maxMadeUpBytes = 1_048_576;
  */
 const ofProcess = /^\/proc\/\d+\//;
 
-export interface Part {
-  start?: number;
-  end?: number;
-  /** Only this many bytes at the end of the file. */
-  suffix?: number;
-}
-
 /** Sends a description of the file, then its bytes or a part of them. */
-export async function readFileTo(stream: Duplex, path: Buffer, part: Part): Promise<void> {
+export async function readFileTo(stream: Duplex, path: Buffer, part: ReadRequest): Promise<void> {
   // With O_NONBLOCK, opening a FIFO does not wait for a writer.
   await using file = await open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   const stats = await file.stat({ bigint: true });
@@ -42,7 +35,7 @@ export async function readFileTo(stream: Duplex, path: Buffer, part: Part): Prom
   stream.resume();
 }
 
-function rangeOf({ start, end, suffix }: Part, size: number): { start: number; end: number } {
+function rangeOf({ start, end, suffix }: ReadRequest, size: number): { start: number; end: number } {
   if (suffix !== undefined) return { start: Math.max(0, size - suffix), end: size };
   if (start === undefined) return { start: 0, end: size };
   if (start >= size) throw new Refusal('RANGE_NOT_SATISFIABLE');

@@ -2,24 +2,17 @@ import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { folderOf, makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
-import { Refusal } from '../../protocol/agentRequests.ts';
+import { Refusal, type WriteRequest } from '../../protocol/agentRequests.ts';
 import { etagOf } from './entries.ts';
 import { inTurn } from './paths.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 
-interface WriteOptions {
-  mode?: number;
-  parents?: boolean;
-  ifMatch?: string;
-  ifNew?: boolean;
-}
-
 /**
  * Writes a temporary file and renames it over the target: readers see all of the old or all of the new content, and a
  * write that is cut leaves the old. When it returns, the new content is on the disk.
  */
-export async function writeFileFrom(source: Readable, path: Buffer, options: WriteOptions) {
+export async function writeFileFrom(source: Readable, path: Buffer, options: WriteRequest) {
   if (options.parents === true) await makeFolderDurably(folderOf(path));
   // Write what a link points to; the link stays.
   const target = await realpath(path, { encoding: 'buffer' }).catch(() => path);
@@ -52,7 +45,7 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
 }
 
 /** The file that is there now. Throws `PRECONDITION_FAILED`, and `NOT_A_FILE` for a folder, a FIFO or a device. */
-async function currentOf(path: Buffer, { ifMatch, ifNew }: WriteOptions): Promise<BigIntStats | undefined> {
+async function currentOf(path: Buffer, { ifMatch, ifNew }: WriteRequest): Promise<BigIntStats | undefined> {
   const stats = await stat(path, { bigint: true }).catch(() => undefined);
   if (stats?.isFile() === false) throw new Refusal('NOT_A_FILE');
   const isExpected = ifMatch === undefined || (stats !== undefined && (ifMatch === '*' || ifMatch === etagOf(stats)));

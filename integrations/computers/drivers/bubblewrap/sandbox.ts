@@ -1,33 +1,21 @@
 import type { OwnView } from '../../host/machine/machine.ts';
 import { agentFolder, type CellCommand, type SandboxCommand } from '../../protocol/holderSpec.ts';
 import type { ComputerLimits } from '../../types.ts';
+import type { SandboxOptions } from '../driver.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
-import type { Machine } from '../seccomp/syscalls.ts';
 import { environment, home, hostFiles, temporaryFolders, uid, viewFiles } from './view.ts';
 
-interface SandboxOptions {
+interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>> {
   /** `bwrap`, `prlimit` as absolute paths. */
   programs: { bwrap: string; prlimit: string };
-  machine: Machine;
-  /** The home's path on this host. */
-  homeDir: string;
   /** The folder with its view of the machine, on this host. */
   viewDir: string;
-  /** The folder that it sees at `agentFolder`. */
-  agentDir: string;
-  /** The folder that `writeEtc` has written. */
-  etcDir: string;
-  limits: Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>;
-  /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
-  readOnly: { from: string; to: string }[];
-  /** The command that runs in it, with the paths that it sees. */
-  command: string[];
   /** Set where its holder has its own, limited terminals to share. */
   ownView: OwnView | undefined;
 }
 
 /** The command line of a sandbox: namespaces of its own, nothing of the host but `/usr`, and a filtered kernel. */
-export function sandboxCommand(options: SandboxOptions): SandboxCommand {
+export function sandboxCommand(options: BubblewrapOptions): SandboxCommand {
   const { bwrap } = options.programs;
   return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(bwrap, inner)]);
 }
@@ -36,7 +24,7 @@ export function sandboxCommand(options: SandboxOptions): SandboxCommand {
  * The command line of a cell: a sandbox with the computer's home, in the computer's network. Its processes, terminals
  * and temporary files are its own.
  */
-export function cellCommand(options: SandboxOptions, nsenter: string): CellCommand {
+export function cellCommand(options: BubblewrapOptions, nsenter: string): CellCommand {
   const { file, args, ...others } = commandOf(options, (inner) => [
     ...(options.ownView ?? []),
     ...limited(options),
@@ -46,11 +34,11 @@ export function cellCommand(options: SandboxOptions, nsenter: string): CellComma
 }
 
 /** Also limits the tasks of the uid, with room for the sandbox itself, in case the cgroup does not hold. */
-function limited({ programs, limits }: SandboxOptions): string[] {
+function limited({ programs, limits }: BubblewrapOptions): string[] {
   return [programs.prlimit, '--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
 }
 
-function commandOf(options: SandboxOptions, wrap: (inner: string[]) => string[]): SandboxCommand {
+function commandOf(options: BubblewrapOptions, wrap: (inner: string[]) => string[]): SandboxCommand {
   const filter = seccompFilter(options.machine);
   const inside = bwrapArguments(options).map((argument) => `${argument}\0`);
   const [file = '', ...args] = wrap([options.programs.bwrap, '--args', '3', '--', ...options.command]);
@@ -68,7 +56,7 @@ function commandOf(options: SandboxOptions, wrap: (inner: string[]) => string[])
   };
 }
 
-function bwrapArguments(options: SandboxOptions): string[] {
+function bwrapArguments(options: BubblewrapOptions): string[] {
   const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView } = options;
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],

@@ -1,4 +1,5 @@
-import type { Confinement, ProcessUsage } from '../../host/confinement/confinement.ts';
+import type { Confinement } from '../../host/confinement/confinement.ts';
+import type { ProcessUsage } from '../../types.ts';
 import type { Engine } from './engine.ts';
 
 export interface Containers {

@@ -1,25 +1,17 @@
 import { agentTasks } from '../../host/confinement/computerCgroup.ts';
 import { agentFolder } from '../../protocol/holderSpec.ts';
-import type { ComputerLimits } from '../../types.ts';
 import { environment, home, temporaryFolders } from '../bubblewrap/view.ts';
+import type { SandboxOptions } from '../driver.ts';
 import { ociFilter } from '../seccomp/oci.ts';
-import type { Machine } from '../seccomp/syscalls.ts';
 
-export interface ContainerOptions {
+export interface ContainerOptions extends SandboxOptions {
   image: string;
-  machine: Machine;
   /** Labels by which a host finds its containers again. */
   labels: Record<string, string>;
   /** The owner of the home, as the engine sees it. */
   uid: number;
-  homeDir: string;
-  etcDir: string;
-  agentDir: string;
   /** Whether the image has its own Node and terminal module, since the host's are for another system. */
   hasOwnNode: boolean;
-  limits: ComputerLimits;
-  readOnly: { from: string; to: string }[];
-  command: string[];
 }
 
 const mebibyte = 1_048_576;

@@ -63,7 +63,8 @@ export class Engine {
         resolve(socket);
       });
       answerOf(sent, undefined).then(
-        (response) => reject(new EngineError(response.statusCode ?? 0, 'The engine does not let anybody attach.')),
+        (response) =>
+          reject(new EngineError(response.statusCode ?? 0, 'The engine refused the connection to the container.')),
         reject,
       );
     });

@@ -2,19 +2,12 @@ import { agentTasks } from '../../host/confinement/computerCgroup.ts';
 import { agentFolder, type SandboxCommand } from '../../protocol/holderSpec.ts';
 import type { ComputerLimits } from '../../types.ts';
 import { environment, home, hostFiles, temporaryFolders, uid } from '../bubblewrap/view.ts';
+import type { SandboxOptions } from '../driver.ts';
 import { ociFilter } from '../seccomp/oci.ts';
-import type { Machine } from '../seccomp/syscalls.ts';
 
-export interface GvisorOptions {
+export interface GvisorOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks' | 'maxProcesses'>> {
   /** Absolute paths. The computer's user must be able to run `runsc`. */
   programs: { bwrap: string; prlimit: string; runsc: string };
-  machine: Machine;
-  homeDir: string;
-  agentDir: string;
-  etcDir: string;
-  limits: Pick<ComputerLimits, 'memoryMiB' | 'maxTasks' | 'maxProcesses'>;
-  readOnly: { from: string; to: string }[];
-  command: string[];
 }
 
 const folder = '/run/gvisor';

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ifThere } from '../../system/ifThere.ts';
 import { stampOf } from '../../system/stamps.ts';
+import type { ProcessUsage } from '../../types.ts';
 import type { CgroupRoots } from './cgroupRoots.ts';
 import * as cgroup from './computerCgroup.ts';
-import type { Confinement, ProcessUsage } from './confinement.ts';
+import type { Confinement } from './confinement.ts';
 
 /**
  * Computers in cgroups, from which no process escapes. In a `whole` sandbox the host cannot tell the agent from its

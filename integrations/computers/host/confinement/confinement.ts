@@ -1,5 +1,6 @@
 import type { HolderCgroups } from '../../protocol/holderSpec.ts';
 import type { Stamp } from '../../system/stamps.ts';
+import type { ProcessUsage } from '../../types.ts';
 import type { ComputerRecord } from '../records.ts';
 
 type MaybePromise<T> = T | Promise<T>;
@@ -29,12 +30,4 @@ export interface Confinement {
   list(): MaybePromise<string[]>;
   /** Removes the confinement's own roots when no computer is left. */
   close(): void;
-}
-
-export interface ProcessUsage {
-  cpuSeconds: number;
-  memoryBytes: number;
-  memoryPeakBytes: number;
-  tasks: number;
-  oomKills: number;
 }

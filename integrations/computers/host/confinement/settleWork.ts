@@ -51,7 +51,7 @@ function tryToMove(file: string, pid: number): void {
   }
 }
 
-/** How often the OOM killer has ended a process of this computer. */
+/** How often the OOM killer has killed a process of this computer. */
 export function readOomKills(workOom: string): number {
   return Number(/^oom_kill (\d+)$/m.exec(ifThere(() => readFileSync(workOom, 'utf8')) ?? '')?.[1] ?? 0);
 }
