@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what with computers: viewers look, editors use them. */
+/** Viewers look at computers, editors use them. */
 export const access = {
   listComputers: 'viewer',
   createComputer: 'editor',

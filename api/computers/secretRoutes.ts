@@ -9,7 +9,7 @@ import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 
-/** The secrets that a computer may use without knowing them. */
+/** Secrets that a computer may use without knowing them. */
 export function computerSecretRoutes({ computerSecrets }: RouteDeps) {
   const router = createRouter();
 
@@ -37,7 +37,9 @@ export function computerSecretRoutes({ computerSecrets }: RouteDeps) {
   return router;
 }
 
-/** Who answers to a name is proved by a certificate, and no certificate is for all names below `.com`. */
+/**
+ * Requires host names: a certificate proves who answers to a name, and no certificate covers all names below `.com`.
+ */
 function requireNames(hosts: readonly string[]): void {
   const index = hosts.findIndex((text) => {
     const named = parseAuthority(text.replace(/^\*\./, ''));

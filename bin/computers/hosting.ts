@@ -128,7 +128,8 @@ async function makeHost(
       readOnly: () => [...trust.readOnly, ...policies],
       log: (level, facts, message) => logger[level](facts, message),
     });
-    if (host.rights.off.length > 0) logger.info({ off: host.rights.off }, 'Computers run with less than root gives.');
+    if (host.rights.off.length > 0)
+      logger.info({ off: host.rights.off }, 'Computers run without some of the limits that root would give.');
     return { host, trust };
   } catch (error) {
     if (error instanceof HostError && error.code === 'FOLDER_TAKEN') return 'taken';

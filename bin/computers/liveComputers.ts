@@ -111,7 +111,7 @@ function isWaking({ status, wish }: Computer): boolean {
 }
 
 function wakes(): DomainError {
-  const detail = 'The computer takes long to wake. Try again soon.';
+  const detail = 'The computer is still waking. Try again soon.';
   return new DomainError('unavailable', 'COMPUTER_WAKES', detail, { retryAfterSeconds: 5 });
 }
 

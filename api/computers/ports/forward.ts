@@ -100,11 +100,11 @@ function tunnel(
 }
 
 function brokeOff(cause: unknown): DomainError {
-  return new DomainError('upstream', 'PORT_ANSWERED_WRONGLY', 'What listens on this port does not answer in HTTP.', {
+  return new DomainError('upstream', 'PORT_ANSWERED_WRONGLY', 'The program on this port does not answer in HTTP.', {
     cause,
   });
 }
 
 function tooLate(): DomainError {
-  return new DomainError('upstreamTimeout', 'PORT_NOT_ANSWERING', 'What listens on this port does not answer.');
+  return new DomainError('upstreamTimeout', 'PORT_NOT_ANSWERING', 'The program on this port does not answer.');
 }

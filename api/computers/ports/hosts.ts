@@ -175,7 +175,8 @@ function ended(): DomainError {
 }
 
 function over(): DomainError {
-  const detail = 'Whoever asked for the address that let this browser in may no longer do so. Ask for a new one.';
+  const detail =
+    'The user who asked for the address that let this browser in may no longer use this link. Ask for a new one.';
   return new DomainError('gone', 'PORT_VISIT_ENDED', detail);
 }
 

@@ -141,7 +141,7 @@ function unavailable(): DomainError {
 /** The agent's refusals, and the errors that callers get for them. */
 const refusals: Record<string, [DomainErrorKind, string]> = {
   CWD_NOT_FOUND: ['unprocessable', 'The working folder does not exist.'],
-  COMMAND_NOT_FOUND: ['unprocessable', 'There is no such program.'],
+  COMMAND_NOT_FOUND: ['unprocessable', 'The program does not exist.'],
   COMMAND_NOT_STARTED: ['unprocessable', 'The program cannot be started.'],
   COMMAND_TOO_LONG: ['unprocessable', 'The command and its variables are too long.'],
   TOO_MANY_TASKS: ['rateLimited', 'The computer runs as many tasks as it may, or has no memory left.'],
@@ -155,8 +155,8 @@ const refusals: Record<string, [DomainErrorKind, string]> = {
   FOLDER_NOT_EMPTY: ['conflict', 'The folder is not empty.'],
   NOT_A_FILE: ['unprocessable', 'This is not a regular file.'],
   DISK_FULL: ['unprocessable', 'The computer’s disk is full.'],
-  RANGE_NOT_SATISFIABLE: ['rangeNotSatisfiable', 'The file is not so long.'],
-  PRECONDITION_FAILED: ['preconditionFailed', 'The file has another version.'],
+  RANGE_NOT_SATISFIABLE: ['rangeNotSatisfiable', 'The file ends before the requested range.'],
+  PRECONDITION_FAILED: ['preconditionFailed', 'The file has been changed or exists already.'],
 };
 
 export function refusalOf(code: string): DomainError {

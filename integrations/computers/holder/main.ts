@@ -15,7 +15,7 @@ const reports = new Socket({ fd: 3, readable: false, writable: true });
 for (const pipe of [orders, reports]) pipe.on('error', () => undefined);
 // Both go to a log. A full disk must not end a computer.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-/** One that is to be a spare has had no computer by then. */
+/** A holder that gets no computer within this time is a spare, and rehearses. */
 const waitsMs = 100;
 const lines = createInterface({ input: orders })[Symbol.asyncIterator]();
 
@@ -43,7 +43,7 @@ async function hold(): Promise<never> {
   process.exit(await holdComputer(JSON.parse(first.value) as HolderSpec, { report, ordered }));
 }
 
-/** Where the program is one file, in a folder of its own, and unless a computer comes at once. */
+/** Rehearses a start, unless a computer comes at once. Only an installed program has a folder for it. */
 function rehearseSoon(): { over(): Promise<void> } {
   const program = process.argv[1] ?? '';
   let rehearsal: Promise<boolean> | undefined;

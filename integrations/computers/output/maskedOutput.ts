@@ -18,14 +18,17 @@ const quietMs = 100;
 const refreshMs = 5_000;
 
 /**
- * Output with asterisks in place of the values of the space's secrets. - A mask is as long as the value, so positions
- * mean the same bytes as without it. It does tell how long a value is. - Each stream is searched by itself: a value is
- * found where the process wrote it in pieces, and where the other stream was written in between. - A reader that begins
- * at a position gets what a reader from the beginning gets there, since output before it is read too. Where that is not
- * enough (the stream was silent for long, or earlier output is not kept), a possible end of a value is masked. - A
- * possible beginning of a value is held back for a moment. When no more output comes, the other stream writes, or this
- * is all that exists now, it is released: masked, unless it is one or two bytes long, which nearly every text shares
- * with some value. At the process's end, when no other half can come, it is released as it is.
+ * Output with asterisks in place of the values of the space's secrets.
+ *
+ * - A mask is as long as the value, so positions mean the same bytes as without it. It does tell how long a value is.
+ * - Each stream is searched by itself: a value is found where the process wrote it in pieces, and where the other
+ *   stream was written in between.
+ * - A reader that begins at a position gets what a reader from the beginning gets there, since output before it is read
+ *   too. Where that is not enough (the stream was silent for long, or earlier output is not kept), a possible end of a
+ *   value is masked.
+ * - A possible beginning of a value is held back for a moment. When no more output comes, the other stream writes, or
+ *   this is all that exists now, it is released: masked, unless it is one or two bytes long, which nearly every text
+ *   shares with some value. At the process's end, when no other half can come, it is released as it is.
  */
 export async function* maskedOutput(
   open: (request: OutputRequest) => AsyncIterable<OutputRecord>,

@@ -133,7 +133,7 @@ class LogCursor {
   /** Throws where the log ends before the requested position. */
   requireReached(end: number): void {
     if (Math.max(this.#seen, end) < this.position) {
-      throw new DomainError('rangeNotSatisfiable', 'POSITION_UNKNOWN', 'The process has not put out so much.');
+      throw new DomainError('rangeNotSatisfiable', 'POSITION_UNKNOWN', 'The process has not written that much output.');
     }
   }
 

@@ -76,3 +76,7 @@ const lazily = `const lazily = (load) => new Proxy(function () {}, {
   apply: (_, self, given) => Reflect.apply(load(), self, given),
   construct: (_, given) => Reflect.construct(load(), given),
 });`;
+
+// Run by itself, it prints the bundle of its argument as JSON. A host does so in another process, since Node warns that
+// stripping types is an experiment, which would confuse its operator.
+if (import.meta.main) process.stdout.write(JSON.stringify(bundle(process.argv[2] ?? '')));

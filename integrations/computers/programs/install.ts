@@ -7,8 +7,7 @@ import { renameDurablySync } from '../../../disk/durable.ts';
 import { runHere } from '../system/programs.ts';
 import type { BundledProgram } from './bundle.ts';
 
-const bundler = fileURLToPath(new URL('./bundleMain.ts', import.meta.url));
-const bundle = fileURLToPath(new URL('./bundle.ts', import.meta.url));
+const bundler = fileURLToPath(new URL('./bundle.ts', import.meta.url));
 const { resolve } = createRequire(import.meta.url);
 
 type Known = [path: string, hash: string];
@@ -26,7 +25,7 @@ export async function installBundle(entry: string, folder: string, name: string)
     await install(join(folder, file), 0o644, (to) => copyFile(resolve(from), to));
   await install(join(folder, name), 0o644, (path) => writeFile(path, code));
   const made = [name, ...packages.map(({ file }) => file)].map((file) => join(folder, file));
-  const files = [bundle, ...sources, ...packages.map((each) => resolve(each.name)), ...made];
+  const files = [bundler, ...sources, ...packages.map((each) => resolve(each.name)), ...made];
   const known = await Promise.all(files.map(async (path): Promise<Known> => [path, await hashOf(path)]));
   await install(madeOf, 0o644, (path) => writeFile(path, JSON.stringify(known)));
 }

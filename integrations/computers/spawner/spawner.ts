@@ -40,7 +40,7 @@ class Spawner {
       hasEnded = true;
       onEnd();
       for (const id of [...this.#hearing.keys()]) {
-        this.#hear({ id, news: 'failed', reason: 'what starts programs has ended' });
+        this.#hear({ id, news: 'failed', reason: 'the spawner has ended' });
       }
     };
     for (const event of ['error', 'exit', 'disconnect'] as const) this.#child.once(event, end);

@@ -74,7 +74,7 @@ describe('a driver that is away when its host starts', () => {
     await using _engine = await startDockerEngine(socket);
     await waitFor('the driver', async () => next.drivers.length === 2);
     expect([next.drivers, next.refused]).toEqual([['bubblewrap', 'docker'], []]);
-    expect(logged).toContain('A driver is there now');
+    expect(logged).toContain('A driver has become available');
     await next.stop(computerId);
     await expect(next.inspect(computerId)).resolves.toEqual({ state: 'gone' });
   });

@@ -89,5 +89,5 @@ export function flagOf({ query }: Route, name: string): boolean {
 }
 
 export function notFoundHere(): DomainError {
-  return new DomainError('notFound', 'NOT_FOUND', 'There is nothing here.');
+  return new DomainError('notFound', 'NOT_FOUND', 'This path does not exist.');
 }

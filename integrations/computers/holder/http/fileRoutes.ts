@@ -74,7 +74,7 @@ async function* exactly(stream: ChannelStream, length: number): AsyncGenerator<B
     if (sent > length) break;
     yield chunk;
   }
-  if (sent !== length) throw new Error('A file has another length than was said.');
+  if (sent !== length) throw new Error('The agent sent another number of bytes than it announced.');
 }
 
 async function takeFile(

@@ -165,7 +165,7 @@ export class FilePlaces {
     const isSpaces = this.#ofSpace(spaceId).length >= this.#limits.perSpace;
     const detail = isSpaces
       ? `Files of ${this.#limits.perSpace} computers of this space that do not run are in use. Wake this one, or try again.`
-      : 'The host reads files of as many computers that do not run as it may. Wake this one, or try again.';
+      : 'The host has the most open that it may of computers that do not run. Wake this one, or try again.';
     return new DomainError(isSpaces ? 'rateLimited' : 'unavailable', 'FILES_BUSY', detail, { retryAfterSeconds });
   }
 }

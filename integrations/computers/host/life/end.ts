@@ -44,7 +44,7 @@ export async function clear(
   const pids = confinement.left(ofThisBoot).map(({ pid }) => pid);
   throw new HostError(
     'TIMED_OUT',
-    `of ${record.computerId} are left: ${pids.length} processes (${pids.slice(0, 10).join(', ')})`,
+    `${record.computerId} still has ${pids.length} processes (${pids.slice(0, 10).join(', ')})`,
   );
 }
 
@@ -87,9 +87,13 @@ async function endInOrder(
   const client = new HostClient({ socketPath: computerLayout(layout, computerId).socket });
   const ended = options.beforeEnd?.(client, AbortSignal.timeout(deadlines.closeMs));
   try {
-    if (ended !== undefined) await within(ended, deadlines.closeMs, 'what ends first');
+    if (ended !== undefined) await within(ended, deadlines.closeMs, 'ending what ends in its own way');
   } catch (error) {
-    log('warn', { err: error, computerId }, 'What was to end first on a computer is ended with the rest');
+    log(
+      'warn',
+      { err: error, computerId },
+      'Programs that end in their own way did not do so in time, and are ended with the computer',
+    );
   }
 }
 

@@ -84,7 +84,7 @@ async function whileFrozen(context: HostContext, record: ComputerRecord, work: (
   if (!isRunning(record.run) || (await isPaused(context, record))) return work();
   try {
     if (!(await freeze(context, record))) {
-      throw new HostError('TIMED_OUT', `${record.computerId} did not stand still in time`);
+      throw new HostError('TIMED_OUT', `${record.computerId} could not be frozen in time`);
     }
     await work();
   } finally {

@@ -20,7 +20,7 @@ export async function pause(context: HostContext, record: ComputerRecord): Promi
   if (await freeze(context, record)) return tellHolder(context, record, true);
   await driverOf(context, record).confinement.thaw(record);
   writeRecord(context.layout, { ...record, run: { ...run, pausedAt: null } });
-  throw new HostError('TIMED_OUT', `${record.computerId} did not stand still in time`);
+  throw new HostError('TIMED_OUT', `${record.computerId} could not be frozen in time`);
 }
 
 export async function resume(context: HostContext, record: ComputerRecord): Promise<void> {
@@ -34,7 +34,11 @@ export async function resume(context: HostContext, record: ComputerRecord): Prom
 async function tellHolder(context: HostContext, { computerId }: ComputerRecord, isPaused: boolean): Promise<void> {
   const client = new HostClient({ socketPath: computerLayout(context.layout, computerId).socket });
   await client.setPaused(isPaused).catch((error: unknown) => {
-    context.log('warn', { computerId, isPaused, error }, 'A holder was not told that its computer stands still');
+    context.log(
+      'warn',
+      { computerId, isPaused, error },
+      'A holder could not be told that its computer was paused or resumed',
+    );
   });
 }
 

@@ -176,7 +176,7 @@ export async function reported<T extends HolderReport['type']>(
 ): Promise<Extract<HolderReport, { type: T }>> {
   const report = await holder.report();
   if (report.type === type) return report as Extract<HolderReport, { type: T }>;
-  const reason = report.type === 'failed' ? report.reason : `its holder said ${report.type} for ${type}`;
+  const reason = report.type === 'failed' ? report.reason : `its holder reported ${report.type} instead of ${type}`;
   throw new HostError('START_FAILED', reason);
 }
 

@@ -24,14 +24,14 @@ export async function setRight(context: HostContext, record: ComputerRecord): Pr
   const { computerId, run } = record;
   if (record.removing === true) {
     await destroy(context, record);
-    return `${computerId}: removed the rest of it`;
+    return `${computerId}: finished removing it`;
   }
   if (run === null) return undefined;
   const { phase } = run;
   if (isRunning(run)) {
     if (run.pausedAt !== null || !(await confinement.isFrozen(record))) return undefined;
     await confinement.thaw(record);
-    return `${computerId}: let it go on, which stood still without an order`;
+    return `${computerId}: thawed it, since it was frozen without an order`;
   }
   if (phase !== 'ended') {
     const { reason } = await end(context, record, endedReason(phase), 0);
@@ -40,7 +40,7 @@ export async function setRight(context: HostContext, record: ComputerRecord): Pr
   const left = confinement.left(record);
   if (left.length === 0) return undefined;
   await clear(context, record);
-  return `${computerId}: killed ${left.length} processes that it had left`;
+  return `${computerId}: killed ${left.length} leftover processes`;
 }
 
 const endedReason = (phase: 'starting' | 'running') =>
@@ -55,7 +55,7 @@ export async function removeStrays(context: HostContext, isBusy: (computerId: st
       for (const computerId of await driver.confinement.list()) {
         if (isBusy(computerId) || readRecord(layout, computerId)?.run?.phase === 'running') continue;
         await clear(context, { computerId, uid: null, limits: noLimits, run: null }, driver);
-        done.push(`${computerId}: removed what confined it`);
+        done.push(`${computerId}: removed its leftover confinement`);
       }
     } catch (error) {
       // A silent engine must not stop the sweep.
@@ -66,7 +66,7 @@ export async function removeStrays(context: HostContext, isBusy: (computerId: st
     const suffix = unfinished('');
     if (!name.endsWith(suffix) || isBusy(name.slice(0, -suffix.length))) continue;
     await disks.remove(join(layout.homes, name));
-    done.push(`${name}: removed a copy that was not finished`);
+    done.push(`${name}: removed an unfinished copy`);
   }
   return done;
 }

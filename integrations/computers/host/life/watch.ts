@@ -49,7 +49,7 @@ export function watch(
       await lookAt(computerId, async () => {
         if (!(await isOverLimit(context, computerId))) return;
         await lanes.in(computerId, () => working.close(computerId));
-        log('warn', { computerId }, 'What worked on a computer’s files was ended: its home is larger than its limit');
+        log('warn', { computerId }, 'Programs beside a stopped computer were ended: its home is larger than its limit');
       });
     }
   };
@@ -85,7 +85,7 @@ async function reasonToEnd(context: HostContext, computerId: string, run: Comput
   if (!isRunning(run)) return 'its holder ended without a word';
   const { sandbox } = run;
   if (sandbox !== null && context.uids !== undefined && holdsTooMuchNetlink(sandbox.init.pid)) {
-    return 'it left too much unread in netlink sockets, which no limit of memory counts';
+    return 'it left too much unread in netlink sockets, which the memory limit does not count';
   }
   return (await isOverLimit(context, computerId)) ? 'its home is larger than its limit' : undefined;
 }

@@ -45,7 +45,7 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
         next = uid + 1 >= first + count ? first : uid + 1;
         if (claim(join(folder, String(uid)), computerDir)) return uid;
       }
-      throw new Error('Every user for computers is taken.');
+      throw new Error('All uids for computers are taken.');
     },
     free(uid) {
       rmSync(join(folder, String(uid)), { force: true });
