@@ -22,9 +22,9 @@ export class ScreenLost extends Error {
   }
 }
 
-/** The screen program: one file beside the installed holder, or the source file beside this one. */
+/** The screen program: one file beside the installed holder, or the source file in this folder. */
 export function screenProgram(holderProgram: string): string {
-  return `${dirname(holderProgram)}/${holderProgram.endsWith('.cjs') ? screenProgramName : 'screenMain.ts'}`;
+  return `${dirname(holderProgram)}/${holderProgram.endsWith('.cjs') ? screenProgramName : 'screens/screenMain.ts'}`;
 }
 export const screenProgramName = 'screens.cjs';
 
