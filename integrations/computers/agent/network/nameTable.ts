@@ -1,14 +1,14 @@
-/** 127.64.0.0/10: loopback, so that the kernel delivers it here, and nothing that programs use by themselves. */
+/** 127.64.0.0/10 is loopback, so the kernel delivers it here, and programs do not use it by themselves. */
 const base = 0x7f_40_00_00;
 const size = 1 << 22;
 
 /**
- * Gives each name an address of its own, and knows the name again by the address. A name keeps its address, over
- * restarts too, since it is derived from the name; when the table is full, the name that was used least recently goes.
+ * Gives each name an address, and finds the name by the address. A name keeps its address, also over restarts, since
+ * the address is derived from the name. When the table is full, the least recently used name goes.
  */
 export class NameTable {
   readonly #maxNames: number;
-  /** In the order of their last use. */
+  /** Ordered by last use. */
   readonly #slots = new Map<string, number>();
   readonly #names = new Map<number, string>();
 
@@ -54,7 +54,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** `127.64.0.1` as a number; undefined when it is no IPv4 address. */
+/** `127.64.0.1` as a number. Undefined where it is not an IPv4 address. */
 export function parseIpv4(text: string | undefined): number | undefined {
   const parts = (text ?? '').replace(/^::ffff:/, '').split('.');
   if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)) return undefined;

@@ -9,7 +9,7 @@ export type OpenEgress = () => Duplex;
 const answerTimeoutMs = 30_000;
 const maxAnswerBytes = 8_192;
 
-/** How many connections all relays of a computer together have. */
+/** Counts the connections of all relays of a computer together. */
 export class Connections {
   readonly #max: number;
   #open = 0;
@@ -18,7 +18,7 @@ export class Connections {
     this.#max = max;
   }
 
-  /** Whether there is room for this one, which counts until it is closed. */
+  /** Whether there is room for this connection, which counts until it is closed. */
   admit(client: Socket): boolean {
     if (this.#open >= this.#max) return false;
     this.#open++;
@@ -29,12 +29,15 @@ export class Connections {
   }
 }
 
-/** For programs that know of the proxy: whatever they say to it is said to the space’s. */
+/** A relay for programs that know of the proxy. It passes everything to the space's proxy. */
 export function proxyRelay(open: OpenEgress, connections: Connections): Server {
   return relay(connections, (client) => join(client, open()));
 }
 
-/** For programs that do not: they have connected to a name’s address, and are connected to that name. */
+/**
+ * A relay for programs that do not know of the proxy. They have connected to a name's address, and are connected to
+ * that name.
+ */
 export function namedRelay(port: number, names: NameTable, open: OpenEgress, connections: Connections): Server {
   return relay(connections, async (client) => {
     const name = names.nameOf(parseIpv4(client.localAddress) ?? -1);
@@ -48,7 +51,7 @@ export function namedRelay(port: number, names: NameTable, open: OpenEgress, con
       if (rest.length > 0) client.write(rest);
       return join(client, egress);
     }
-    // A web client is told why; others cannot be.
+    // A web client gets the reason; other protocols have no way to tell it.
     if (port !== 80) return void client.resetAndDestroy();
     client.write(answer);
     await pipeline(egress, client);
@@ -75,7 +78,7 @@ async function join(client: Socket, egress: Duplex): Promise<void> {
   }
 }
 
-/** The head of the proxy's answer; what came after it may be the other side's first word. */
+/** The head of the proxy's answer. The bytes after it may be the other side's first ones. */
 function readAnswer(egress: Duplex): Promise<{ status: number; answer: Buffer; rest: Buffer }> {
   return new Promise((resolve, reject) => {
     let answer: Buffer = Buffer.alloc(0);
