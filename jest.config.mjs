@@ -1,25 +1,17 @@
 import { largerTests, leftOut, longTests } from './test/support/longTests.mjs';
 
 const isLong = process.env.ATRIUM_TEST_SCOPE === 'long';
-const everyTest = ['<rootDir>/test/**/*.test.ts', '<rootDir>/test/**/*.test.tsx'];
+const everyTest = ['<rootDir>/test/**/*.test.ts'];
 
-/** Tests are ES modules in TypeScript; `npm test` runs Jest with --experimental-vm-modules for that. */
+/** Workers load the test files as Node loads any module (`test/support/jest/`), and each keeps what it has loaded. */
 export default {
-  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testEnvironment: '<rootDir>/test/support/jest/environment.mjs',
   testMatch: isLong ? [...longTests, ...largerTests].map((file) => `<rootDir>/${file}`) : everyTest,
   testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : leftOut(process.argv))],
-  extensionsToTreatAsEsm: ['.ts', '.tsx'],
-  transform: {
-    '^.+\\.tsx?$': [
-      '@swc/jest',
-      {
-        jsc: { target: 'es2024', parser: { syntax: 'typescript', tsx: false } },
-        module: { type: 'es6' },
-        sourceMaps: 'inline',
-      },
-    ],
-  },
-  modulePathIgnorePatterns: ['<rootDir>/.atrium/'],
+  transform: {},
+  runner: '<rootDir>/test/support/jest/runner.mjs',
+  runtime: '<rootDir>/test/support/jest/runtime.mjs',
   // Plain modules, which Node loads by itself: each only calls its TypeScript neighbour.
   globalSetup: '<rootDir>/test/support/globalSetup.mjs',
   globalTeardown: '<rootDir>/test/support/globalTeardown.mjs',

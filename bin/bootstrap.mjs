@@ -103,8 +103,7 @@ function findNode() {
 
 function commandLine(args) {
   if (args[0] !== 'test') return [...nodeFlags, join(root, 'bin', 'atrium.ts'), ...args];
-  const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-  return ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', jest, ...args.slice(1)];
+  return [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), ...args.slice(1)];
 }
 
 /** What Node has compiled at one start is there for the next, which is a third of its work. */

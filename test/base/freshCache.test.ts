@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { createFreshCache } from '../../base/freshCache.ts';
 
 afterEach(() => jest.useRealTimers());

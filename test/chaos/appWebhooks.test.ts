@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { appsOf, type RunBody, webhookManifest } from '../builders/app.ts';
 import { buildChatUser } from '../builders/chat.ts';
 import { buildComputer, buildHostingProduct } from '../builders/computer.ts';

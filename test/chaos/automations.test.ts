@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { newId } from '../../base/ids.ts';
 import { askToRun, takeDueRun } from '../../models/automations/runs.ts';
 import { automationsOf, deliver } from '../builders/automations.ts';

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { createTenantServer, type TenantServer } from '../../integrations/databases/tenantServer.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import type { ChatUser } from '../builders/chat.ts';

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jest } from '@jest/globals';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';

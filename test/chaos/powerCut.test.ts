@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jest } from '@jest/globals';
 import type { operations } from '../../api/generated/types.gen.ts';
 import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import { choosePort } from '../../stack/ports.ts';

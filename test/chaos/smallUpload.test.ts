@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { jest } from '@jest/globals';
 import { Op } from 'sequelize';
 import { driveModels } from '../../models/drive/models.ts';
 import { buildChatUser, type ChatUser } from '../builders/chat.ts';

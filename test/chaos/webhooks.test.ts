@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { transaction } from '../../models/database/database.ts';
 import { noteEvent } from '../../models/webhooks/events.ts';
 import type { ChatUser } from '../builders/chat.ts';

@@ -1,5 +1,3 @@
-import { jest } from '@jest/globals';
-
 /** Runs `work` with this process's monotonic clock put forward by a second. */
 export async function aSecondLater<T>(work: () => Promise<T>): Promise<T> {
   const now = performance.now.bind(performance);

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { jest } from '@jest/globals';
 import fc from 'fast-check';
 import { createRedactor } from '../../models/secrets/redactor.ts';
 import { keepOutOfLogs, withoutKnownSecrets } from '../../telemetry/knownSecrets.ts';

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { middleware } from 'express-openapi-validator';
 import framework from 'express-openapi-validator/dist/framework/index.js';
 import preprocessor from 'express-openapi-validator/dist/middlewares/parsers/schema.preprocessor.js';

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import fc from 'fast-check';
 import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import {

@@ -5,7 +5,6 @@ import {
   type DeleteObjectsCommandInput,
   ListMultipartUploadsCommand,
 } from '@aws-sdk/client-s3';
-import { jest } from '@jest/globals';
 import { newId } from '../../../base/ids.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { newObjectKey } from '../../../models/drive/driveObject.ts';

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { newId } from '../../../base/ids.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';

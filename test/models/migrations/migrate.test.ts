@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import mysql, { type Connection, type RowDataPacket } from 'mysql2/promise';
 import { type Database, openDatabase } from '../../../models/database/database.ts';
 import { migrations } from '../../../models/migrations/index.ts';
