@@ -9,10 +9,21 @@ const timings = JSON.parse(readFileSync(new URL('./timings.json', import.meta.ur
 /** For a file that is newer than the timings: it may be one of the longest, and loses nothing by an early start. */
 const newFileSeconds = 60;
 
+/** How a file asks for the Atrium that it shares with other files (`test/builders/product.ts`). */
+const sharing = /buildProduct\((\)|undefined)/;
+
 /**
  * The longest files first, so that no worker is left with one of them at the end; and shards that take equally long.
+ * Files that share an Atrium come last. An Atrium without work still takes CPU time, so none should run for the whole
+ * run.
  */
 export default class LongestFirst extends Sequencer {
+  sort(tests) {
+    const isSharing = ({ path }) => sharing.test(readFileSync(path, 'utf8'));
+    const sorted = super.sort(tests);
+    return [...sorted.filter((test) => !isSharing(test)), ...sorted.filter(isSharing)];
+  }
+
   time(test) {
     const file = relative(test.context.config.rootDir, test.path);
     return super.time(test) ?? (timings[file] ?? newFileSeconds) * 1_000;
