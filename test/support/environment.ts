@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { type Config, type Environment, loadConfig } from '../../config/index.ts';
 import { type Database, openDatabase } from '../../models/database/database.ts';
+import { hurryWhileWaiting } from './hurry.ts';
 import { forgetInstallation } from './runServer.ts';
 import { restoreSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { testVariablePrefix } from './stackVariables.ts';
@@ -51,10 +52,12 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
   };
   const opened = openTestEnvironment(environment);
   await restoreSnapshot(empty.ownerUrl, process.env[schemaVariable] ?? '');
+  const endHurry = hurryWhileWaiting(environment);
 
   return {
     ...opened,
     async close() {
+      endHurry();
       await opened.close();
       await empty.drop();
       await forgetInstallation(name);

@@ -24,6 +24,11 @@ export async function forgetInstallation(name: string): Promise<void> {
   if (process.env[runServerVariable] !== undefined) await ask('DELETE', `/installations/${name}`);
 }
 
+/** Has the sweeper of an installation come now. */
+export async function sweepNow(name: string): Promise<void> {
+  if (process.env[runServerVariable] !== undefined) await ask('POST', `/sweeps/${name}`);
+}
+
 const worker = () => process.env.JEST_WORKER_ID ?? '1';
 
 async function ask(method: string, path: string, body?: string): Promise<unknown> {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import { Client, Connection, ScheduleNotFoundError, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { Environment } from '../../config/index.ts';
 import {
   contentsScheduleId,
@@ -44,7 +44,7 @@ const healthTimeoutMs = 30_000;
  * /products/{worker}` lends it, with the address of the file's provider in the body; `DELETE` gives it back. It is
  * started when the first file asks. One that has died, that was not given back, or that a file left with work under way
  * (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed environment has left in Temporal. `POST
- * /tenants` answers with the variables of the server for databases of spaces, which is started when a file first asks.
+ * /sweeps/{name}` has the sweeper of an installation come now. `POST /tenants` answers with the variables of the server for databases of spaces, which is started when a file first asks.
  */
 export async function serveSharedProducts(
   temporal: { address: string },
@@ -52,6 +52,11 @@ export async function serveSharedProducts(
 ): Promise<RunServer> {
   const products = new Map<string, Product>();
   let connection: Promise<Connection> | undefined;
+
+  async function client(): Promise<Client> {
+    connection ??= Connection.connect(temporal);
+    return new Client({ connection: await connection });
+  }
 
   async function lend(worker: string, providerUrl: string): Promise<SharedProduct> {
     const found = products.get(worker);
@@ -80,10 +85,19 @@ export async function serveSharedProducts(
     if (product !== undefined) product.isLeased = false;
   }
 
+  /** Runs the schedules of the sweeper that are there. One whose last run has not ended yet is left alone. */
+  async function sweep(installation: string): Promise<void> {
+    const { schedule } = await client();
+    await Promise.allSettled(
+      [sweeperScheduleId, upkeepScheduleId, contentsScheduleId].map((idOf) =>
+        schedule.getHandle(idOf(installation)).trigger(ScheduleOverlapPolicy.SKIP),
+      ),
+    );
+  }
+
   /** A schedule goes on for ever: those of all test files together would keep the server busy. */
   async function forget(installation: string): Promise<void> {
-    connection ??= Connection.connect(temporal);
-    const { schedule } = new Client({ connection: await connection });
+    const { schedule } = await client();
     for (const idOf of [sweeperScheduleId, upkeepScheduleId, contentsScheduleId, reconcileScheduleId]) {
       await schedule
         .getHandle(idOf(installation))
@@ -98,6 +112,7 @@ export async function serveSharedProducts(
     const { pathname, searchParams } = new URL(url ?? '/', 'http://run');
     const [, kind, name = ''] = pathname.split('/');
     if (kind === 'installations' && method === 'DELETE') return forget(name);
+    if (kind === 'sweeps' && method === 'POST') return sweep(name);
     if (kind === 'tenants' && method === 'POST') return tenants();
     if (kind === 'products' && method === 'POST') return lend(name, body);
     if (kind === 'products' && method === 'DELETE') return giveBack(name, searchParams.has('broken'));

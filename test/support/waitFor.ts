@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { hurry } from './hurry.ts';
 
 const firstIntervalMs = 20;
 const longestIntervalMs = 100;
+/** What has not come by then may need the sweeper. */
+const patienceMs = 1_000;
 
 type Absent = undefined | null | false;
 
@@ -22,6 +25,7 @@ export async function waitFor<T>(
     if (found !== undefined && found !== null && found !== false) return found;
     const waitedMs = performance.now() - begin;
     if (waitedMs > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain for: ${what}.`);
+    if (waitedMs > patienceMs) await hurry();
     await delay(Math.min(Math.max(firstIntervalMs, waitedMs / 10), longestIntervalMs));
   }
 }
