@@ -36,12 +36,13 @@ async function buildDesktop(resolution = '800x600', on?: TestComputer): Promise<
   };
 }
 
-/** Waits until so much of it is written. */
-const written = ({ computer }: Desktop, { id }: Pick<Recording, 'id'>, seconds: number) =>
-  waitFor('it to be written', async () => {
-    const asked = `ffprobe -v error -show_entries format=duration -of csv=p=0 .atrium/recordings/${id}.part.mp4`;
-    return Number((await computer.exec(asked)).stdout) >= seconds || undefined;
-  });
+/** Waits until so much of it is written. The computer looks by itself: a request for each look takes much CPU time. */
+async function written({ computer }: Desktop, { id }: Pick<Recording, 'id'>, seconds: number): Promise<void> {
+  const file = `.atrium/recordings/${id}.part.mp4`;
+  const duration = `ffprobe -v error -show_entries format=duration -of csv=p=0 ${file}`;
+  const isWritten = `${duration} | awk '{ isWritten = $1 + 0 >= ${seconds} } END { exit !isWritten }'`;
+  expect(await computer.exec(`until ${isWritten}; do sleep 0.5; done`)).toMatchObject({ exitCode: 0 });
+}
 const filesOn = async ({ computer }: Desktop) => (await computer.exec('ls -A .atrium/recordings')).stdout;
 const countOf = async ({ computer }: Desktop, program: string) =>
   Number((await computer.exec(`pgrep -c ${program}`)).stdout);
