@@ -1,3 +1,6 @@
+import { randomInt } from 'node:crypto';
+import { DataTypes, type Model } from 'sequelize';
+
 /**
  * Text in whole characters. JavaScript counts UTF-16 units, of which an emoji has two: a plain `slice` may keep half of
  * one, which is not Unicode, and which providers and databases refuse.
@@ -47,4 +50,23 @@ function isWithinPair(text: string, at: number): boolean {
 
 function isBetween(code: number, first: number, last: number): boolean {
   return code >= first && code <= last;
+}
+
+/** A column that keeps JSON as text: MySQL and MariaDB disagree about the JSON type, and agree about text. */
+export function jsonText(field: string) {
+  return {
+    type: DataTypes.TEXT('medium'),
+    get(this: Model): unknown {
+      const text = this.getDataValue(field) as string | null;
+      return text === null || text === undefined ? null : JSON.parse(text);
+    },
+    set(this: Model, value: unknown) {
+      this.setDataValue(field, value === null || value === undefined ? null : JSON.stringify(value));
+    },
+  };
+}
+
+/** A text that nobody guesses, of these letters: each is as likely as the others. */
+export function randomText(letters: string, length: number): string {
+  return Array.from({ length }, () => letters.charAt(randomInt(letters.length))).join('');
 }

@@ -1,4 +1,5 @@
 import { DomainError } from '../../base/errors.ts';
+import { encodeRecord } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { currentAttempt } from '../../models/apps/attempts.ts';
 import type { Run } from '../../models/apps/run.ts';
@@ -6,7 +7,6 @@ import { closeAttempt } from '../../models/apps/steps.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
 import type { AppDeps } from './deps.ts';
 import { isPassing } from './passing.ts';
-import { recordBytes } from './recordBytes.ts';
 
 /** For how long after its end an attempt waits for its log to be kept. */
 const patienceMs = 5 * 60_000;
@@ -42,4 +42,9 @@ export async function keepLogAndClose(
     if (!(error instanceof DomainError)) logger.error({ err: error, runId: run.id }, 'The log of a run was not kept.');
     await closeAttempt(database, of, null);
   }
+}
+
+/** A log as it is kept: the records as they come from the computer. */
+export async function* recordBytes(records: AsyncIterable<OutputRecord>): AsyncGenerator<Buffer> {
+  for await (const record of records) yield encodeRecord(record);
 }

@@ -3,6 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { collectOutput } from '../../integrations/computers/output/collectOutput.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
+import { databaseHost, databasePort } from '../../integrations/egress/databaseNames.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
 import { findApp } from '../../models/apps/app.ts';
 import { currentAttempt, noteAwake, noteTaken } from '../../models/apps/attempts.ts';
@@ -12,13 +13,12 @@ import { requireTreeInUse } from '../../models/apps/requireVersionInUse.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { endAttempt, isUnwanted, noteEnd, noteStarted } from '../../models/apps/steps.ts';
 import { getComputer } from '../../models/computers/computer.ts';
+import type { AppDatabase } from '../../models/databases/connections.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { UnwantedWatch } from '../unwantedWatch.ts';
 import { endProcessOf, killWhen, processOf } from './attemptProcess.ts';
-import { databaseVariables } from './databaseVariables.ts';
-import { asInput } from './deliveredInput.ts';
 import type { AppDeps } from './deps.ts';
 import { keepLogAndClose } from './keepLog.ts';
 import { isPassing } from './passing.ts';
@@ -189,4 +189,31 @@ async function isKnown(client: HostClient, processId: string): Promise<boolean> 
     if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
     throw error;
   }
+}
+
+/** What the runs of an app are told of the database that it is connected to. */
+export function databaseVariables(database: AppDatabase | undefined): Record<string, string> {
+  if (database === undefined) return {};
+  const { serverName, user, password } = database;
+  const host = databaseHost(serverName);
+  return {
+    DATABASE_URL: `mysql://${user}:${password}@${host}:${databasePort}/${serverName}`,
+    DATABASE_HOST: host,
+    DATABASE_PORT: String(databasePort),
+    DATABASE_NAME: serverName,
+    DATABASE_USER: user,
+    DATABASE_PASSWORD: password,
+  };
+}
+
+/** A delivery as its process gets it: the body as its standard input, and the rest as variables. */
+export function asInput({ method, query, headers, body, deliveryId, auth }: Awaited<ReturnType<typeof contentOf>>) {
+  const env = {
+    ATRIUM_WEBHOOK_METHOD: method,
+    ATRIUM_WEBHOOK_QUERY: query,
+    ATRIUM_WEBHOOK_HEADERS: JSON.stringify(headers),
+    ATRIUM_WEBHOOK_AUTH: auth,
+    ...(deliveryId !== null && { ATRIUM_WEBHOOK_ID: deliveryId }),
+  };
+  return { env, stdin: body.toString('base64') };
 }

@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
 import { RestoreRefused, TenantServerError } from '../../integrations/databases/errors.ts';
+import type { Database } from '../../models/database/database.ts';
 import {
   type Alignment,
   failRestore,
@@ -9,6 +10,7 @@ import {
   takesLong,
 } from '../../models/databases/alignment.ts';
 import { purgeDatabasesOf } from '../../models/databases/purge.ts';
+import { isLiving } from '../../models/databases/spaceDatabase.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder } from '../order.ts';
 import { createBackupActivities } from './backups.ts';
@@ -16,7 +18,6 @@ import type { DatabaseDeps } from './deps.ts';
 import { fillOf } from './fill.ts';
 import { createDatabaseSweeps } from './sweeps.ts';
 import { asWanted } from './wanted.ts';
-import { whileLiving } from './whileLiving.ts';
 
 const restoreFailed = {
   code: 'DATABASE_RESTORE_FAILED',
@@ -122,4 +123,22 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
 export function createDatabaseQueueActivities(deps: DatabaseDeps) {
   const { alignDatabaseAtLength, backUpDatabase } = createDatabaseActivities(deps);
   return { backup: { backUpDatabase }, long: { alignDatabaseAtLength } };
+}
+
+const lookEveryMs = 1_000;
+
+/** Aborted as soon as a database is deleted: nobody waits for the end of what takes long in it then. */
+export function whileLiving(database: Database, databaseId: string): { signal: AbortSignal } & Disposable {
+  const deleted = new AbortController();
+  let isAsking = false;
+  const look = async () => {
+    if (isAsking) return;
+    isAsking = true;
+    // Who does not answer is asked again.
+    const goesOn = await isLiving(database, databaseId).catch(() => true);
+    isAsking = false;
+    if (!goesOn) deleted.abort();
+  };
+  const timer = setInterval(() => void look(), lookEveryMs);
+  return { signal: deleted.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }

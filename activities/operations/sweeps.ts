@@ -1,8 +1,11 @@
 import { transaction } from '../../models/database/database.ts';
 import { purgeIdempotencyKeys } from '../../models/operations/idempotency.ts';
-import { purgeOldOperations } from '../../models/operations/oldOperations.ts';
-import { operationModels } from '../../models/operations/operation.ts';
-import { type UnendedOperation, unendedOperations } from '../../models/operations/unendedOperations.ts';
+import {
+  operationModels,
+  purgeOldOperations,
+  type UnendedOperation,
+  unendedOperations,
+} from '../../models/operations/operation.ts';
 import type { CommonDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';

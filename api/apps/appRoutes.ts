@@ -1,16 +1,18 @@
-import { listApps, makeApp, removeApp } from '../../models/apps/app.ts';
+import { type App, listApps, makeApp, removeApp } from '../../models/apps/app.ts';
 import { lookAtApp, requireManifestOf } from '../../models/apps/lookAtApp.ts';
+import { placeOfRuns } from '../../models/apps/placeOfRuns.ts';
+import type { Database } from '../../models/database/database.ts';
 import { findPlaces } from '../../models/drive/place.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
-import { answer } from '../frame/answer.ts';
+import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { goneOf } from '../frame/goneOf.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { time } from '../frame/times.ts';
 import { authorizeApp } from './authorizeApp.ts';
-import { presentApp } from './presentApp.ts';
 
 /** Apps, and what their manifests say. */
 export function appRoutes(deps: RouteDeps) {
@@ -55,4 +57,13 @@ export function appRoutes(deps: RouteDeps) {
   });
 
   return router;
+}
+
+export async function presentApp(database: Database, app: App, path: string): Promise<AnswerOf<'getApp'>> {
+  const { itemId, spaceId, manifest, problem, versionId, waitingId: waitingVersionId, createdBy, createdAt } = app;
+  const { kind, computerId, folder } = await placeOfRuns(database, app);
+  const { name, components } = manifest;
+  const made = { createdBy, createdAt: time(createdAt) };
+  const versions = { versionId, waitingVersionId };
+  return { id: itemId, spaceId, name, path, kind, computerId, folder, components, problem, ...versions, ...made };
 }

@@ -1,14 +1,15 @@
 import type { Request, Response } from 'express';
-import { DomainError } from '../../base/errors.ts';
+import { asNotFound, DomainError } from '../../base/errors.ts';
 import type { App } from '../../models/apps/app.ts';
 import { askToRun, setComputer } from '../../models/apps/askToRun.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
-import { findRun, getRun, isActive, listRuns } from '../../models/apps/run.ts';
+import { findRun, getRun, isActive, listRuns, type Run } from '../../models/apps/run.ts';
 import { askToCancel } from '../../models/apps/steps.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from '../computers/processes/sendText.ts';
 import { streamOutput } from '../computers/processes/streamOutput.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
+import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { goneOf } from '../frame/goneOf.ts';
@@ -17,7 +18,6 @@ import { waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeApp } from './authorizeApp.ts';
-import { authorizeRun } from './authorizeRun.ts';
 import { presentOutcome, presentRun } from './presentRun.ts';
 import { logOf } from './runLog.ts';
 import { runTimeline } from './runTimeline.ts';
@@ -104,4 +104,13 @@ export function runRoutes(deps: RouteDeps) {
   }
 
   return router;
+}
+
+/** A run, for a caller whose role is enough for the operation; for strangers there is none. */
+export async function authorizeRun(deps: RouteDeps, req: Request, runId: string): Promise<Run> {
+  const run = await getRun(deps.database, runId);
+  await authorizeOperation(deps, req, run.spaceId).catch((error: unknown) => {
+    throw asNotFound(error, 'run');
+  });
+  return run;
 }

@@ -24,7 +24,6 @@ import { requireStillAllowed } from '../frame/stillAllowed.ts';
 import { optionalTime } from '../frame/times.ts';
 import { verifyDelivery } from '../frame/verifyDelivery.ts';
 import { authorizeApp, requireScopesOfMaker } from './authorizeApp.ts';
-import { shownHeaders } from './shownHeaders.ts';
 
 const maxBodyBytes = 1_048_576;
 /** What keeps a manifest from being read just now. */
@@ -194,4 +193,23 @@ function webhookOf(app: App, name: string | undefined): WebhookComponent {
 function queryOf({ originalUrl }: Request): string {
   const at = originalUrl.indexOf('?');
   return at === -1 ? '' : originalUrl.slice(at + 1);
+}
+
+/** What proves or grants something, by its name: credentials, sessions, signatures. */
+const secret =
+  /authori[sz]ation|cookie|signature|token|secret|passw|credential|(^|-)(access|account|api|auth|functions?|host|master|private|shared|subscription)-?keys?(-|$)|(^|-)(auth|session)(-|$)/;
+
+/**
+ * The headers of a delivery that its run is given, by lower-case names: those that are there several times as one list,
+ * and none that is a secret.
+ */
+export function shownHeaders(rawHeaders: readonly string[]): Record<string, string> {
+  const shown = new Map<string, string>();
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = [rawHeaders[at]?.toLowerCase(), rawHeaders[at + 1]];
+    if (secret.test(name)) continue;
+    const known = shown.get(name);
+    shown.set(name, known === undefined ? value : `${known}, ${value}`);
+  }
+  return Object.fromEntries(shown);
 }

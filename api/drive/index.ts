@@ -1,5 +1,5 @@
 import type { Area } from '../frame/area.ts';
-import { access } from './access.ts';
+import type { AccessRows } from '../frame/auth/access.ts';
 import { driveContentRoutes } from './contentRoutes.ts';
 import { driveFindRoutes } from './findRoutes.ts';
 import { driveItemRoutes } from './itemRoutes.ts';
@@ -8,6 +8,35 @@ import { driveRoutes } from './routes.ts';
 import { threadFileRoutes } from './threadFileRoutes.ts';
 import { driveTrashRoutes } from './trashRoutes.ts';
 import { driveUploadRoutes } from './uploadRoutes.ts';
+
+/**
+ * Who may do what in the drive. A thread's container belongs to the thread's owner alone, whatever the role: the routes
+ * check that with authorizeDrive.ts.
+ */
+const access = {
+  getDrive: 'viewer',
+  uploadFiles: 'editor',
+  listDriveItems: 'viewer',
+  createDriveFolder: 'editor',
+  getDriveItem: 'viewer',
+  updateDriveItem: 'editor',
+  deleteDriveItem: 'editor',
+  restoreDriveItem: 'editor',
+  getDriveContent: 'viewer',
+  getDriveUrl: 'viewer',
+  listDriveVersions: 'viewer',
+  restoreDriveVersion: 'editor',
+  listTrash: 'viewer',
+  emptyTrash: 'editor',
+  searchDrive: 'viewer',
+  getDriveTree: 'viewer',
+  createUpload: 'editor',
+  getUpload: 'editorsOwn',
+  completeUpload: 'editorsOwn',
+  abortUpload: 'editorsOwn',
+  uploadThreadFiles: 'threadOwner',
+  getThreadFileUrl: 'threadOwner',
+} as const satisfies AccessRows;
 
 export const drive = {
   access,

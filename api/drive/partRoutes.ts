@@ -4,6 +4,7 @@ import { driveContainerId } from '../../models/drive/containers.ts';
 import { newObjectKey } from '../../models/drive/driveObject.ts';
 import { type DriveUpload, uploadLifetimeMs } from '../../models/drive/driveUpload.ts';
 import { driveModels } from '../../models/drive/models.ts';
+import { joinPath } from '../../models/drive/names.ts';
 import { previewTarget } from '../../models/drive/placeFile.ts';
 import { abortUpload, beginCompletion, beginUpload, giveUpUnlessBegun } from '../../models/drive/uploads.ts';
 import { answer } from '../frame/answer.ts';
@@ -13,10 +14,10 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { answerLater, failureOf, runOperation } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { time } from '../frame/times.ts';
 import { authorizeContainer } from './authorizeDrive.ts';
 import { splitPath } from './lookup.ts';
 import { presentItem } from './presentItem.ts';
-import { presentUpload } from './presentUpload.ts';
 
 /** Large files: the client sends the parts straight to the object store by signed links, and can resend them. */
 export function drivePartRoutes(deps: RouteDeps) {
@@ -128,4 +129,19 @@ export function drivePartRoutes(deps: RouteDeps) {
 
 function fileTooLarge(maxBytes: number): DomainError {
   return new DomainError('tooLarge', 'FILE_TOO_LARGE', `A file has at most ${Math.floor(maxBytes / 1_048_576)} MiB.`);
+}
+
+/** An upload under way, with the parts that are still to be sent. */
+export function presentUpload(upload: DriveUpload, parts: { partNumber: number; size: number; url: string }[]) {
+  return {
+    id: upload.id,
+    containerId: upload.target.containerId,
+    path: joinPath(upload.target.names),
+    size: upload.size,
+    partSize: upload.partSize,
+    parts,
+    itemId: upload.itemId,
+    createdAt: time(upload.createdAt),
+    expiresAt: time(upload.expiresAt),
+  };
 }

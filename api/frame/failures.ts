@@ -2,7 +2,6 @@ import { DomainError, type FieldError } from '../../base/errors.ts';
 import { statusOf } from '../../integrations/http/statuses.ts';
 import { isDatabaseUnavailable } from '../../models/database/unavailable.ts';
 import { notAuthenticated } from './auth/caller.ts';
-import { meantFaults, type ValidatorFault } from './meantFaults.ts';
 import { plainWords } from './plainWords.ts';
 
 /** What the client is told of an error. */
@@ -129,4 +128,29 @@ function valueAt(body: unknown, pointer: string): unknown {
     const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
     return isThere ? (value as Record<string, unknown>)[key] : undefined;
   }, body);
+}
+
+/** A fault as the contract's validator tells of it. */
+export interface ValidatorFault {
+  path?: string;
+  message?: string;
+}
+
+const ofForms = /^must match (exactly one schema in oneOf|a schema in anyOf)$/;
+const ofFields = /^must (have required property|NOT have additional properties)/;
+
+/**
+ * Where a value may have one of several forms, the validator tells what is wrong with it in each of them. A value of
+ * the right fields with something wrong in one of them is meant to be of that form: that it lacks the fields of the
+ * others says nothing.
+ */
+export function meantFaults(faults: readonly ValidatorFault[]): readonly ValidatorFault[] {
+  const choices = faults.filter(({ message = '' }) => ofForms.test(message)).map(({ path = '' }) => path);
+  return choices.reduce((left: readonly ValidatorFault[], at) => {
+    const below = ({ path = '' }: ValidatorFault) => path.startsWith(`${at}/`);
+    const isOfValue = (fault: ValidatorFault) =>
+      below(fault) && !ofFields.test(fault.message ?? '') && !ofForms.test(fault.message ?? '');
+    if (!left.some(isOfValue)) return left;
+    return left.filter((fault) => isOfValue(fault) || !(fault.path === at || below(fault)));
+  }, faults);
 }

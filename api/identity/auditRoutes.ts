@@ -1,9 +1,10 @@
-import { listAudit } from '../../models/audit/audit.ts';
+import { type AuditEntry, listAudit } from '../../models/audit/audit.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentAuditEntry } from './presentAudit.ts';
+import { time } from '../frame/times.ts';
+import type { components } from '../generated/types.gen.ts';
 
 /** Who did what in a space. */
 export function auditRoutes({ database }: RouteDeps) {
@@ -16,4 +17,9 @@ export function auditRoutes({ database }: RouteDeps) {
   });
 
   return router;
+}
+
+export function presentAuditEntry(entry: AuditEntry): components['schemas']['AuditEntry'] {
+  const { id, action, target, userId, credentialId, address, at } = entry;
+  return { id, action, target, userId, credentialId, address, at: time(at) };
 }

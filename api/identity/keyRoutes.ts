@@ -1,11 +1,13 @@
 import { notFound } from '../../base/errors.ts';
+import type { ApiKeyRow } from '../../models/identity/tables.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentApiKey } from './presentApiKey.ts';
+import { optionalTime, time } from '../frame/times.ts';
+import type { components } from '../generated/types.gen.ts';
 
 /** A user's API keys. */
 export function keyRoutes({ identity }: RouteDeps) {
@@ -36,4 +38,19 @@ export function keyRoutes({ identity }: RouteDeps) {
   });
 
   return router;
+}
+
+type ApiKey = components['schemas']['ApiKey'];
+
+/** A key without its text, which is not stored. */
+export function presentApiKey(key: ApiKeyRow): ApiKey {
+  return {
+    id: key.id,
+    name: key.name,
+    hint: key.hint,
+    scopes: JSON.parse(key.scopes) as ApiKey['scopes'],
+    createdAt: time(key.createdAt),
+    expiresAt: optionalTime(key.expiresAt),
+    lastUsedAt: optionalTime(key.lastUsedAt),
+  };
 }

@@ -1,12 +1,15 @@
 import { notFound } from '../../base/errors.ts';
+import type { SpaceAccess } from '../../models/identity/members.ts';
+import type { SessionRow, UserRow } from '../../models/identity/tables.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { type Caller, callerOf, notAuthenticated } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentSession } from './presentSession.ts';
-import { presentMe } from './presentUser.ts';
+import { time } from '../frame/times.ts';
+import type { components } from '../generated/types.gen.ts';
+import { presentSpace } from './presentSpace.ts';
 
 const spacesShown = 200;
 
@@ -45,4 +48,28 @@ export function meRoutes({ identity }: RouteDeps) {
 
 function currentSessionOf(caller: Caller): string | undefined {
   return caller.via === 'session' ? caller.sessionId : undefined;
+}
+
+export function presentSession(session: SessionRow, currentId: string | undefined): components['schemas']['Session'] {
+  return {
+    id: session.id,
+    label: session.label,
+    current: session.id === currentId,
+    createdAt: time(session.createdAt),
+    expiresAt: time(session.expiresAt),
+  };
+}
+
+export function presentMe(
+  user: UserRow,
+  defaultSpaceId: string | undefined,
+  spaces: readonly SpaceAccess[],
+): components['schemas']['Me'] {
+  return {
+    id: user.id,
+    email: user.email,
+    name: user.name,
+    defaultSpaceId: defaultSpaceId ?? null,
+    spaces: spaces.map(presentSpace),
+  };
 }

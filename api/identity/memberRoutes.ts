@@ -1,10 +1,12 @@
+import type { Member } from '../../models/identity/members.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { time } from '../frame/times.ts';
+import type { components } from '../generated/types.gen.ts';
 import { invite } from './invite.ts';
-import { presentMember } from './presentMember.ts';
 
 /** Who belongs to a space, and as what. */
 export function memberRoutes(deps: RouteDeps) {
@@ -36,4 +38,8 @@ export function memberRoutes(deps: RouteDeps) {
   });
 
   return router;
+}
+
+export function presentMember({ user, role, joinedAt }: Member): components['schemas']['Member'] {
+  return { userId: user.id, email: user.email, name: user.name, role, joinedAt: time(joinedAt) };
 }

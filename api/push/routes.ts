@@ -1,10 +1,10 @@
 import { checkPushEndpoint } from '../../integrations/push/pushFetch.ts';
+import type { PushDevice } from '../../models/push/subscriptions.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentPushDevice } from './presentPush.ts';
 
 /** The caller's devices that get pushes about turns. */
 export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: RouteDeps) {
@@ -34,4 +34,15 @@ export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: Route
   });
 
   return router;
+}
+
+export function presentPushDevice(device: PushDevice) {
+  const { id, deviceName, service, createdAt, lastPushedAt } = device;
+  return {
+    id,
+    deviceName,
+    service,
+    createdAt: createdAt.toISOString(),
+    lastPushedAt: lastPushedAt?.toISOString() ?? null,
+  };
 }

@@ -1,10 +1,13 @@
 import { exportStatement } from '../../models/secrets/exports.ts';
+import { reservedBecause } from '../../models/secrets/names.ts';
+import type { SecretInfo } from '../../models/secrets/secrets.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentSecret } from './presentSecret.ts';
+import { time } from '../frame/times.ts';
+import type { components } from '../generated/types.gen.ts';
 
 /** The named secrets of a space. */
 export function secretRoutes({ secrets: { named } }: RouteDeps) {
@@ -36,4 +39,11 @@ export function secretRoutes({ secrets: { named } }: RouteDeps) {
   });
 
   return router;
+}
+
+/** A secret without its value. */
+export function presentSecret(secret: SecretInfo): components['schemas']['Secret'] {
+  const { name, createdAt, updatedAt, updatedBy } = secret;
+  const leftOutBecause = reservedBecause(name) ?? null;
+  return { name, createdAt: time(createdAt), updatedAt: time(updatedAt), updatedBy, leftOutBecause };
 }

@@ -1,7 +1,21 @@
 import type { Area } from '../frame/area.ts';
-import { access } from './access.ts';
+import type { AccessRows } from '../frame/auth/access.ts';
 import { webhookDeliveryRoutes } from './deliveryRoutes.ts';
 import { webhookEndpointRoutes } from './endpointRoutes.ts';
+
+/** Who may do what with what a space tells others, and whom. */
+const access = {
+  listWebhookEndpoints: 'editor',
+  createWebhookEndpoint: 'editor',
+  getWebhookEndpoint: 'editor',
+  updateWebhookEndpoint: 'editor',
+  deleteWebhookEndpoint: 'editor',
+  pingWebhookEndpoint: 'editor',
+  renewWebhookEndpointSecret: 'editor',
+  listWebhookDeliveries: 'editor',
+  getWebhookDelivery: 'editor',
+  replayWebhookDelivery: 'editor',
+} as const satisfies AccessRows;
 
 export const webhooks = {
   access,

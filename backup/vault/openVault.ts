@@ -1,6 +1,8 @@
 import type { BackupConfig } from '../../config/backup.ts';
 import { BackupError } from '../errors.ts';
-import { openPlace } from '../places/openPlace.ts';
+import { folderPlace } from '../places/folderPlace.ts';
+import type { Place } from '../places/place.ts';
+import { s3Place } from '../places/s3Place.ts';
 import { openHeader, openOrMakeHeader } from './header.ts';
 import { readRecoveryKey } from './recoveryKey.ts';
 import { Vault } from './vault.ts';
@@ -25,4 +27,12 @@ export async function openVault({ to, keyFile, s3 }: BackupConfig, { makes = fal
     place.close();
     throw error;
   }
+}
+
+/** The place at a path or an `s3://bucket/prefix`. */
+export function openPlace(to: string, s3: BackupConfig['s3']): Place {
+  if (!/^[a-z0-9+.-]+:\/\//i.test(to)) return folderPlace(to);
+  const url = URL.parse(to);
+  if (url?.protocol === 's3:' && url.hostname !== '') return s3Place(url, s3);
+  throw new BackupError(`${to} is no place for backups: give a folder, or s3://BUCKET/PREFIX.`);
 }

@@ -1,9 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { TenantConnection } from './connection.ts';
 import { TenantServerError } from './errors.ts';
-import { accountName, databaseName } from './names.ts';
-import { createAccount, setPasswords } from './passwords.ts';
+import { accountName, databaseName, grantedName } from './names.ts';
 import { processesOn } from './processes.ts';
-import { giveRights } from './rights.ts';
 import { compactDatabase } from './sizes.ts';
 import type { AccountLimits, WantedAccount, WantedDatabase } from './types.ts';
 
@@ -90,4 +89,62 @@ export async function endConnection(connection: TenantConnection, id: number, wh
   await connection.run(`KILL ${what} ${Number(id)}`).catch((error: unknown) => {
     if (!(error instanceof TenantServerError) || error.errno !== noSuchThread) throw error;
   });
+}
+
+/** Makes an account that gets in nowhere yet. MariaDB is not told the password, and so can log none. */
+export function createAccount(connection: TenantConnection, { user, password }: WantedAccount): Promise<void> {
+  const sql = `CREATE USER IF NOT EXISTS ${accountName(user)} IDENTIFIED`;
+  if (connection.isMariaDb) return connection.run(`${sql} VIA ${nativeWay(password)} ACCOUNT LOCK`);
+  return connection.run(`${sql} BY ? ACCOUNT LOCK`, [password]);
+}
+
+/** Gives an account its password, and the one before it beside that. */
+export async function setPasswords(
+  connection: TenantConnection,
+  { user, password, previous }: WantedAccount,
+): Promise<void> {
+  const account = accountName(user);
+  if (connection.isMariaDb) {
+    const ways = [password, previous].flatMap((one) => (one === undefined ? [] : [nativeWay(one)]));
+    return connection.run(`ALTER USER ${account} IDENTIFIED VIA ${ways.join(' OR ')}`);
+  }
+  // The server keeps one password beside the current one: that which was current before.
+  await connection.run(`ALTER USER ${account} IDENTIFIED BY ?`, [previous ?? password]);
+  await connection.run(`ALTER USER ${account} DISCARD OLD PASSWORD`);
+  if (previous === undefined) return;
+  await connection.run(`ALTER USER ${account} IDENTIFIED BY ? RETAIN CURRENT PASSWORD`, [password]);
+}
+
+/** By what the server keeps of a password, which is not the password. */
+function nativeWay(password: string): string {
+  const sha1 = (data: string | Buffer) => createHash('sha1').update(data).digest();
+  return `mysql_native_password USING '*${sha1(sha1(password)).toString('hex').toUpperCase()}'`;
+}
+
+/** What a space may do in its own database, and nowhere else, whatever its size. */
+const always = 'SELECT, DELETE, DROP, LOCK TABLES, SHOW VIEW, EXECUTE';
+
+/** What makes a database larger. */
+const whileNotFull = `INSERT, UPDATE, CREATE, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, CREATE VIEW,
+  CREATE ROUTINE, ALTER ROUTINE`;
+
+/** Without it what is deleted fires no trigger, and fails: so it is taken only from whoever fills a database with them. */
+const triggers = 'TRIGGER';
+
+const onlyReading = 'SELECT, SHOW VIEW';
+
+/** Gives an account its rights in a database. Connections that are open keep what they had before. */
+export async function giveRights(
+  connection: TenantConnection,
+  { user, onlyReads }: { user: string; onlyReads: boolean },
+  { name, isFull, isFullOfDefinitions = false }: Pick<WantedDatabase, 'name' | 'isFull' | 'isFullOfDefinitions'>,
+): Promise<void> {
+  const [place, account] = [`${grantedName(name)}.*`, accountName(user)];
+  if (onlyReads) return connection.run(`GRANT ${onlyReading} ON ${place} TO ${account}`);
+  const given = [always, ...(isFull ? [] : [whileNotFull]), ...(isFullOfDefinitions ? [] : [triggers])];
+  const taken = [...(isFull ? [whileNotFull] : []), ...(isFullOfDefinitions ? [triggers] : [])];
+  await connection.run(`GRANT ${given.join(', ')} ON ${place} TO ${account}`);
+  // MySQL refuses to take what is taken already, unless it is told so; MariaDB does not.
+  const revoke = connection.isMariaDb ? 'REVOKE' : 'REVOKE IF EXISTS';
+  if (taken.length > 0) await connection.run(`${revoke} ${taken.join(', ')} ON ${place} FROM ${account}`);
 }

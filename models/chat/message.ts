@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { jsonText } from '../../base/jsonText.ts';
+import { jsonText } from '../../base/text.ts';
 import type { Database } from '../database/database.ts';
 import { behind, type Order } from '../database/pages.ts';
 import { instanceOf } from '../database/sql.ts';

@@ -1,5 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { jsonText } from '../../base/jsonText.ts';
+import { jsonText } from '../../base/text.ts';
 import { behind, type Order } from '../database/pages.ts';
 import { instanceOf, select } from '../database/sql.ts';
 import type { FinishReason, TurnStatus, UiChunk } from './turnLog/chunks.ts';

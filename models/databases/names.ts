@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { randomText } from '../../base/randomText.ts';
+import { randomText } from '../../base/text.ts';
 
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const randomLetters = 18;

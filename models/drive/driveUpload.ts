@@ -1,6 +1,6 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
-import { jsonText } from '../../base/jsonText.ts';
+import { jsonText } from '../../base/text.ts';
 import type { Changer } from '../apps/changes.ts';
 import type { FileTarget } from './placeFile.ts';
 

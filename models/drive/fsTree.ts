@@ -2,7 +2,6 @@ import { QueryTypes } from 'sequelize';
 import { type On, sequelizeOf, transactionOf } from '../database/bound.ts';
 import type { ChildPosition, DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
-import { shareBudget } from './shareBudget.ts';
 
 /** Where the list of a folder's children was cut. */
 export interface Cut {
@@ -100,4 +99,23 @@ const firstChildren = `(SELECT * FROM drive_items WHERE parent_id = ? AND live =
 /** SQL promises no order across the parts of a union. */
 function inOrder(a: DriveItem, b: DriveItem): number {
   return Number(a.isFile) - Number(b.isFile) || Buffer.compare(a.nameKey, b.nameKey);
+}
+
+/**
+ * Divides a budget fairly among directories of these sizes: no directory gets more than it has entries, and what small
+ * ones leave is divided equally among the larger ones (max-min fairness). A remainder goes to the first of equals.
+ */
+export function shareBudget(sizes: readonly number[], budget: number): number[] {
+  const shares = sizes.map(() => 0);
+  // Each takes its part of what is left, rounded down: what rounding leaves is for those who come later.
+  const order = sizes.map((size, index) => ({ size, index })).sort((a, b) => a.size - b.size || b.index - a.index);
+  let left = budget;
+  let waiting = order.length;
+  for (const { size, index } of order) {
+    const share = Math.min(size, Math.floor(left / waiting));
+    shares[index] = share;
+    left -= share;
+    waiting -= 1;
+  }
+  return shares;
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { randomText } from '../../base/randomText.ts';
+import { randomText } from '../../base/text.ts';
 
 /** An API key is `atr_`, 30 random characters (178 bits), and 6 of checksum over the 30, all of base 62. */
 export const apiKeyPrefix = 'atr_';

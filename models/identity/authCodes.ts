@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Op, type Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
-import { randomText } from '../../base/randomText.ts';
+import { randomText } from '../../base/text.ts';
 import { type Database, transaction } from '../database/database.ts';
 import type { Sessions } from './sessions.ts';
 import { identityTables } from './tables.ts';

@@ -1,6 +1,6 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
-import { jsonText } from '../../base/jsonText.ts';
+import { jsonText } from '../../base/text.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { modelsOf } from '../database/bound.ts';
 import type { Database } from '../database/database.ts';

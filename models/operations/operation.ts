@@ -1,7 +1,10 @@
 import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
-import { newId } from '../../base/ids.ts';
-import { jsonText } from '../../base/jsonText.ts';
+import { idBound, newId } from '../../base/ids.ts';
+import { jsonText } from '../../base/text.ts';
+import { deleteInBatches } from '../database/batches.ts';
 import { modelsOf } from '../database/bound.ts';
+import type { Database } from '../database/database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 /**
  * What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow
@@ -125,3 +128,36 @@ export function defineOperation(sequelize: Sequelize) {
 }
 
 export const operationModels = modelsOf((sequelize) => ({ Operation: defineOperation(sequelize) }));
+
+/** Removes operations that were begun before `before` and have ended. */
+export function purgeOldOperations(database: Database, before: Date, onBatch: () => void): Promise<number> {
+  const statement = "DELETE FROM operations WHERE id < ? AND status <> 'running' ORDER BY id LIMIT ?";
+  return deleteInBatches(database, statement, [idBound('operation', before)], onBatch);
+}
+
+/** What is to be known of an operation to look after it. */
+export type UnendedOperation = Waiting &
+  Pick<Operation, 'kind' | 'spaceId' | 'userId' | 'subjectId' | 'cancelRequestedAt'>;
+
+export function unendedOperations(
+  database: Pick<Database, 'pool'>,
+  page: OldestFirst<UnendedOperation>,
+): Promise<UnendedOperation[]> {
+  return oldestFirst(
+    database,
+    {
+      table: 'operations',
+      index: 'operations_sweep',
+      columns: [
+        'kind',
+        'space_id AS spaceId',
+        'user_id AS userId',
+        'subject_id AS subjectId',
+        'cancel_requested_at AS cancelRequestedAt',
+      ],
+      where: "status = 'running'",
+      time: 'created_at',
+    },
+    page,
+  );
+}

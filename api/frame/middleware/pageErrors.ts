@@ -1,8 +1,8 @@
 import type { ErrorRequestHandler, Request } from 'express';
 import { loggable } from '../../../telemetry/loggable.ts';
 import { describeFailure } from '../failures.ts';
-import { sendPage } from '../pages/page.ts';
-import { problemPage } from '../pages/problemPage.ts';
+import { html } from '../pages/html.ts';
+import { type Page, sendPage } from '../pages/page.ts';
 
 const pages = new Set([
   ...['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment'],
@@ -28,5 +28,26 @@ export function pageErrors(): ErrorRequestHandler {
       res,
       problemPage({ status, detail, requestId: String(req.id), isOfSignIn: req.operation?.area === 'Sign-in' }),
     );
+  };
+}
+
+/** What went wrong, for people. */
+export function problemPage({
+  status,
+  detail,
+  requestId,
+  isOfSignIn,
+}: {
+  status: number;
+  detail: string;
+  requestId: string;
+  isOfSignIn: boolean;
+}): Page {
+  return {
+    title: status >= 500 ? 'Something went wrong' : 'This did not work',
+    status,
+    body: html`<p class="wrong" role="alert">${detail}</p>
+${isOfSignIn && html`<a class="button second" href="/auth/sign-in">Back to sign-in</a>`}
+<p class="quiet">Request <code>${requestId}</code></p>`,
   };
 }

@@ -1,6 +1,5 @@
-import { buildTree } from '../../../models/drive/fsTree.ts';
+import { buildTree, shareBudget } from '../../../models/drive/fsTree.ts';
 import { driveModels } from '../../../models/drive/models.ts';
-import { shareBudget } from '../../../models/drive/shareBudget.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf, problemOf, type TreeBody } from '../../builders/drive.ts';
 import { fillFolder } from '../../builders/driveRows.ts';

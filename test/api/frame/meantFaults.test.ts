@@ -1,4 +1,4 @@
-import { meantFaults } from '../../../api/frame/meantFaults.ts';
+import { meantFaults } from '../../../api/frame/failures.ts';
 
 const required = (name: string) => ({
   path: `/body/schedule/${name}`,
