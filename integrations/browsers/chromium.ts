@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { home } from '../computers/bubblewrap/view.ts';
+import { home } from '../computers/drivers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import type { ProcessInfo, StartProcess } from '../computers/types.ts';
 import { browserError, ended } from './failures.ts';

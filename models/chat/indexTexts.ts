@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { Op, type Transaction } from 'sequelize';
 import { firstOf } from '../../base/text.ts';
-import { along } from '../database/behind.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { along } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { addWords, storeWords, type WordTable } from '../words/wordTable.ts';
 import { readFirstPieces } from './answerPieces.ts';

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent, HostClient } from '../../computers/hostClient.ts';
+import { collectOutput } from '../../computers/output/collectOutput.ts';
 import { OwnProgram } from '../../computers/processes/ownProgram.ts';
 import { exitCodes, filePath, finishRequest, partPath, type RecorderSpec, recordRequest } from './scripts.ts';
 
