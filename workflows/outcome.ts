@@ -1,5 +1,4 @@
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
-import { isPatched } from './patches.ts';
 
 /** How a workflow ended that did not do what was asked for. */
 export interface BadEnd {
@@ -15,7 +14,6 @@ export interface BadEnd {
  */
 export function tellBadEnd(what: string, { status, code, userId }: BadEnd): void {
   setCurrentDetails(`${what}: ${status}${code == null ? '' : ` (${code})`}`);
-  if (!isPatched('outcomes')) return;
   const by = userId === undefined ? [] : [keyword('UserId', userId)];
   upsertSearchAttributes([keyword('Outcome', status), ...by]);
 }

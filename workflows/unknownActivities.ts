@@ -1,5 +1,4 @@
 import { ActivityFailure, ApplicationFailure, sleep, type WorkflowInterceptors } from '@temporalio/workflow';
-import { isPatched } from './patches.ts';
 
 const firstWaitMs = 5_000;
 const longestWaitMs = 5 * 60_000;
@@ -16,7 +15,7 @@ export const interceptors = (): WorkflowInterceptors => ({
           try {
             return await next(input);
           } catch (error) {
-            if (!isUnknown(error) || !isPatched('unknownActivities')) throw error;
+            if (!isUnknown(error)) throw error;
             await sleep(waitMs);
           }
         }

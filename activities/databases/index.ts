@@ -34,8 +34,9 @@ function passed(error: unknown): never {
   throw error instanceof DomainError && error.kind === 'unavailable' ? away(error.code) : error;
 }
 
-export function createDatabaseActivities(deps: DatabaseDeps) {
-  const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
+/** Makes the server have a database as its row wants it. */
+function createAlign(deps: DatabaseDeps) {
+  const { database, logger, spaceDatabases, tenantServer } = deps;
 
   /** Undefined when there is no such row. `failed` and `ended` are to be looked at again. */
   async function apply(
@@ -67,7 +68,7 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
     }
   }
 
-  async function align(databaseId: string, { leavesLong }: { leavesLong: boolean }): Promise<'takesLong' | undefined> {
+  return async (databaseId: string, { leavesLong }: { leavesLong: boolean }): Promise<'takesLong' | undefined> => {
     using heartbeat = keepAlive();
     for (;;) {
       heartbeat.cancelled.throwIfAborted();
@@ -76,20 +77,19 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       if (done === 'failed' || done === 'ended') continue;
       if (done === undefined || (await finishAlignment(database, done).catch(passed))) return undefined;
     }
-  }
+  };
+}
 
+export function createDatabaseActivities(deps: DatabaseDeps) {
+  const { database, logger, tenantServer, workflows } = deps;
+  const align = createAlign(deps);
+  const { failDatabaseBackup } = createBackupActivities(deps);
   return {
     /**
      * Makes the server have a database as its row wants it, and ends the operations that have asked for it. What is
-     * wished meanwhile is done as well. Where it `leavesLong`, what takes long is told of, and left.
+     * wished meanwhile is done as well. Work that takes long is left to `alignDatabaseAtLength`: it answers `takesLong`.
      */
-    alignDatabase: ({ databaseId, leavesLong = false }: { databaseId: string; leavesLong?: boolean }) =>
-      align(databaseId, { leavesLong }),
-
-    /** The same, whatever it takes. */
-    alignDatabaseAtLength: async ({ databaseId }: { databaseId: string }): Promise<void> => {
-      await align(databaseId, { leavesLong: false });
-    },
+    alignDatabase: ({ databaseId }: { databaseId: string }) => align(databaseId, { leavesLong: true }),
 
     /** Tells those who wait that the server does not do it now. It is tried again all the same. */
     giveUpDatabase: ({ databaseId }: { databaseId: string }): Promise<void> =>
@@ -114,15 +114,23 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       return left.length;
     },
 
-    ...createBackupActivities(deps),
+    failDatabaseBackup,
     ...createDatabaseSweeps(deps),
   };
 }
 
-/** Those of queues of their own: few at once, so that nothing else waits for them. */
+/** The activities of two queues of their own. Few of them run at once, so that nothing else waits for them. */
 export function createDatabaseQueueActivities(deps: DatabaseDeps) {
-  const { alignDatabaseAtLength, backUpDatabase } = createDatabaseActivities(deps);
-  return { backup: { backUpDatabase }, long: { alignDatabaseAtLength } };
+  const align = createAlign(deps);
+  const { backUpDatabase } = createBackupActivities(deps);
+  return {
+    backup: { backUpDatabase },
+    long: {
+      /** Aligns a database, however long that takes. */
+      alignDatabaseAtLength: async ({ databaseId }: { databaseId: string }): Promise<void> =>
+        void (await align(databaseId, { leavesLong: false })),
+    },
+  };
 }
 
 const lookEveryMs = 1_000;

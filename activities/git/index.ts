@@ -13,14 +13,14 @@ import type { GitDeps } from './ordered.ts';
 import { createGitSweeps, createRepositoryPurges } from './sweeps.ts';
 import { createTreeActivities } from './treeActivities.ts';
 
-/** The activities of the main queue for repositories. Workflows from before git had its own queue use all of them here. */
+/** The activities of the main queue for repositories. */
 export function createGitActivities(deps: GitDeps) {
   const { database } = deps;
-  const trees = createTreeActivities(deps);
-  const drafts = createDraftActivities(deps);
-  const { openDraft, fillDraft, saveDraft, updateDraft, joinDraft, dropDraft } = drafts;
-  const { join, fill, change, save, update, ...ofDrafts } = oneAfterTheOther(deps, {
-    ...{ fill: trees.fillTree, change: trees.changeTree, save: trees.saveTree, update: trees.updateTree },
+  const { fillTree, changeTree, saveTree, updateTree } = createTreeActivities(deps);
+  const { openDraft, fillDraft, saveDraft, updateDraft, joinDraft, dropDraft } = createDraftActivities(deps);
+  const { removeRepository } = createMirrorActivities(deps);
+  const steps = oneAfterTheOther(deps, {
+    ...{ fill: fillTree, change: changeTree, save: saveTree, update: updateTree },
     ...{ openDraft, fillDraft, saveDraft, updateDraft, join: joinDraft, dropDraft },
   });
   return {
@@ -28,17 +28,17 @@ export function createGitActivities(deps: GitDeps) {
       nextRepositoryStep(database, itemId),
     endRepositoryStep: async (end: RepositoryStepEnd): Promise<void> => void (await endRepositoryStep(database, end)),
     isOrderCalledOff: ({ orderId }: { orderId: string }): Promise<boolean> => isCalledOff(database, orderId),
-    ...createMirrorActivities(deps),
-    ...trees,
-    ...drafts,
-    ...{ fillTree: fill, changeTree: change, saveTree: save, updateTree: update, ...ofDrafts, joinDraft: join },
+    removeRepository,
+    ...{ fillTree: steps.fill, changeTree: steps.change, saveTree: steps.save, updateTree: steps.update },
+    ...{ openDraft: steps.openDraft, fillDraft: steps.fillDraft, saveDraft: steps.saveDraft },
+    ...{ updateDraft: steps.updateDraft, joinDraft: steps.join, dropDraft: steps.dropDraft },
     ...createRepositoryPurges(deps),
     ...createGitSweeps(deps),
     ...createHostingSweeps(deps),
   };
 }
 
-/** The activities of git's own queue: work that waits for other people's servers, for as long as these take. */
+/** The activities of git's own queue: they wait for git servers, which may take as long as they like. */
 export function createGitQueueActivities(deps: GitDeps) {
   const { cloneMirror } = createMirrorActivities(deps);
   const { bringFiles, fetchMirror, pushMirror, restoreFiles } = createTreeActivities(deps);

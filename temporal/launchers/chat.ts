@@ -33,7 +33,6 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
           heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
           workTimeMs: chat.maxWorkMsPerTurn,
           maxHistoryEvents: temporal.maxHistoryEvents,
-          hasHeadStart: true,
         },
       ],
       attributes: [

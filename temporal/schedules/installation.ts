@@ -126,7 +126,7 @@ export async function ensureSchedules(
   await ensureSchedule(client, {
     scheduleId: upkeepScheduleId(installation),
     workflow: sweep,
-    args: [sweeperActivities.upkeep],
+    args: [sweeperActivities.upkeep, '10 minutes'],
     taskQueue,
     identity,
     everyMs: sweeper.intervalSeconds * 1_000,
@@ -148,7 +148,7 @@ export async function ensureSchedules(
   await ensureSchedule(client, {
     scheduleId: sweeperScheduleId(installation),
     workflow: sweep,
-    args: [sweeperActivities.rescue],
+    args: [sweeperActivities.rescue, '10 minutes'],
     taskQueue,
     identity,
     everyMs: sweeper.intervalSeconds * 1_000,

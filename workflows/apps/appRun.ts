@@ -18,8 +18,8 @@ import { tellBadEnd } from '../outcome.ts';
 /** Ids and limits only: what is run is in the row. */
 export interface AppRunInput {
   runId: string;
-  /** Where its program runs; what was started without one runs on the queue of all others. */
-  runQueue?: string;
+  /** The queue of the activity that runs its program. */
+  runQueue: string;
   heartbeatTimeoutMs: number;
   maxHistoryEvents: number;
 }
@@ -64,7 +64,7 @@ async function makeAttempt(
 ): Promise<void> {
   // What it has started goes on when its worker dies, and the next one reads on. Its process has a timeout of its own.
   const { runAppAttempt } = proxyActivities<RunQueueActivities>({
-    ...(runQueue !== undefined && { taskQueue: runQueue }),
+    taskQueue: runQueue,
     scheduleToCloseTimeout: timeoutMs + marginMs,
     heartbeatTimeout: heartbeatTimeoutMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -2,7 +2,9 @@ import { ActivityFailure, isCancellation, proxyActivities, proxyLocalActivities 
 import type { Activities } from '../../activities/main.ts';
 
 /** The provider's own ids of notifications, of those that came together. Their bodies are in the database. */
-export type SettlePaymentInput = { eventIds: string[] } | { eventId: string };
+export interface SettlePaymentInput {
+  eventIds: string[];
+}
 
 // Money: retried until done, and soon after a worker has died. It is one commit, so retrying is harmless.
 const { settlePaymentEvent } = proxyActivities<Activities>({
@@ -17,9 +19,8 @@ const { settlePaymentEvents } = proxyLocalActivities<Activities>({
   retry: { maximumAttempts: 1 },
 });
 
-/** Applies notifications of the payment provider, each once. Returns the outcome, or how many there were. */
-export async function settlePayment(input: SettlePaymentInput): Promise<string | number> {
-  if ('eventId' in input) return settlePaymentEvent({ eventId: input.eventId });
+/** Applies notifications of the payment provider, each once. Returns how many there were. */
+export async function settlePayment(input: SettlePaymentInput): Promise<number> {
   const left = await settlePaymentEvents(input).catch((error: unknown) => {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
     return input.eventIds;

@@ -33,15 +33,10 @@ export interface RunChatTurnInput {
   firstStep?: number;
   /** How long a worker may be silent before its work is given to another, in milliseconds. */
   heartbeatTimeoutMs: number;
-  /** How much working time the turn has left, not counting waits; turns begun before there was a limit have none. */
-  workTimeMs?: number;
-  /**
-   * Its first model call is part of its first workflow task, and may be under way in the process that starts it; not so
-   * for turns that were begun before.
-   */
-  hasHeadStart?: boolean;
+  /** How much working time the turn has left, not counting waits. */
+  workTimeMs: number;
   /** How many events a history may have before the turn continues in a new one; the server may suggest it earlier. */
-  maxHistoryEvents?: number;
+  maxHistoryEvents: number;
 }
 
 type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
@@ -72,10 +67,9 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   const answers: Answers = { count: 0 };
   setHandler(toolsAnsweredSignal, () => void answers.count++);
   setHandler(stopTurnSignal, () => work.cancel());
-  const time = new WorkingTime(input.workTimeMs ?? Number.POSITIVE_INFINITY);
+  const time = new WorkingTime(input.workTimeMs);
   let isLate = false;
   const limitTime = () => {
-    if (input.workTimeMs === undefined) return;
     const giveUp = () => {
       isLate = !work.consideredCancelled;
       work.cancel();
@@ -103,7 +97,6 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
     const known = outcome.kind === 'answered' ? outcome.after : undefined;
     await CancellationScope.nonCancellable(async () => {
       const after = known === undefined ? await endTurn({ turnId, end }) : known;
-      // Before there was any follow-up work, `endTurn` returned null.
       if (after) await afterTurn(turnId, after);
     });
     if (end.status !== 'completed') tellBadEnd('Turn', end);
@@ -116,8 +109,8 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
  * activity saves the server an activity, a timer and a workflow task.
  */
 async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<CallModelResult | undefined> {
-  const { turnId, modelId, heartbeatTimeoutMs, hasHeadStart = false } = input;
-  if (!hasHeadStart) return undefined;
+  const { turnId, modelId, heartbeatTimeoutMs, firstStep } = input;
+  if (firstStep !== undefined) return undefined;
   setCurrentDetails(`Asks ${modelId}: step 1, attempt 1`);
   const forMs = Math.min(heartbeatTimeoutMs * headStartPatience, time.leftMs);
   const { awaitHeadStart } = proxyLocalActivities<Activities>({
@@ -149,10 +142,9 @@ async function answer(
     if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {
       await continueAsNew<typeof runChatTurn>({
         ...input,
-        hasHeadStart: false,
         firstStep: progress.step + 1,
         modelId: progress.modelId,
-        ...(input.workTimeMs !== undefined && { workTimeMs: time.leftMs }),
+        workTimeMs: time.leftMs,
       });
     }
   }

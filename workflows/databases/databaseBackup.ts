@@ -5,8 +5,8 @@ import { tellBadEnd } from '../outcome.ts';
 
 export interface DatabaseBackupInput {
   backupId: string;
-  /** Where it is made; what was started without one is made on the queue of all others. */
-  backupQueue?: string;
+  /** The queue of the activity that makes it. */
+  backupQueue: string;
   heartbeatTimeoutMs: number;
 }
 
@@ -22,7 +22,7 @@ export async function databaseBackup(input: DatabaseBackupInput): Promise<void> 
   // Each attempt begins anew. What still fails after minutes is left to the next backup, and so is what others have
   // kept from beginning for too long.
   const { backUpDatabase } = proxyActivities<BackupQueueActivities>({
-    ...(backupQueue !== undefined && { taskQueue: backupQueue }),
+    taskQueue: backupQueue,
     startToCloseTimeout: '4 hours',
     scheduleToCloseTimeout: '12 hours',
     heartbeatTimeout: heartbeatTimeoutMs,

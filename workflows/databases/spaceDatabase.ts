@@ -3,8 +3,8 @@ import type { Activities, LongDatabaseQueueActivities } from '../../activities/m
 
 export interface SpaceDatabaseInput {
   databaseId: string;
-  /** Where is done what takes long; what was started without one does that on the queue of all others. */
-  longQueue?: string;
+  /** The queue of alignments that take long. */
+  longQueue: string;
   heartbeatTimeoutMs: number;
 }
 
@@ -37,8 +37,7 @@ export async function spaceDatabase({ databaseId, longQueue, heartbeatTimeoutMs 
   while (told) {
     told = false;
     try {
-      if (longQueue === undefined) await alignDatabase({ databaseId });
-      else if ((await alignDatabase({ databaseId, leavesLong: true })) === 'takesLong') {
+      if ((await alignDatabase({ databaseId })) === 'takesLong') {
         const { alignDatabaseAtLength } = proxyActivities<LongDatabaseQueueActivities>({
           ...options,
           taskQueue: longQueue,

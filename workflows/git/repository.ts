@@ -21,8 +21,8 @@ import { isHistoryFull } from '../historyLimit.ts';
 /** Ids and limits only: what is to be done is in rows. */
 export interface RepositoryInput {
   itemId: string;
-  /** Where the work is done that waits for a git server; the workflow's own queue in those that began without it. */
-  gitQueue?: string;
+  /** The queue of the work that waits for a git server. */
+  gitQueue: string;
   heartbeatTimeoutMs: number;
   maxHistoryEvents: number;
 }
@@ -132,7 +132,7 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
   const activities = proxyActivities<Activities>(options);
   const remote = proxyActivities<GitQueueActivities>({
     ...options,
-    ...(gitQueue !== undefined && { taskQueue: gitQueue }),
+    taskQueue: gitQueue,
   });
   const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = {
     clone: remote.cloneMirror,

@@ -1,7 +1,6 @@
 import { proxyActivities, sleep } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { asOperation } from '../asOperation.ts';
-import { isPatched } from '../patches.ts';
 
 export interface PurgeDeletedInput {
   operationId: string;
@@ -33,11 +32,13 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   await asOperation(input.operationId, async () => {
     const { scope } = input;
     await untilNone(() => stopTurns(scope));
-    if ('spaceId' in scope && isPatched('computers')) await untilNone(() => purgeComputersOf(scope));
-    if ('spaceId' in scope && isPatched('repositories')) await untilNone(() => purgeRepositoriesOf(scope));
-    if ('spaceId' in scope && isPatched('databases')) await untilNone(() => purgeDatabasesOf(scope));
-    // Before the rows that lead to a thread's files.
-    if (isPatched('drive')) await purgeDriveOf(scope);
+    if ('spaceId' in scope) {
+      await untilNone(() => purgeComputersOf(scope));
+      await untilNone(() => purgeRepositoriesOf(scope));
+      await untilNone(() => purgeDatabasesOf(scope));
+    }
+    // The drive's files are found by the thread's rows, so they go first.
+    await purgeDriveOf(scope);
     await purgeRows(scope);
     return undefined;
   });

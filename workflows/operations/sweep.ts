@@ -16,7 +16,7 @@ const activitiesWithin = (limit: Limit) =>
  * vanished, and rows past their retention. A schedule starts it with the names of its activities (activities/main.ts),
  * and how long each may take; see docs/operations.md.
  */
-export async function sweep(names: readonly string[], limit: Limit = '10 minutes'): Promise<void> {
+export async function sweep(names: readonly string[], limit: Limit): Promise<void> {
   const activities = activitiesWithin(limit);
   const results = await Promise.allSettled(names.map((name) => activities[name]?.()));
   const failure = results.find((result) => result.status === 'rejected');

@@ -96,15 +96,6 @@ export const billingScenarios: Scenario[] = [
     run: (product, user) => chargeAutomatically(product, user),
   },
   {
-    // Of before notifications were settled together.
-    name: 'settlePayment/ignored',
-    environment: withStripe(),
-    async run({ url }) {
-      await stripe.notify(url, 'invoice.created', { id: 'in_1' }, 'evt_ignored');
-      return settlementWorkflowId(['evt_ignored']);
-    },
-  },
-  {
     name: 'settlePayment/alone',
     environment: withStripe(),
     async run({ url }) {

@@ -54,25 +54,15 @@ const goingOn: Omit<Scenario, 'name'> = {
 
 const soonSilent = { environment: { ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' } };
 
-/** What a turn's first call that began before its workflow comes to. */
-const headStarts: Scenario[] = [
-  asked('answeredAtOnce', fake({ tokens: ['Yes.'] })),
-  asked('toolsAtOnce', '/tool drive_list {}', { modelId: 'demo' }),
-  asked('refusedAtOnce', '/fail 429', { modelId: 'demo' }),
-  // Workers of before ended turns in the workflow only, and waited for half as long as they may be silent.
-  asked('answeredLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
-  asked('endedAtOnce', fake({ tokens: ['Yes.'] })),
-  asked('endedLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
-  asked('endedAfterTools', '/tool drive_list {}', { modelId: 'demo' }),
-  asked('handedOver', fake({ tokens: 260, intervalMs: 25 }), soonSilent),
-];
-
 export const chatScenarios: Scenario[] = [
-  ...headStarts,
   asked('answered', fake({ tokens: ['Yes.'] })),
+  // The first call takes longer than a worker may be silent.
+  asked('answeredLater', fake({ tokens: 100, intervalMs: 25 }), soonSilent),
+  // The first call takes longer than the local activity waits, so an activity takes it over.
+  asked('handedOver', fake({ tokens: 260, intervalMs: 25 }), soonSilent),
+  asked('toolsAtOnce', '/tool drive_list {}', { modelId: 'demo' }),
   asked('providerRefuses', '/fail 429', { modelId: 'demo' }),
-  // Bad ends told in search attributes.
-  asked('failedWithOutcome', fake({ status: 400 })),
+  asked('failed', fake({ status: 400 })),
   asked('fallback', fake({ status: 500 }), { environment: { ATRIUM_COMPATIBLE_MODELS: 'fake-1,fake-2' } }),
   asked('unknownTools', '/tool nothing_here {}\n/tool nor_here {}', { modelId: 'demo' }),
   {

@@ -14,8 +14,8 @@ async function lastTurn(user: ChatUser, messages: string[]): Promise<string> {
   return turnWorkflowId(last.turnId);
 }
 
-const named = (name: string): Scenario => ({
-  name: `runChatTurn/${name}`,
+const named: Scenario = {
+  name: 'runChatTurn/named',
   environment: { ATRIUM_TITLE_MODEL: 'auto' },
   async run(_product, user) {
     const { turnId, threadId } = await user.ask({ content: fake({ tokens: ['Yes.'] }), modelId: 'fake-1' });
@@ -25,10 +25,10 @@ const named = (name: string): Scenario => ({
     );
     return turnWorkflowId(turnId);
   },
-});
+};
 
-const pushed = (name: string): Scenario => ({
-  name: `runChatTurn/${name}`,
+const pushed: Scenario = {
+  name: 'runChatTurn/pushed',
   environment: { ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1' },
   async run(_product, user) {
     const service = await startFakePushService();
@@ -44,7 +44,7 @@ const pushed = (name: string): Scenario => ({
     await service.stop();
     return turnWorkflowId(idsOf(stream).turnId);
   },
-});
+};
 
 /** What happens beside a turn's steps: room made in a long thread, a title, a push. */
 export const chatContextScenarios: Scenario[] = [
@@ -63,8 +63,6 @@ export const chatContextScenarios: Scenario[] = [
       return lastTurn(user, ['First', fake({ status: 400, body })]);
     },
   },
-  named('named'),
-  named('endedAndNamed'),
-  pushed('pushed'),
-  pushed('endedAndPushed'),
+  named,
+  pushed,
 ];

@@ -3,12 +3,6 @@ import { databasesOf, enter } from '../../builders/databases.ts';
 import { tenantServer } from '../../support/runServer.ts';
 import type { Scenario } from './scenario.ts';
 
-const restored: Scenario['run'] = async (_product, user) => {
-  const own = databasesOf(user);
-  const { id } = await own.make('shop');
-  return databaseWorkflowId((await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id);
-};
-
 export const databaseScenarios: Scenario[] = [
   {
     name: 'spaceDatabase/made',
@@ -54,13 +48,11 @@ export const databaseScenarios: Scenario[] = [
   {
     name: 'spaceDatabase/restored',
     environment: tenantServer,
-    run: restored,
-  },
-  {
-    // On the queue of what takes long.
-    name: 'spaceDatabase/restoredAtLength',
-    environment: tenantServer,
-    run: restored,
+    async run(_product, user) {
+      const own = databasesOf(user);
+      const { id } = await own.make('shop');
+      return databaseWorkflowId((await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id);
+    },
   },
   {
     name: 'spaceDatabase/compacted',

@@ -20,11 +20,6 @@ export const gitScenarios: Scenario[] = [
     await git.cloned(id);
     return repositoryWorkflowId(id);
   }),
-  withServer('repository/ownQueue', async ({ git, url }) => {
-    const { id } = (await git.clone({ url })).body;
-    await git.cloned(id);
-    return repositoryWorkflowId(id);
-  }),
   withServer('repository/retried', async ({ git, server, url }) => {
     server.requires = 'nobody:knows';
     const { id } = (await git.clone({ url })).body;
