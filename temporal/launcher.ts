@@ -2,19 +2,14 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { createLauncherKit } from './launcherKit.ts';
+import { createActorLauncher } from './launchers/actors.ts';
 import { createAppScheduleLauncher } from './launchers/appSchedules.ts';
-import { createAppLauncher } from './launchers/apps.ts';
 import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
-import { createBrowserLauncher } from './launchers/browsers.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
-import { createComputerLauncher } from './launchers/computers.ts';
 import { createDatabaseLauncher } from './launchers/databases.ts';
-import { createDesktopLauncher } from './launchers/desktops.ts';
-import { createGitLauncher } from './launchers/git.ts';
 import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
-import { createWebhookLauncher } from './launchers/webhooks.ts';
 import { createScheduleKit } from './schedules/scheduleKit.ts';
 
 /**
@@ -34,21 +29,14 @@ export function createLauncher(options: {
 }) {
   const { config, headStart, logger } = options;
   const kit = createLauncherKit(options);
-  const computers = createComputerLauncher(kit, config);
-  const repositories = createGitLauncher(kit, config);
   const schedules = createScheduleKit(options);
-  const databases = createDatabaseLauncher(kit, config);
+  const actors = createActorLauncher(kit, config);
   return {
     ...createChatLauncher(kit, config, headStart),
-    ...computers,
-    ...repositories,
-    ...databases,
-    ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories, ...databases }),
-    ...createAppLauncher(kit, config),
-    ...createDesktopLauncher(kit, config),
-    ...createBrowserLauncher(kit, config),
+    ...actors,
+    ...createOperationLauncher(kit, config, logger, actors),
+    ...createDatabaseLauncher(kit, config),
     ...createMailLauncher(kit),
-    ...createWebhookLauncher(kit, config),
     ...createBillingLauncher(kit),
     ...createAppScheduleLauncher(schedules, config),
     ...createAutomationLauncher(kit, schedules, config),

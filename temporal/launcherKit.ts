@@ -9,7 +9,10 @@ import {
 import type { SearchAttributePair, SignalDefinition, Workflow } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { type ActorInput, changedSignal, interruptedSignal } from '../workflows/actor.ts';
+import { kindKey, spaceIdKey } from './searchKeys.ts';
 import { mainTaskQueue } from './taskQueues.ts';
+import { type ActorKind, actorWorkflowId } from './workflowIds.ts';
 
 /** `absent`: Temporal does not know it, since it was never started or is past its retention. */
 export type WorkflowState = 'running' | 'closed' | 'absent';
@@ -20,6 +23,12 @@ export type Reached = 'reached' | 'late';
 /** How long Temporal may take to answer, in milliseconds: a server that hangs must not hold up the caller. */
 const answerTimeoutMs = 10_000;
 const startAttempts = 3;
+
+/** The row of an actor. */
+export interface ActorReference {
+  id: string;
+  spaceId: string;
+}
 
 export interface StartOptions<W extends Workflow> {
   workflowId: string;
@@ -46,6 +55,7 @@ export function createLauncherKit(options: {
 }) {
   const { client, config, logger, sharesWorkersConnection } = options;
   const mainQueue = mainTaskQueue(config.installation);
+  const { heartbeatTimeoutMs, maxHistoryEvents } = config.temporal;
 
   const inTime = <T>(call: () => Promise<T>) => client.withDeadline(Date.now() + answerTimeoutMs, call);
 
@@ -90,32 +100,89 @@ export function createLauncherKit(options: {
     return client.workflow.start(workflow, startOptions);
   }
 
+  /**
+   * Starts a workflow, or signals it where it runs already. Not by a signal with a start, which the server gives to no
+   * worker at once.
+   */
+  function startOrSignal<W extends Workflow>(
+    workflow: W,
+    signal: SignalDefinition,
+    start: StartOptions<W>,
+  ): Promise<Reached> {
+    const { workflowId } = start;
+    return reach(workflowId, async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await begin(workflow, start);
+        } catch (error) {
+          if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+        }
+        try {
+          return await client.workflow.getHandle(workflowId).signal(signal);
+        } catch (error) {
+          // It has ended in between.
+          if (!(error instanceof WorkflowNotFoundError) || attempt === startAttempts) throw error;
+        }
+      }
+    });
+  }
+
+  /**
+   * The keys whose workflow is running, by one query of Temporal's list. The list lags a little: a key that it does not
+   * name must still be checked with `describe`, and so must all of them when the list fails.
+   */
+  async function running<Key>(keys: readonly Key[], workflowIdOf: (key: Key) => string): Promise<Set<Key>> {
+    const byId = new Map(keys.map((key) => [workflowIdOf(key), key]));
+    const found = new Set<Key>();
+    const names = [...byId.keys()].map((id) => `'${id.replaceAll("'", "''")}'`).join(', ');
+    const query = `ExecutionStatus = 'Running' AND WorkflowId IN (${names})`;
+    if (byId.size === 0) return found;
+    try {
+      await inTime(async () => {
+        for await (const { workflowId } of client.workflow.list({ query, pageSize: byId.size })) {
+          const key = byId.get(workflowId);
+          if (key !== undefined) found.add(key);
+        }
+      });
+    } catch (error) {
+      logger.warn({ err: error }, 'Workflows could not be listed; each is asked about by itself.');
+    }
+    return found;
+  }
+
   return {
     start<W extends Workflow>(workflow: W, start: StartOptions<W>): Promise<Reached> {
       return reach(start.workflowId, () => begin(workflow, start));
     },
 
-    /**
-     * Starts the workflow of an object, or signals it where it runs already. Not by a signal with a start, which the
-     * server gives to no worker at once.
-     */
-    startOrSignal<W extends Workflow>(workflow: W, signal: SignalDefinition, start: StartOptions<W>): Promise<Reached> {
-      const { workflowId } = start;
-      return reach(workflowId, async () => {
-        for (let attempt = 1; ; attempt++) {
-          try {
-            return await begin(workflow, start);
-          } catch (error) {
-            if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-          }
-          try {
-            return await client.workflow.getHandle(workflowId).signal(signal);
-          } catch (error) {
-            // It has ended in between.
-            if (!(error instanceof WorkflowNotFoundError) || attempt === startAttempts) throw error;
-          }
-        }
-      });
+    /** The actors whose workflow this is: what starts, tells and finds them. */
+    actor<Input extends ActorInput>(
+      workflow: (input: Input) => Promise<void>,
+      { inputOf, summary }: { inputOf(id: string, limits: ActorInput): Input; summary: string },
+    ) {
+      const kind = workflow.name as ActorKind;
+      const telling =
+        (signal: SignalDefinition) =>
+        ({ id, spaceId }: ActorReference): Promise<Reached> =>
+          startOrSignal(workflow, signal, {
+            workflowId: actorWorkflowId(kind, id),
+            args: [inputOf(id, { heartbeatTimeoutMs, maxHistoryEvents })],
+            attributes: [
+              { key: spaceIdKey, value: spaceId },
+              { key: kindKey, value: kind },
+            ],
+            summary,
+            mayStartAgain: true,
+          });
+      return {
+        /** Has an actor look at its row, and starts its workflow where it rests. */
+        tell: telling(changedSignal),
+        /** The same, and asks the step that is under way to stop. */
+        interrupt: telling(interruptedSignal),
+        /** Those of the actors whose workflow runs. */
+        running: <Reference extends ActorReference>(references: readonly Reference[]) =>
+          running(references, ({ id }) => actorWorkflowId(kind, id)),
+      };
     },
 
     signal(workflowId: string, signal: SignalDefinition): Promise<Reached> {
@@ -126,28 +193,7 @@ export function createLauncherKit(options: {
       return reach(workflowId, () => client.workflow.getHandle(workflowId).cancel());
     },
 
-    /**
-     * The keys whose workflow is running, by one query of Temporal's list. The list lags a little: a key that it does
-     * not name must still be checked with `describe`, and so must all of them when the list fails.
-     */
-    async running<Key>(keys: readonly Key[], workflowIdOf: (key: Key) => string): Promise<Set<Key>> {
-      const byId = new Map(keys.map((key) => [workflowIdOf(key), key]));
-      const found = new Set<Key>();
-      const names = [...byId.keys()].map((id) => `'${id.replaceAll("'", "''")}'`).join(', ');
-      const query = `ExecutionStatus = 'Running' AND WorkflowId IN (${names})`;
-      if (byId.size === 0) return found;
-      try {
-        await inTime(async () => {
-          for await (const { workflowId } of client.workflow.list({ query, pageSize: byId.size })) {
-            const key = byId.get(workflowId);
-            if (key !== undefined) found.add(key);
-          }
-        });
-      } catch (error) {
-        logger.warn({ err: error }, 'Workflows could not be listed; each is asked about by itself.');
-      }
-      return found;
-    },
+    running,
 
     /** Rejects when Temporal does not answer: "unknown" is not a state. */
     async describe(workflowId: string): Promise<WorkflowState> {

@@ -14,44 +14,24 @@ export function operationOfWorkflow(workflowId: string): { kind: string; operati
   return kind && operationId && rest.length === 0 ? { kind, operationId } : undefined;
 }
 
-/** A computer's, from when somebody wants it until it rests. */
-export function computerWorkflowId(computerId: string): string {
-  return `computer/${computerId}`;
-}
+/** The workflows of rows that live for as long as something is wanted of them (workflows/actor.ts). */
+export type ActorKind =
+  | 'appRun'
+  | 'browser'
+  | 'computer'
+  | 'desktop'
+  | 'desktopRecording'
+  | 'repository'
+  | 'spaceDatabase'
+  | 'webhookEndpoint';
 
-/** A repository's, for as long as something is to be done in it. */
-export function repositoryWorkflowId(itemId: string): string {
-  return `repository/${itemId}`;
-}
-
-/** A space's database's, for as long as the server has it otherwise than its row. */
-export function databaseWorkflowId(databaseId: string): string {
-  return `spaceDatabase/${databaseId}`;
+export function actorWorkflowId(kind: ActorKind, id: string): string {
+  return `${kind}/${id}`;
 }
 
 /** A backup's of a space's database, until it is made. */
 export function databaseBackupWorkflowId(backupId: string): string {
   return `databaseBackup/${backupId}`;
-}
-
-/** A run's of an app's component, from when it is asked for until it has ended. */
-export function appRunWorkflowId(runId: string): string {
-  return `appRun/${runId}`;
-}
-
-/** A desktop session's, from its order until nothing of it runs. */
-export function desktopWorkflowId(sessionId: string): string {
-  return `desktop/${sessionId}`;
-}
-
-/** A browser session's, from its order until nothing of it runs and its profile is saved. */
-export function browserWorkflowId(sessionId: string): string {
-  return `browser/${sessionId}`;
-}
-
-/** A recording's of a desktop session, from its order until it is on the drive and nowhere else. */
-export function desktopRecordingWorkflowId(recordingId: string): string {
-  return `desktopRecording/${recordingId}`;
 }
 
 /** One for each notification, by the provider's id for it. */
@@ -66,11 +46,6 @@ export function reconcileScheduleId(installation: string): string {
 
 export function mailWorkflowId(mailId: string): string {
   return `mail/${mailId}`;
-}
-
-/** An endpoint's, while deliveries wait for it. */
-export function webhookEndpointWorkflowId(endpointId: string): string {
-  return `webhookEndpoint/${endpointId}`;
 }
 
 /** The schedule that starts the sweeper. */

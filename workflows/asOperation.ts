@@ -2,12 +2,9 @@ import { ActivityFailure, CancellationScope, isCancellation, proxyActivities } f
 import type { Activities } from '../activities/main.ts';
 import type { OperationEnd } from '../models/operations/operation.ts';
 import { tellBadEnd } from './outcome.ts';
+import { rows } from './retries.ts';
 
-// Only rows are touched, so repeating it is harmless, and an operation must end: attempts are unlimited.
-const { endOperation } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
-});
+const { endOperation } = proxyActivities<Activities>(rows);
 
 /**
  * Does an operation's work and records how it ended, whatever happens. `work` returns the end, nothing for a success

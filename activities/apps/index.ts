@@ -18,7 +18,7 @@ export function createAppActivities(deps: AppDeps) {
   const { config, database, workflows } = deps;
   return {
     /** What a run does next. Those whose turn it is by that are told. */
-    async nextAppRunStep({ runId }: { runId: string }): Promise<RunStep> {
+    async lookAtAppRun({ runId }: { runId: string }): Promise<RunStep> {
       const step = await nextRunStep(database, runId, config.apps);
       const run = await findRun(database, runId);
       if (run === undefined) return step;

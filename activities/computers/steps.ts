@@ -5,7 +5,7 @@ import type { ComputerDeps } from './deps.ts';
 /** What a computer's workflow asks of the database. */
 export function createComputerSteps(deps: ComputerDeps) {
   return {
-    nextComputerStep: ({ computerId }: { computerId: string }): Promise<ComputerStep> => nextStep(deps, computerId),
+    lookAtComputer: ({ computerId }: { computerId: string }): Promise<ComputerStep> => nextStep(deps, computerId),
     endComputerStep: (end: StepEnd): Promise<void> => endStep(deps, end),
   };
 }

@@ -24,8 +24,7 @@ export function createGitActivities(deps: GitDeps) {
     ...{ openDraft, fillDraft, saveDraft, updateDraft, join: joinDraft, dropDraft },
   });
   return {
-    nextRepositoryStep: ({ itemId }: { itemId: string }): Promise<RepositoryStep> =>
-      nextRepositoryStep(database, itemId),
+    lookAtRepository: ({ itemId }: { itemId: string }): Promise<RepositoryStep> => nextRepositoryStep(database, itemId),
     endRepositoryStep: async (end: RepositoryStepEnd): Promise<void> => void (await endRepositoryStep(database, end)),
     isOrderCalledOff: ({ orderId }: { orderId: string }): Promise<boolean> => isCalledOff(database, orderId),
     removeRepository,

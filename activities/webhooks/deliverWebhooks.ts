@@ -9,27 +9,30 @@ import type { WebhookDeps } from './deps.ts';
 const turnMs = 5_000;
 
 /**
- * Tells an endpoint what is due, and returns the milliseconds until there is more; null when nothing waits. When killed
- * between sending and recording it, it sends again under the same id, by which receivers know it.
+ * Makes the deliveries of an endpoint that are due, and says what comes next. A worker that is killed between sending one
+ * and recording it sends it again under the same id, by which receivers know it.
  */
 export function createDeliverWebhooks(deps: WebhookDeps) {
   const { config, database, egressGuard, egressRules, logger, webhookEndpoints } = deps;
   const { webhooks } = config;
 
-  return async function deliverWebhooks({ endpointId }: { endpointId: string }): Promise<number | null> {
+  return async function deliverWebhooks({
+    endpointId,
+  }: {
+    endpointId: string;
+  }): Promise<Exclude<Round, { do: 'deliver' }>> {
     using heartbeat = keepAlive();
-    if (await isQuiet(database)) return quietLookMs;
+    if (await isQuiet(database)) return { do: 'watch', waitMs: quietLookMs };
     if (await disableWhenFull(database, endpointId, webhooks.mostWaiting)) {
       logger.warn({ endpointId }, 'More deliveries wait for a webhook endpoint than may: it is disabled.');
     }
     const endsAt = performance.now() + turnMs;
     while (performance.now() < endsAt && !heartbeat.cancelled.aborted) {
       const round = await nextRound(database, endpointId);
-      if (round.do === 'rest') return null;
-      if (round.do === 'wait') return round.forMs;
+      if (round.do !== 'deliver') return round;
       await deliver(endpointId, round);
     }
-    return 0;
+    return { do: 'watch', waitMs: 0 };
   };
 
   async function deliver(

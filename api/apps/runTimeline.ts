@@ -2,7 +2,7 @@ import { type Attempt, attemptsOf } from '../../models/apps/attempts.ts';
 import { processIdOf, type Run } from '../../models/apps/run.ts';
 import { costOfComputer } from '../../models/billing/costs.ts';
 import { toCredits } from '../../models/billing/money.ts';
-import { appRunWorkflowId } from '../../temporal/workflowIds.ts';
+import { actorWorkflowId } from '../../temporal/workflowIds.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { optionalTime, time } from '../frame/times.ts';
@@ -26,7 +26,7 @@ export async function runTimeline(
     trigger: triggerKind,
     component,
     computerId,
-    workflow: workflowLink(config, appRunWorkflowId(id)),
+    workflow: workflowLink(config, actorWorkflowId('appRun', id)),
     queuedAt: time(run.createdAt),
     startedAt: optionalTime(run.startedAt),
     cancelRequestedAt: optionalTime(run.cancelRequestedAt),

@@ -14,16 +14,17 @@ import { countEnd } from './schedules.ts';
 
 /** What a run's workflow does next. */
 export type RunStep =
-  | { do: 'rest'; of?: RunOf; badEnd?: RunBadEnd }
+  | { do: 'rest'; badEnd?: RunBadEnd }
   /** Others of its component run, or it is to be tried again later. It is told when it is its turn. */
-  | { do: 'wait'; forMs: number }
-  | { do: 'attempt'; attempt: number; timeoutMs: number; of?: RunOf };
+  | { do: 'watch'; waitMs: number }
+  | { do: 'attempt'; attempt: number; timeoutMs: number; of: RunOf };
 
 /** What is run, for the Temporal UI. The app is named by its id: its own name is what people have typed. */
 export type RunOf = Pick<Run, 'component' | 'itemId'>;
 
 /** A run that was to do something and has not, as an operator finds it. */
 export interface RunBadEnd {
+  of: RunOf;
   status: 'failed' | 'timed_out' | 'cancelled';
   code: string | null;
   userId: string;
@@ -49,7 +50,7 @@ export async function nextRunStep(
   const isHeldBack = automatic.includes(found.triggerKind) && (await isQuiet(database));
   const look = () => lookForStep(database, found, { ...limits, isHeldBack });
   // Whoever has ended while the first look was under way could not see that this one waits for it, and told it nothing.
-  return (await look()) ?? (await look()) ?? { do: 'wait', forMs: longestWaitMs };
+  return (await look()) ?? (await look()) ?? { do: 'watch', waitMs: longestWaitMs };
 }
 
 /** Undefined where it has been noted just now that the run waits for others of its space. */
@@ -73,23 +74,23 @@ function lookForStep(
       await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date(), waitsForSpace: null });
       return restOf(run);
     }
-    if (isHeldBack && isBetween) return { do: 'wait', forMs: quietLookMs };
+    if (isHeldBack && isBetween) return { do: 'watch', waitMs: quietLookMs };
     if (run.status === 'queued') {
       if (!(await hasPlace(tx, run))) {
         // It is told by those of its own component.
         if (run.waitsForSpace) await changeRun(tx, run, { waitsForSpace: null });
-        return { do: 'wait', forMs: longestWaitMs };
+        return { do: 'watch', waitMs: longestWaitMs };
       }
       if (!(await spaceHasPlace(tx, run, limits))) {
-        if (run.waitsForSpace) return { do: 'wait', forMs: longestWaitMs };
+        if (run.waitsForSpace) return { do: 'watch', waitMs: longestWaitMs };
         await changeRun(tx, run, { waitsForSpace: true });
         return undefined;
       }
       await changeRun(tx, run, { status: 'running', attempt: 1, startedAt: new Date(), waitsForSpace: null });
       await insertAttempt(tx, run);
     } else if (run.retryAt !== null) {
-      const forMs = run.retryAt.getTime() - Date.now();
-      if (forMs > 0) return { do: 'wait', forMs };
+      const waitMs = run.retryAt.getTime() - Date.now();
+      if (waitMs > 0) return { do: 'watch', waitMs };
       await changeRun(tx, run, { ...asBegun, attempt: run.attempt + 1, isStarted: false, retryAt: null });
       await insertAttempt(tx, run);
     }
@@ -101,7 +102,7 @@ function lookForStep(
 function restOf(run: Run): RunStep {
   const { status, errorCode: code, userId } = run;
   if (status === 'succeeded' || status === 'queued' || status === 'running') return { do: 'rest' };
-  return { do: 'rest', of: partsOf(run), badEnd: { status, code, userId } };
+  return { do: 'rest', badEnd: { of: partsOf(run), status, code, userId } };
 }
 
 function partsOf({ component, itemId }: Run): RunOf {

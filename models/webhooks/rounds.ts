@@ -17,7 +17,7 @@ export interface DueDelivery {
 /** What is to be done for an endpoint now. */
 export type Round =
   | { do: 'deliver'; spaceId: string; url: string; revision: number; deliveries: DueDelivery[] }
-  | { do: 'wait'; forMs: number }
+  | { do: 'watch'; waitMs: number }
   | { do: 'rest' };
 
 interface EndpointRow {
@@ -55,8 +55,8 @@ export async function nextRound(database: Database, endpointId: string): Promise
   const [first] = waiting;
   if (first === undefined) return { do: 'rest' };
   const now = Date.now();
-  const forMs = Math.max(first.dueAt.getTime(), pausedUntil?.getTime() ?? 0) - now;
-  if (forMs > 0) return { do: 'wait', forMs };
+  const waitMs = Math.max(first.dueAt.getTime(), pausedUntil?.getTime() ?? 0) - now;
+  if (waitMs > 0) return { do: 'watch', waitMs };
   const deliveries = waiting.filter(({ dueAt }) => dueAt.getTime() <= now);
   return { do: 'deliver', spaceId, url, revision, deliveries };
 }

@@ -6,17 +6,16 @@ import { findDefinition, isOfObject } from '../operations/index.ts';
 import type { OperationReference } from '../operations/operation.ts';
 import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
 import { operationWorkflowId } from '../workflowIds.ts';
-import type { ComputerLauncher } from './computers.ts';
-import type { DatabaseLauncher } from './databases.ts';
-import type { GitLauncher } from './git.ts';
+import type { ActorLauncher } from './actors.ts';
 
 export function createOperationLauncher(
   kit: LauncherKit,
   config: Config,
   logger: Logger,
-  objects: Pick<ComputerLauncher, 'startComputer' | 'interruptComputer'> &
-    Pick<GitLauncher, 'startRepository' | 'interruptRepository'> &
-    DatabaseLauncher,
+  actors: Pick<
+    ActorLauncher,
+    'startComputer' | 'interruptComputer' | 'startRepository' | 'interruptRepository' | 'startDatabase'
+  >,
 ) {
   return {
     /**
@@ -31,9 +30,9 @@ export function createOperationLauncher(
       }
       if ('object' in definition) {
         const subject = subjectOf(operation);
-        if (definition.object === 'repository') return objects.startRepository(subject);
-        if (definition.object === 'database') return objects.startDatabase(subject);
-        return definition.isUrgent ? objects.interruptComputer(subject) : objects.startComputer(subject);
+        if (definition.object === 'repository') return actors.startRepository(subject);
+        if (definition.object === 'database') return actors.startDatabase(subject);
+        return definition.isUrgent ? actors.interruptComputer(subject) : actors.startComputer(subject);
       }
       const { workflow, args, taskQueue } = definition.start(operation, config);
       const attributes: SearchAttributePair[] = [
@@ -52,7 +51,7 @@ export function createOperationLauncher(
     cancelOperation(operation: OperationReference): Promise<Reached> {
       const definition = findDefinition(operation.kind);
       if (definition !== undefined && 'object' in definition && definition.object === 'repository') {
-        return objects.interruptRepository(subjectOf(operation));
+        return actors.interruptRepository(subjectOf(operation));
       }
       return kit.cancel(operationWorkflowId(operation.kind, operation.id));
     },

@@ -91,7 +91,7 @@ test('schedules of apps, and runs that a schedule or a webhook has asked for, wa
 
   const limits = { runsPerSpace: 10 };
   const [webhook, request] = [await buildAppRun('webhook'), await buildAppRun('request')];
-  expect(await nextRunStep(database, webhook, limits)).toEqual({ do: 'wait', forMs: 60_000 });
+  expect(await nextRunStep(database, webhook, limits)).toEqual({ do: 'watch', waitMs: 60_000 });
   expect(await nextRunStep(database, request, limits)).toMatchObject({ do: 'attempt' });
   await resumeInstallation(database);
   expect(await nextRunStep(database, webhook, limits)).toMatchObject({ do: 'attempt' });
@@ -103,7 +103,7 @@ test('deliveries to webhook endpoints and mail wait, and are asked for again', a
   await insertRows(database, { webhook_endpoints: endpoint });
   const activity = new MockActivityEnvironment();
   const deliver = createDeliverWebhooks({ config, database } as never);
-  expect(await activity.run(deliver, { endpointId: endpoint.id })).toBe(60_000);
+  expect(await activity.run(deliver, { endpointId: endpoint.id })).toEqual({ do: 'watch', waitMs: 60_000 });
   const { deliverMail } = createDelivery({ database } as never);
   await expect(activity.run(deliverMail, 'mai_1')).rejects.toMatchObject({
     type: 'INSTALLATION_QUIET',

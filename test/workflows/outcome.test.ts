@@ -1,6 +1,6 @@
 import { createLogger } from '../../telemetry/logger.ts';
 import { connectTemporal } from '../../temporal/connection.ts';
-import { appRunWorkflowId, turnWorkflowId } from '../../temporal/workflowIds.ts';
+import { actorWorkflowId, turnWorkflowId } from '../../temporal/workflowIds.ts';
 import { appsOf, manifestOf } from '../builders/app.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
@@ -50,5 +50,5 @@ test('a run that failed is found by its outcome and its user', async () => {
     const ids = await found(`Kind = 'appRun' AND Outcome = 'failed' AND UserId = '${user.id}'`);
     return ids.length > 0 && ids;
   });
-  expect(failures).toEqual([appRunWorkflowId(runId)]);
+  expect(failures).toEqual([actorWorkflowId('appRun', runId)]);
 });

@@ -1,12 +1,9 @@
 import { proxyActivities, sleep } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { rows } from '../retries.ts';
 
-// Rows, and a manifest: harmless to repeat. What lasts longer than an hour is the sweeper's.
-const { takeDueAppRun } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  scheduleToCloseTimeout: '1 hour',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
-});
+// It also reads a manifest. After an hour the sweeper takes over.
+const { takeDueAppRun } = proxyActivities<Activities>({ ...rows, scheduleToCloseTimeout: '1 hour' });
 
 /** Looks whether a schedule of an app is due, and starts its run. A schedule starts it; the row decides. */
 export async function appScheduleDue(scheduleId: string): Promise<void> {

@@ -1,12 +1,9 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { rows } from '../retries.ts';
 
-// Rows, and asking for a model: harmless to repeat. What lasts longer than an hour is the sweeper's.
-const { startAutomationRun, takeDueRun } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  scheduleToCloseTimeout: '1 hour',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
-});
+// Starting a run also asks whether its model is there. After an hour the sweeper takes over.
+const { startAutomationRun, takeDueRun } = proxyActivities<Activities>({ ...rows, scheduleToCloseTimeout: '1 hour' });
 
 /** Gives a run, which somebody has asked for, its turn. The turn has a workflow of its own. */
 export async function automationRun(runId: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { ActivityFailure, CancellationScope, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { rarely, rows } from '../retries.ts';
 
 export interface AutoTopUpInput {
   operationId: string;
@@ -10,14 +11,10 @@ export interface AutoTopUpInput {
 const { chargeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
-  retry: { initialInterval: '1 second', maximumInterval: '5 minutes', maximumAttempts: 20 },
+  retry: { ...rarely, maximumAttempts: 20 },
 });
 
-// Rows only.
-const { endCheckoutOperation } = proxyActivities<Activities>({
-  startToCloseTimeout: '15 seconds',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
-});
+const { endCheckoutOperation } = proxyActivities<Activities>(rows);
 
 /** Charges the saved means of payment of a space that has few credits left. */
 export async function autoTopUp({ operationId, checkoutId }: AutoTopUpInput): Promise<void> {

@@ -1,11 +1,12 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { patiently } from '../retries.ts';
 
 // The next run comes soon, so attempts are few. Heartbeats, since a busy account has many pages of sessions.
 const { reconcileCheckouts, meterStorage } = proxyActivities<Activities>({
   startToCloseTimeout: '30 minutes',
   heartbeatTimeout: '1 minute',
-  retry: { initialInterval: '1 second', maximumAttempts: 5 },
+  retry: { ...patiently, maximumAttempts: 5 },
 });
 
 /**

@@ -1,6 +1,7 @@
 import { ActivityFailure, CancellationScope, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { asOperation } from '../asOperation.ts';
+import { patiently, rows } from '../retries.ts';
 import { endOfFailure } from './rules/billing.ts';
 
 export interface SetUpBillingInput {
@@ -13,14 +14,10 @@ export interface SetUpBillingInput {
 const { createBillingCustomer } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute', maximumAttempts: 30 },
+  retry: { ...patiently, maximumAttempts: 30 },
 });
 
-// Rows only, but they are about money: retried until done.
-const { finishBillingSetup } = proxyActivities<Activities>({
-  startToCloseTimeout: '15 seconds',
-  retry: { initialInterval: '200 milliseconds', maximumInterval: '30 seconds' },
-});
+const { finishBillingSetup } = proxyActivities<Activities>(rows);
 
 /** Sets up a space's billing, once: the provider's customer, the accounts, the initial credits. */
 export async function setUpBilling({ operationId, spaceId }: SetUpBillingInput): Promise<void> {

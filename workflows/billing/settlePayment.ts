@@ -1,16 +1,17 @@
 import { ActivityFailure, isCancellation, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { patiently } from '../retries.ts';
 
 /** The provider's own ids of notifications, of those that came together. Their bodies are in the database. */
 export interface SettlePaymentInput {
   eventIds: string[];
 }
 
-// Money: retried until done, and soon after a worker has died. It is one commit, so retrying is harmless.
+// Money: retried until done. A worker that has died is noticed soon. It is one commit, so retrying is harmless.
 const { settlePaymentEvent } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '10 seconds',
-  retry: { initialInterval: '200 milliseconds', maximumInterval: '1 minute' },
+  retry: patiently,
 });
 
 // Tried once: what does not go well is left to an activity of its own.

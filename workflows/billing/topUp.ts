@@ -8,6 +8,7 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { patiently, promptly, rows } from '../retries.ts';
 import { nextLookMs } from './rules/billing.ts';
 
 export interface TopUpInput {
@@ -24,21 +25,17 @@ export const checkoutChangedSignal = defineSignal('checkoutChanged');
 const { openCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '45 seconds',
   heartbeatTimeout: '10 seconds',
-  retry: { initialInterval: '300 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 6 },
+  retry: { ...promptly, maximumAttempts: 7 },
 });
 
 // Nobody waits for these, and they have to happen, however long the provider is down.
 const { lookAtCheckout, closeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
+  retry: patiently,
 });
 
-// Rows only.
-const { endCheckoutOperation } = proxyActivities<Activities>({
-  startToCloseTimeout: '15 seconds',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
-});
+const { endCheckoutOperation } = proxyActivities<Activities>(rows);
 
 /** One purchase: opens the hosted checkout, and watches it until it is paid, failed, expired or cancelled. */
 export async function topUp({ operationId, checkoutId, firstLookMs }: TopUpInput): Promise<void> {

@@ -1,6 +1,7 @@
 import { ActivityFailure, proxyActivities, sleep } from '@temporalio/workflow';
 import type { AfterTurn, Audience } from '../../activities/chat/endTurn.ts';
 import type { Activities } from '../../activities/main.ts';
+import { rarely } from '../retries.ts';
 
 /** By then, readers of the turn's stream have its end. */
 const graceBeforePush = '2 seconds';
@@ -9,14 +10,14 @@ const graceBeforePush = '2 seconds';
 const { pushTurn } = proxyActivities<Activities>({
   startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '1 hour',
-  retry: { initialInterval: '5 seconds', backoffCoefficient: 2, maximumInterval: '5 minutes' },
+  retry: rarely,
 });
 
 // Nothing is lost when a thread stays without a name: its next turn asks again.
 const { nameThread } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
-  retry: { initialInterval: '2 seconds', backoffCoefficient: 3, maximumAttempts: 3 },
+  retry: { ...rarely, maximumAttempts: 3 },
 });
 
 /** Follow-up work after a turn has ended. None of it can fail the turn. */

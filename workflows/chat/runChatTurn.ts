@@ -14,10 +14,10 @@ import {
 import type { CallModelResult } from '../../activities/chat/stepResult.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
-import { isHistoryFull } from '../historyLimit.ts';
+import { isHistoryFull } from '../actor.ts';
 import { tellBadEnd } from '../outcome.ts';
+import { modelWork, rowsLocally } from '../retries.ts';
 import { afterTurn } from './afterTurn.ts';
-import { longWork, untilTheDatabaseIsBack } from './retries.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
 import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
@@ -49,7 +49,7 @@ export const turnProgressQuery = defineQuery<{ step: number; modelId: string; at
 
 // A turn must end, whatever happens. Local, since it is short and the last thing a turn does: it saves the server two
 // of a turn's three workflow tasks.
-const { endTurn } = proxyLocalActivities<Activities>(untilTheDatabaseIsBack);
+const { endTurn } = proxyLocalActivities<Activities>(rowsLocally);
 
 /**
  * How long a head start is waited for, in times that a worker may be silent. A workflow task is given to another worker
@@ -158,7 +158,7 @@ async function takeStep(
   early?: CallModelResult,
 ): Promise<StepResult> {
   // What a provider answers is for the workflow to judge.
-  const { callModel, summarizeThread } = proxyActivities<Activities>(longWork(input.heartbeatTimeoutMs));
+  const { callModel, summarizeThread } = proxyActivities<Activities>(modelWork(input.heartbeatTimeoutMs));
   const { turnId } = input;
   const tried = [progress.modelId];
   let squeeze = 0;

@@ -8,8 +8,8 @@ import {
   setCurrentDetails,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { modelWork, rowsLocally } from '../retries.ts';
 import { notify } from './afterTurn.ts';
-import { longWork, untilTheDatabaseIsBack } from './retries.ts';
 import type { WorkingTime } from './workingTime.ts';
 
 export type ToolCallReference = { id: string; toolName: string; waits?: true };
@@ -26,7 +26,7 @@ export interface Answers {
 const maxAtOnce = 32;
 
 // A waiting turn must go on once the database is back.
-const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>(untilTheDatabaseIsBack);
+const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>(rowsLocally);
 
 /**
  * Runs a step's tool calls in parallel. Calls that wait for the client or for approval do so in the rows, for days if
@@ -100,7 +100,7 @@ async function runOne(
   step: number,
   { id, toolName }: ToolCallReference,
 ): Promise<void> {
-  const { runTool } = proxyActivities<Activities>(longWork(heartbeatTimeoutMs));
+  const { runTool } = proxyActivities<Activities>(modelWork(heartbeatTimeoutMs));
   try {
     await runTool.executeWithOptions({ summary: toolName }, [{ turnId, step, toolCallId: id }]);
   } catch (error) {

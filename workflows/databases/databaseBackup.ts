@@ -1,7 +1,8 @@
-import { ActivityFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
+import { proxyActivities } from '@temporalio/workflow';
 import type { Activities, BackupQueueActivities } from '../../activities/main.ts';
-import { failureCode } from '../failureCode.ts';
+import { codeOf } from '../actor.ts';
 import { tellBadEnd } from '../outcome.ts';
+import { patiently, rows } from '../retries.ts';
 
 export interface DatabaseBackupInput {
   backupId: string;
@@ -10,30 +11,25 @@ export interface DatabaseBackupInput {
   heartbeatTimeoutMs: number;
 }
 
-// Only a row is touched: safe to repeat for as long as the database is down.
-const { failDatabaseBackup } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
-});
+const { failDatabaseBackup } = proxyActivities<Activities>(rows);
 
 /** One backup of a space's database. */
-export async function databaseBackup(input: DatabaseBackupInput): Promise<void> {
-  const { backupId, backupQueue, heartbeatTimeoutMs } = input;
-  // Each attempt begins anew. What still fails after minutes is left to the next backup, and so is what others have
-  // kept from beginning for too long.
+export async function databaseBackup({
+  backupId,
+  backupQueue,
+  heartbeatTimeoutMs,
+}: DatabaseBackupInput): Promise<void> {
   const { backUpDatabase } = proxyActivities<BackupQueueActivities>({
     taskQueue: backupQueue,
     startToCloseTimeout: '4 hours',
+    // Other backups may keep it from beginning. After this it is left to the next backup.
     scheduleToCloseTimeout: '12 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
-    retry: { initialInterval: '1 second', maximumInterval: '1 minute', maximumAttempts: 8 },
+    // Each attempt begins anew. One that still fails after minutes is left to the next backup.
+    retry: { ...patiently, maximumAttempts: 8 },
   });
-  try {
-    await backUpDatabase({ backupId });
-  } catch (error) {
-    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    const code = failureCode(error);
-    await failDatabaseBackup({ backupId, code });
-    tellBadEnd('Backup', { status: 'failed', code });
-  }
+  const code = await codeOf(backUpDatabase({ backupId }));
+  if (code === undefined) return;
+  await failDatabaseBackup({ backupId, code });
+  tellBadEnd('Backup', { status: 'failed', code });
 }

@@ -1,6 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { asOperation } from '../asOperation.ts';
+import { patiently } from '../retries.ts';
 
 export interface CompleteUploadInput {
   operationId: string;
@@ -22,7 +23,7 @@ export async function completeUpload({
   const { finishUpload } = proxyActivities<Activities>({
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
-    retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
+    retry: patiently,
   });
   await asOperation(operationId, async () => {
     const outcome = await finishUpload({ uploadId });

@@ -1,6 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { asOperation } from '../asOperation.ts';
+import { patiently } from '../retries.ts';
 
 export interface PurgeTrashInput {
   operationId: string;
@@ -21,7 +22,7 @@ export async function purgeTrash(input: PurgeTrashInput): Promise<void> {
   const { markTrash, purgeMarked, removeObjects } = proxyActivities<Activities>({
     startToCloseTimeout: '6 hours',
     heartbeatTimeout: input.heartbeatTimeoutMs,
-    retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
+    retry: patiently,
   });
   await asOperation(operationId, async () => {
     if (itemId === null) await markTrash({ operationId });

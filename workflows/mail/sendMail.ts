@@ -1,12 +1,13 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
+import { rarely } from '../retries.ts';
 
 // A mail server that is down is mostly back in minutes. The activity itself gives up when the mail would be too late.
 const { deliverMail } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
   scheduleToCloseTimeout: '8 days',
-  retry: { initialInterval: '2 seconds', maximumInterval: '5 minutes' },
+  retry: rarely,
 });
 
 /** Sends a mail that waits in the table, with as many attempts as it takes. */

@@ -1,6 +1,7 @@
 import { proxyActivities, sleep } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { asOperation } from '../asOperation.ts';
+import { patiently, rows } from '../retries.ts';
 
 export interface PurgeDeletedInput {
   operationId: string;
@@ -13,11 +14,7 @@ const firstWaitMs = 500;
 /** A turn may take days to end, and a history holds only so many looks. */
 const longestWaitMs = 5 * 60_000;
 
-// Rows only: repeating is harmless, and giving up would leave what somebody asked to have removed.
-const { stopTurns, purgeComputersOf, purgeRepositoriesOf, purgeDatabasesOf } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
-});
+const { stopTurns, purgeComputersOf, purgeRepositoriesOf, purgeDatabasesOf } = proxyActivities<Activities>(rows);
 
 /**
  * Permanently removes what a user has deleted. The rows have been hidden since the request. Running turns are stopped
@@ -27,7 +24,7 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   const { purgeRows, purgeDriveOf } = proxyActivities<Activities>({
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: input.heartbeatTimeoutMs,
-    retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
+    retry: patiently,
   });
   await asOperation(input.operationId, async () => {
     const { scope } = input;

@@ -1,4 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
+import { patiently } from '../retries.ts';
 
 type Limit = '10 minutes' | '6 hours';
 
@@ -8,7 +9,7 @@ const activitiesWithin = (limit: Limit) =>
     startToCloseTimeout: limit,
     // A sweep whose worker was killed holds up the next ones, so it times out soon.
     heartbeatTimeout: '10 seconds',
-    retry: { initialInterval: '1 second', maximumAttempts: 3 },
+    retry: { ...patiently, maximumAttempts: 3 },
   });
 
 /**

@@ -44,7 +44,8 @@ async function settle(id: string): Promise<void> {
 
 async function alignWithoutServer(databaseId: string): Promise<void> {
   const { config, database } = environment;
-  const common = { config, database, logger: createLogger({ level: 'silent' }), spaceDatabases: databases };
+  const logger = createLogger({ level: 'silent' });
+  const common = { config, database, logger, spaceDatabases: databases, workflows: {} };
   const activities = createDatabaseActivities({ ...common, tenantServer: undefined } as unknown as DatabaseDeps);
   await new MockActivityEnvironment().run(() => activities.alignDatabase({ databaseId }));
 }

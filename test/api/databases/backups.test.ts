@@ -4,7 +4,7 @@ import { createTenantServer, type TenantServer } from '../../../integrations/dat
 import { namesOf } from '../../../models/databases/names.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { backupTaskQueue, longDatabaseTaskQueue, mainTaskQueue } from '../../../temporal/taskQueues.ts';
-import { databaseBackupWorkflowId, databaseWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId, databaseBackupWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { databasesOf, enter } from '../../builders/databases.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
@@ -217,7 +217,7 @@ test('what takes long waits for places of its own, and holds up nothing else', a
     };
     expect(await queuesOf(databaseBackupWorkflowId(backupId))).toEqual([backupTaskQueue(installation)]);
     const queues = [mainTaskQueue(installation), longDatabaseTaskQueue(installation)];
-    expect((await queuesOf(databaseWorkflowId(restoredId))).slice(0, 2)).toEqual(queues);
+    expect((await queuesOf(actorWorkflowId('spaceDatabase', restoredId))).slice(0, 2)).toEqual(queues);
   } finally {
     await connection.close();
   }

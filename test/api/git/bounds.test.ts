@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { newId } from '../../../base/ids.ts';
-import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
@@ -74,7 +74,7 @@ function holdPacks(): () => number {
 async function workOf(itemId: string): Promise<number | undefined> {
   const client = new Client({ connection, namespace: product.environment.config.temporal.namespace });
   try {
-    const { raw } = await client.workflow.getHandle(repositoryWorkflowId(itemId)).describe();
+    const { raw } = await client.workflow.getHandle(actorWorkflowId('repository', itemId)).describe();
     return raw.pendingActivities?.[0]?.state ?? undefined;
   } catch (error) {
     // The answer may come before its workflow has started.

@@ -4,7 +4,7 @@ import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
 import { operator } from '../../../models/audit/audit.ts';
 import { connectInstallation } from '../../../models/git/installations.ts';
 import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
-import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildDrive, type TestDrive } from '../../builders/drive.ts';
 import { gitOf, localGitServer } from '../../builders/repository.ts';
@@ -119,10 +119,10 @@ test('the token is in no row, in no workflow’s history, and in no log, whether
   // It looks where it should: the clones' own histories are among them, and say what they are about.
   const histories = await waitFor('the clones to be in the list of workflows', async () => {
     const listed = await collectHistories();
-    const isListed = (of: string) => listed.some(({ name }) => name === repositoryWorkflowId(of));
+    const isListed = (of: string) => listed.some(({ name }) => name === actorWorkflowId('repository', of));
     return isListed(id) && isListed(missing.id) && listed;
   });
-  expect(histories.find(({ name }) => name === repositoryWorkflowId(id))?.text).toContain('cloneMirror');
+  expect(histories.find(({ name }) => name === actorWorkflowId('repository', id))?.text).toContain('cloneMirror');
   const rows = await collectRows();
   expect(rows.find(({ name }) => name === 'git_repositories')?.text).toContain(id);
   const log = { name: 'log', text: product.process.log() };

@@ -84,10 +84,10 @@ test('a place goes to the one that has waited longest, whoever looks first', asy
   const space = spaceWith(2);
   const [first, second] = [await space.run('running'), await space.run('running')];
   const [oldest, younger] = [await space.run('queued'), await space.run('queued')];
-  for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'watch' });
   await space.end([first]);
   expect(await space.next(first)).toEqual([oldest]);
-  for (const id of [younger, await space.run('queued')]) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  for (const id of [younger, await space.run('queued')]) expect(await space.look(id)).toMatchObject({ do: 'watch' });
   expect(await space.look(oldest)).toMatchObject({ do: 'attempt' });
   // Each has its own where there are as many, in any order.
   await space.end([second]);
@@ -98,7 +98,7 @@ test('places that come free together are all taken', async () => {
   const space = spaceWith(12);
   const running = await space.runs(12, 'running');
   const waiting = await space.runs(13, 'queued');
-  for (const id of waiting) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  for (const id of waiting) expect(await space.look(id)).toMatchObject({ do: 'watch' });
   await space.end(running);
   const told = await space.next(running[0] ?? '');
   for (const id of running) expect(await space.next(id)).toEqual(told);
@@ -114,7 +114,7 @@ test('one that leaves its place in the line to others has them told', async () =
   const space = spaceWith(1);
   const running = await space.run('running');
   const [oldest, younger] = [await space.run('queued'), await space.run('queued')];
-  for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'wait' });
+  for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'watch' });
   await space.end([running]);
   // A run of its own component was asked for with more places, and has taken them.
   const { appId } = await getRun(database, oldest);
@@ -124,8 +124,8 @@ test('one that leaves its place in the line to others has them told', async () =
     newId('space'),
     beside,
   ]);
-  expect(await space.look(younger)).toMatchObject({ do: 'wait' });
-  expect(await space.look(oldest)).toMatchObject({ do: 'wait' });
+  expect(await space.look(younger)).toMatchObject({ do: 'watch' });
+  expect(await space.look(oldest)).toMatchObject({ do: 'watch' });
   expect(await space.next(oldest)).toEqual([younger]);
   expect(await space.look(younger)).toMatchObject({ do: 'attempt' });
 });
@@ -139,9 +139,9 @@ test('one whose turn it is and that could not be told is told again', async () =
   const told: string[] = [];
   let answer = 'late';
   const workflows = { startRun: async ({ id }: { id: string }) => told.push(id) && answer };
-  const { nextAppRunStep } = createAppActivities({ config, database, workflows } as never);
-  await expect(nextAppRunStep({ runId: ended })).rejects.toThrow('could not be told');
+  const { lookAtAppRun } = createAppActivities({ config, database, workflows } as never);
+  await expect(lookAtAppRun({ runId: ended })).rejects.toThrow('could not be told');
   answer = 'reached';
-  expect(await nextAppRunStep({ runId: ended })).toEqual({ do: 'rest' });
+  expect(await lookAtAppRun({ runId: ended })).toEqual({ do: 'rest' });
   expect(told).toEqual([next, next]);
 });

@@ -1,6 +1,6 @@
 import { ScheduleNotFoundError } from '@temporalio/client';
 import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
-import { appRunWorkflowId, appSchedulePrefix } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId, appSchedulePrefix } from '../../../temporal/workflowIds.ts';
 import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import type { TestProduct } from '../../builders/product.ts';
@@ -16,7 +16,7 @@ export const appScenarios: Scenario[] = [
       const apps = appsOf(product, user);
       const { runId } = (await apps.run(await apps.app(manifestOf('make')))).body;
       await apps.ended(runId);
-      return appRunWorkflowId(runId);
+      return actorWorkflowId('appRun', runId);
     },
   },
   {
@@ -26,7 +26,7 @@ export const appScenarios: Scenario[] = [
       const id = await apps.app(manifestOf('make', { retry: { attempts: 2, delay: 1 } }));
       const { runId } = (await apps.run(id)).body;
       await apps.ended(runId);
-      return appRunWorkflowId(runId);
+      return actorWorkflowId('appRun', runId);
     },
   },
   {
@@ -42,7 +42,7 @@ export const appScenarios: Scenario[] = [
       await apps.cancel(run.id);
       await apps.ended(run.id);
       await asked;
-      return appRunWorkflowId(run.id);
+      return actorWorkflowId('appRun', run.id);
     },
   },
   {

@@ -1,5 +1,4 @@
 import type { Environment } from '../../../config/index.ts';
-import { browserWorkflowId } from '../../../temporal/workflowIds.ts';
 import { browsersOf, startSite } from '../../builders/browser.ts';
 import type { TestComputer } from '../../builders/computer.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -74,7 +73,7 @@ function onBrowser(walk: (computer: TestComputer) => Promise<void>, more?: Envir
       const [rows] = await pool.query(ended);
       return (rows as { id: string }[])[0]?.id;
     },
-    browserWorkflowId,
+    'browser',
     more,
   );
 }

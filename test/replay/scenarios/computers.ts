@@ -1,5 +1,5 @@
 import { operationModels } from '../../../models/operations/operation.ts';
-import { computerWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { type FakeHost, startFakeHost } from '../../fakes/computerHost.ts';
@@ -115,7 +115,7 @@ function onHost(walk: (computer: DefaultComputer, host: FakeHost) => Promise<unk
       const path = `${computers}/${computerId}`;
       const post = async (verb: string) => (await user.fetch(`${path}/${verb}`, { method: 'POST' })).json();
       const other = await walk({ post, status, remove: () => user.fetch(path, { method: 'DELETE' }) }, host);
-      return computerWorkflowId(typeof other === 'string' ? other : computerId);
+      return actorWorkflowId('computer', typeof other === 'string' ? other : computerId);
     } finally {
       await host.stop();
     }

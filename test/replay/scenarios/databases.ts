@@ -1,4 +1,4 @@
-import { databaseBackupWorkflowId, databaseWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId, databaseBackupWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import { databasesOf, enter } from '../../builders/databases.ts';
 import { tenantServer } from '../../support/runServer.ts';
 import type { Scenario } from './scenario.ts';
@@ -7,7 +7,7 @@ export const databaseScenarios: Scenario[] = [
   {
     name: 'spaceDatabase/made',
     environment: tenantServer,
-    run: async (_product, user) => databaseWorkflowId((await databasesOf(user).make('shop')).id),
+    run: async (_product, user) => actorWorkflowId('spaceDatabase', (await databasesOf(user).make('shop')).id),
   },
   {
     // Nobody listens there. Whoever waits is told, and the sweeper, which is to try it again, does not come.
@@ -19,7 +19,7 @@ export const databaseScenarios: Scenario[] = [
     async run(_product, user) {
       const own = databasesOf(user);
       await user.fetch(own.root, { method: 'POST', body: { name: 'shop' } });
-      return databaseWorkflowId((await own.list())[0]?.id ?? '');
+      return actorWorkflowId('spaceDatabase', (await own.list())[0]?.id ?? '');
     },
   },
   {
@@ -51,7 +51,10 @@ export const databaseScenarios: Scenario[] = [
     async run(_product, user) {
       const own = databasesOf(user);
       const { id } = await own.make('shop');
-      return databaseWorkflowId((await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id);
+      return actorWorkflowId(
+        'spaceDatabase',
+        (await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id,
+      );
     },
   },
   {
@@ -61,7 +64,7 @@ export const databaseScenarios: Scenario[] = [
       const own = databasesOf(user);
       const { id } = await own.make('shop');
       await own.compact(id);
-      return databaseWorkflowId(id);
+      return actorWorkflowId('spaceDatabase', id);
     },
   },
   {

@@ -1,4 +1,3 @@
-import { desktopRecordingWorkflowId, desktopWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { TestComputer } from '../../builders/computer.ts';
 import { recordingsOf } from '../../builders/recording.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -110,7 +109,7 @@ function ofRecording(
       const [rows] = await pool.query('SELECT id FROM desktop_recordings WHERE settled_at IS NOT NULL');
       return (rows as { id: string }[])[0]?.id;
     },
-    desktopRecordingWorkflowId,
+    'desktopRecording',
   );
 }
 
@@ -127,6 +126,6 @@ function onDesktop(walk: (computer: TestComputer) => Promise<void>) {
       const [rows] = await pool.query(ended);
       return (rows as { id: string }[])[0]?.id;
     },
-    desktopWorkflowId,
+    'desktop',
   );
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
 import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
-import { operationWorkflowId, repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
@@ -18,7 +18,7 @@ export const gitScenarios: Scenario[] = [
   withServer('repository/cloned', async ({ git, url }) => {
     const { id } = (await git.clone({ url })).body;
     await git.cloned(id);
-    return repositoryWorkflowId(id);
+    return actorWorkflowId('repository', id);
   }),
   withServer('repository/retried', async ({ git, server, url }) => {
     server.requires = 'nobody:knows';
@@ -27,20 +27,20 @@ export const gitScenarios: Scenario[] = [
     server.reset();
     await git.retry(id);
     await git.cloned(id);
-    return repositoryWorkflowId(id);
+    return actorWorkflowId('repository', id);
   }),
   // There is no host for its computer here.
   withServer('repository/changeFailed', async ({ git, url }) => {
     const { id } = (await git.clone({ url })).body;
     await git.cloned(id);
     await git.send('POST', `/git/${id}/branch`, { name: 'try', checkout: true });
-    return id;
+    return actorWorkflowId('repository', id);
   }),
   withServer('repository/draftFailed', async ({ git, url }) => {
     const { id } = (await git.clone({ url })).body;
     await git.cloned(id);
     await git.send('POST', `/drive/drafts/${id}/draft`, { branch: 'try' });
-    return repositoryWorkflowId(id);
+    return actorWorkflowId('repository', id);
   }),
   withDraft('repository/draftSaved', { ATRIUM_GIT_DRAFT_SAVE_SECONDS: '1' }, async ({ saved }) => void (await saved())),
   withDraft('repository/draftMerged', {}, async ({ git, drafts, draftId }) => {
@@ -55,7 +55,7 @@ export const gitScenarios: Scenario[] = [
     await held();
     await user.fetch(`/api/operations/${operationId}/cancel`, { method: 'POST' });
     await git.cloned(id);
-    return repositoryWorkflowId(id);
+    return actorWorkflowId('repository', id);
   }),
   withServer('repository/removed', async ({ user, git, server, url }) => {
     const held = hold(server);
@@ -63,7 +63,7 @@ export const gitScenarios: Scenario[] = [
     await held();
     await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
     await waitFor('the end of it', async () => (await git.operation(operationId ?? '')).status !== 'running');
-    return repositoryWorkflowId(id);
+    return actorWorkflowId('repository', id);
   }),
   withServer('purgeDeleted/spaceWithRepository', async ({ product, user, git, server, url }) => {
     const held = hold(server);
@@ -127,7 +127,7 @@ function withDraft(
     await computer.exec(`cd ${(await find())?.treePath} && echo two > a.txt`);
     const saved = () => waitFor('it to be saved', async () => (await find())?.savedAt ?? undefined);
     await walk({ ...all, drafts, draftId: body.id, saved });
-    return repositoryWorkflowId(id);
+    return actorWorkflowId('repository', id);
   });
   return {
     ...scenario,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
 import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import type { Database } from '../../../models/database/database.ts';
+import { type ActorKind, actorWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildComputer, type TestComputer } from '../../builders/computer.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import type { Scenario } from './scenario.ts';
@@ -12,7 +13,7 @@ import type { Scenario } from './scenario.ts';
 export function onHost(
   walk: (computer: TestComputer) => Promise<void>,
   endedId: (pool: Database['pool']) => Promise<string | undefined>,
-  workflowIdOf: (id: string) => string,
+  kind: ActorKind,
   more: Environment = {},
 ): Pick<Scenario, 'environment' | 'run'> {
   let dir = '';
@@ -29,7 +30,7 @@ export function onHost(
       // The host is the product's until that has closed.
       const left = dir;
       process.once('beforeExit', () => void remove(left));
-      return workflowIdOf(id);
+      return actorWorkflowId(kind, id);
     },
   };
 }

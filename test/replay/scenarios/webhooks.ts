@@ -1,4 +1,4 @@
-import { webhookEndpointWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { startReceiver } from '../../builders/webhookReceiver.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -30,5 +30,5 @@ async function deliverOne(user: ChatUser, status: number): Promise<string> {
     const now = await user.get<{ status: string }>(`${root}/${endpoint.id}/deliveries/${id}`);
     return now.status !== 'pending';
   });
-  return webhookEndpointWorkflowId(endpoint.id);
+  return actorWorkflowId('webhookEndpoint', endpoint.id);
 }
