@@ -1,5 +1,8 @@
+import type { Config } from '../config/index.ts';
+import type { Database } from '../models/database/database.ts';
 import type { OldestFirst, Waiting } from '../models/sweeping/oldestFirst.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { ActorReference, Reached } from '../temporal/launcherKit.ts';
 import { keepAlive } from './keepAlive.ts';
 import { OutOfTime, sweepTime } from './sweepTime.ts';
 
@@ -74,6 +77,53 @@ export async function sweepEach<Row extends Waiting>(sweep: Sweep<Row>): Promise
 }
 
 /** The outcome of a start or a signal by the sweeper. */
-export function asSwept(reached: 'reached' | 'late', done: 'started' | 'reminded'): Swept {
+export function asSwept(reached: Reached, done: 'started' | 'reminded'): Swept {
   return reached === 'reached' ? done : 'failed';
+}
+
+/**
+ * Before this, rows have waited for long enough to be swept. Whoever has written a younger one is probably about to start
+ * its workflow.
+ */
+export function graceBefore({ sweeper }: Pick<Config, 'sweeper'>): Date {
+  return new Date(Date.now() - sweeper.graceSeconds * 1_000);
+}
+
+interface ActorSweep<Row extends Waiting & ActorReference> {
+  /** The rows of which something is wanted. */
+  rows(database: Pick<Database, 'pool'>, page: OldestFirst<Row>): Promise<Row[]>;
+  tell(row: ActorReference): Promise<Reached>;
+  /** Those of the rows whose workflow runs. Without it, all are told. */
+  running?(rows: readonly Row[]): Promise<Set<Row>>;
+  /** Whether an actor whose workflow runs need not be told: it does by itself what its row wants. */
+  needsNoWord?(row: Row): boolean;
+}
+
+/** The sweep of one kind of actors (workflows/actor.ts): tells those of which something is wanted, and starts them. */
+export function sweepActors<Row extends Waiting & ActorReference>(
+  { config, database, logger }: { config: Pick<Config, 'sweeper'>; database: Pick<Database, 'pool'>; logger: Logger },
+  { rows, tell, running, needsNoWord = () => true }: ActorSweep<Row>,
+): () => Promise<SweepReport> {
+  return () =>
+    sweepEach<Row>({
+      logger,
+      before: graceBefore(config),
+      page: (page) => rows(database, page),
+      async well(some) {
+        const found = [...((await running?.(some)) ?? [])];
+        return new Set(found.filter(needsNoWord).map(({ id }) => id));
+      },
+      look: async (row, isWell) => (isWell ? 'left' : asSwept(await tell(row), 'started')),
+    });
+}
+
+/** A sweep that deletes rows which are older than their retention. `forget` returns how many there were. */
+export function purgeOlder(
+  retentionMs: number,
+  forget: (before: Date, onBatch: () => void) => Promise<number>,
+): () => Promise<number> {
+  return async () => {
+    using heartbeat = keepAlive();
+    return await forget(new Date(Date.now() - retentionMs), () => heartbeat.cancelled.throwIfAborted());
+  };
 }

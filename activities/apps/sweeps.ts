@@ -1,16 +1,9 @@
 import { noteRepositorySeen, type UnseenChange, unseenChanges } from '../../models/apps/changes.ts';
 import { forgetDeliveries } from '../../models/apps/forgetDeliveries.ts';
-import {
-  type ActiveRun,
-  activeRuns,
-  forgetApp,
-  forgetOldRuns,
-  type RemovedApp,
-  removedApps,
-} from '../../models/apps/removal.ts';
+import { activeRuns, forgetApp, forgetOldRuns, type RemovedApp, removedApps } from '../../models/apps/removal.ts';
 import { asCalendar, type DueSchedule, dueSchedules, waitingSchedules } from '../../models/apps/schedules.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
+import { graceBefore, purgeOlder, type SweepReport, type Sweeps, sweepActors, sweepEach } from '../sweepEach.ts';
 import type { AppDeps } from './deps.ts';
 import { readApp, takeDueAppRun } from './takeDueAppRun.ts';
 
@@ -18,25 +11,15 @@ type SweepDeps = Pick<AppDeps, 'appManifests' | 'config' | 'database' | 'logger'
 
 export function createAppSweeps(deps: SweepDeps) {
   const { config, database, logger, workflows } = deps;
-  const before = () => new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
   return {
-    /** Starts the workflows of runs that have none. One that waits is told when it is its turn, or looks by itself. */
-    sweepRuns: (): Promise<SweepReport> =>
-      sweepEach<ActiveRun>({
-        logger,
-        before: before(),
-        page: (page) => activeRuns(database, page),
-        async well(runs) {
-          return new Set([...(await workflows.runningRuns(runs))].map(({ id }) => id));
-        },
-        look: async (run, isWell) => (isWell ? 'left' : asSwept(await workflows.startRun(run), 'started')),
-      }),
+    /** Runs that have not ended. One that waits is told when it is its turn, and looks by itself in between. */
+    sweepRuns: sweepActors(deps, { rows: activeRuns, tell: workflows.startRun, running: workflows.runningRuns }),
 
     /** Takes into use what was changed of apps that nobody has looked at since, or has it wait. */
     sweepChangedApps: (): Promise<SweepReport> =>
       sweepEach<UnseenChange>({
         logger,
-        before: before(),
+        before: graceBefore(config),
         page: (page) => unseenChanges(database, page),
         async look({ id, number, appId }) {
           await readApp(deps, appId);
@@ -50,7 +33,7 @@ export function createAppSweeps(deps: SweepDeps) {
     sweepDueAppSchedules: (): Promise<SweepReport> =>
       sweepEach<DueSchedule>({
         logger,
-        before: before(),
+        before: graceBefore(config),
         page: (page) => dueSchedules(database, page),
         async look({ id: scheduleId }) {
           await takeDueAppRun(deps, { scheduleId, aheadMs: 0 });
@@ -74,7 +57,7 @@ export function createAppSweeps(deps: SweepDeps) {
     sweepRemovedApps: (): Promise<SweepReport> =>
       sweepEach<RemovedApp>({
         logger,
-        before: before(),
+        before: graceBefore(config),
         page: (page) => removedApps(database, page),
         async look(app) {
           const left = await forgetApp(database, app);
@@ -83,19 +66,15 @@ export function createAppSweeps(deps: SweepDeps) {
         },
       }),
 
-    /** Leaves nothing of runs that ended long ago. */
-    async purgeOldRuns(): Promise<number> {
-      using heartbeat = keepAlive();
-      const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
-      return forgetOldRuns(database, old, () => heartbeat.cancelled.throwIfAborted());
-    },
+    /** Runs that ended long ago. */
+    purgeOldRuns: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
+      forgetOldRuns(database, before, onBatch),
+    ),
 
-    /** Leaves nothing of what webhooks have brought long ago, but what a delivery is known by. */
-    async purgeOldDeliveries(): Promise<number> {
-      using heartbeat = keepAlive();
-      const old = new Date(Date.now() - config.apps.deliveryRetentionMs);
-      return forgetDeliveries(database, old, () => heartbeat.cancelled.throwIfAborted());
-    },
+    /** What webhooks have brought long ago, but for the facts that a delivery is known by. */
+    purgeOldDeliveries: purgeOlder(config.apps.deliveryRetentionMs, (before, onBatch) =>
+      forgetDeliveries(database, before, onBatch),
+    ),
   };
 }
 

@@ -4,24 +4,30 @@ import {
   dueAutomations,
   scheduledAutomations,
 } from '../../models/automations/automation.ts';
-import { type PendingRun, pendingRuns, purgeRuns, takeDueRun } from '../../models/automations/runs.ts';
+import { pendingRuns, purgeRuns, takeDueRun } from '../../models/automations/runs.ts';
 import { automationsToSettle, settleRuns } from '../../models/automations/settle.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
+import {
+  asSwept,
+  graceBefore,
+  purgeOlder,
+  type SweepReport,
+  type Sweeps,
+  sweepActors,
+  sweepEach,
+} from '../sweepEach.ts';
 import type { AutomationDeps } from './deps.ts';
 import { tellPaused } from './tellPaused.ts';
 
 /** What the sweeper does for automations. Rows are the truth: whatever a schedule in Temporal has missed is found here. */
 export function createAutomationSweeps(deps: AutomationDeps) {
   const { config, database, logger, workflows } = deps;
-  const before = () => new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
-
   return {
     /** Automations whose tick has come, and no schedule has told of it. */
     sweepDueAutomations: (): Promise<SweepReport> =>
       sweepEach<DueAutomation>({
         logger,
-        before: before(),
+        before: graceBefore(config),
         page: (page) => dueAutomations(database, page),
         async look({ id, spaceId }) {
           const runId = await takeDueRun(database, id, { ...config.automations, aheadMs: 0 });
@@ -32,13 +38,7 @@ export function createAutomationSweeps(deps: AutomationDeps) {
       }),
 
     /** Runs that have no turn yet: their workflow was never started, or has given up. */
-    sweepAutomationRuns: (): Promise<SweepReport> =>
-      sweepEach<PendingRun>({
-        logger,
-        before: before(),
-        page: (page) => pendingRuns(database, page),
-        look: async (run) => asSwept(await workflows.startAutomationRun(run), 'started'),
-      }),
+    sweepAutomationRuns: sweepActors(deps, { rows: pendingRuns, tell: workflows.startAutomationRun }),
 
     /** Runs whose turns have ended: counts failures and costs, and pauses what fails again and again. */
     async settleAutomationRuns(): Promise<number> {
@@ -71,11 +71,9 @@ export function createAutomationSweeps(deps: AutomationDeps) {
     },
 
     /** Deleted automations, and runs past their retention. */
-    async purgeAutomationRuns(): Promise<number> {
-      using heartbeat = keepAlive();
-      const oldest = new Date(Date.now() - config.sweeper.recordRetentionMs);
-      return purgeRuns(database, oldest, () => heartbeat.cancelled.throwIfAborted());
-    },
+    purgeAutomationRuns: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
+      purgeRuns(database, before, onBatch),
+    ),
   };
 }
 

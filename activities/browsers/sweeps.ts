@@ -7,28 +7,23 @@ import {
   type UnwantedFolder,
   unwantedFolders,
 } from '../../models/browsers/folders.ts';
-import { forgetOldBrowsers, type OpenBrowser, openBrowsers } from '../../models/browsers/open.ts';
-import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
+import { forgetOldBrowsers, openBrowsers } from '../../models/browsers/open.ts';
+import { purgeOlder, type SweepReport, type Sweeps, type Swept, sweepActors, sweepEach } from '../sweepEach.ts';
 import type { BrowserDeps } from './index.ts';
 
 /** When a computer that cannot be reached is asked again. */
 const againMs = 10 * 60_000;
 
-export function createBrowserSweeps({ config, database, liveComputers, logger, workflows }: BrowserDeps) {
+export function createBrowserSweeps(deps: BrowserDeps) {
+  const { config, database, liveComputers, logger, workflows } = deps;
   return {
-    /** Starts the workflows of sessions that have none. */
-    sweepBrowsers: (): Promise<SweepReport> =>
-      sweepEach<OpenBrowser>({
-        logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
-        page: (page) => openBrowsers(database, page),
-        async well(sessions) {
-          const running = await workflows.runningBrowsers(sessions);
-          return new Set([...running].filter(({ status }) => status === 'running').map(({ id }) => id));
-        },
-        look: async (session, isWell) => (isWell ? 'left' : asSwept(await workflows.startBrowser(session), 'started')),
-      }),
+    /** Sessions that have not ended. */
+    sweepBrowsers: sweepActors(deps, {
+      rows: openBrowsers,
+      tell: workflows.startBrowser,
+      running: workflows.runningBrowsers,
+      needsNoWord: ({ status }) => status === 'running',
+    }),
 
     /** Removes from the homes of computers what deleted profiles and ended sessions have left there. */
     sweepBrowserFolders: (): Promise<SweepReport> =>
@@ -39,12 +34,10 @@ export function createBrowserSweeps({ config, database, liveComputers, logger, w
         look: removeUnwanted,
       }),
 
-    /** Leaves nothing of sessions that ended long ago. */
-    async purgeOldBrowsers(): Promise<number> {
-      using heartbeat = keepAlive();
-      const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
-      return forgetOldBrowsers(database, old, () => heartbeat.cancelled.throwIfAborted());
-    },
+    /** Sessions that ended long ago. */
+    purgeOldBrowsers: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
+      forgetOldBrowsers(database, before, onBatch),
+    ),
   };
 
   async function removeUnwanted(unwanted: UnwantedFolder): Promise<Swept> {

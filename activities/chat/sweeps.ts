@@ -8,7 +8,15 @@ import type { Turn } from '../../models/chat/turn.ts';
 import { type UnendedTurn, unendedTurns } from '../../models/chat/unendedTurns.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { createPushTurn } from '../push/pushTurn.ts';
-import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
+import {
+  asSwept,
+  graceBefore,
+  purgeOlder,
+  type SweepReport,
+  type Sweeps,
+  type Swept,
+  sweepEach,
+} from '../sweepEach.ts';
 import type { ChatDeps } from './deps.ts';
 import { audienceOf, describeTurnError, noteEnd } from './endTurn.ts';
 
@@ -22,8 +30,6 @@ const threadsPerSweep = 500;
  */
 export function createChatSweeps(deps: ChatDeps) {
   const { config, database, logger, workflows } = deps;
-  const before = () => new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
-
   const pushTurn = createPushTurn(deps);
 
   /**
@@ -62,7 +68,7 @@ export function createChatSweeps(deps: ChatDeps) {
         const report = await sweepEach<UnendedTurn>({
           logger,
           list: status,
-          before: before(),
+          before: graceBefore(config),
           page: (page) => unendedTurns(database, status, page),
           well: (turns) => workflows.runningTurns(turns.map(({ id }) => id)),
           look: lookAfterTurn,
@@ -75,7 +81,7 @@ export function createChatSweeps(deps: ChatDeps) {
     /** Signals turns whose calls were answered but whose workflow does not know: the API was killed between the two. */
     async sweepToolAnswers(): Promise<number> {
       using heartbeat = keepAlive();
-      const answeredBefore = before();
+      const answeredBefore = graceBefore(config);
       let told = 0;
       for (let last = ''; ; ) {
         const turnIds = await chatModels(database).ToolCall.turnsAnsweredUnheard(database, answeredBefore, last);
@@ -114,20 +120,15 @@ export function createChatSweeps(deps: ChatDeps) {
       });
     },
 
-    /** Deletes the working data of old turns. The messages stay. */
-    async purgeOldTurns(): Promise<number> {
-      using heartbeat = keepAlive();
-      const before = new Date(Date.now() - config.sweeper.recordRetentionMs);
-      return purgeOldTurns(database, before, () => heartbeat.cancelled.throwIfAborted());
-    },
+    /** The working data of turns, once it is no longer needed. The messages stay. */
+    purgeOldTurns: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
+      purgeOldTurns(database, before, onBatch),
+    ),
 
-    /** Deletes turn logs past their retention. The messages stay, and a replay is rebuilt from them. */
-    async purgeOldTurnLogs(): Promise<number> {
-      using heartbeat = keepAlive();
-      const retentionMs = config.chat.turnLogRetentionDays * 86_400_000;
-      const before = new Date(Date.now() - retentionMs);
-      return purgeTurnLogs(database, before, () => heartbeat.cancelled.throwIfAborted());
-    },
+    /** Logs past their retention. The messages stay; a replay is then rebuilt from them. */
+    purgeOldTurnLogs: purgeOlder(config.chat.turnLogRetentionDays * 86_400_000, (before, onBatch) =>
+      purgeTurnLogs(database, before, onBatch),
+    ),
   };
 }
 

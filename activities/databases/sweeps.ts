@@ -1,7 +1,6 @@
 import { beginDueBackup, type DueBackup, databasesToBackUp, dueBackups } from '../../models/databases/backups.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import {
-  type DueDatabase,
   dueDatabases,
   forgetPurged,
   type KnownDatabase,
@@ -9,7 +8,7 @@ import {
   markDue,
 } from '../../models/databases/sweeps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
+import { asSwept, purgeOlder, type SweepReport, type Sweeps, sweepActors, sweepEach } from '../sweepEach.ts';
 import type { DatabaseDeps } from './deps.ts';
 
 export interface DatabaseComparison {
@@ -24,16 +23,11 @@ const idleMs = 86_400_000;
 const keptAfterPurgeMs = 7 * 86_400_000;
 
 /** What the sweeper does for databases. Rows are the truth; the server follows. */
-export function createDatabaseSweeps({ config, database, logger, tenantServer, workflows }: DatabaseDeps) {
+export function createDatabaseSweeps(deps: DatabaseDeps) {
+  const { config, database, logger, tenantServer, workflows } = deps;
   return {
     /** Databases that wait for the server, or for a time that has come: a password’s end, a deleted one’s. */
-    sweepDatabases: (): Promise<SweepReport> =>
-      sweepEach<DueDatabase>({
-        logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
-        page: (page) => dueDatabases(database, page),
-        look: async (due) => asSwept(await workflows.startDatabase(due), 'started'),
-      }),
+    sweepDatabases: sweepActors(deps, { rows: dueDatabases, tell: workflows.startDatabase }),
 
     /** Databases whose next backup is to begin. */
     beginDatabaseBackups: (): Promise<SweepReport> =>
@@ -49,14 +43,8 @@ export function createDatabaseSweeps({ config, database, logger, tenantServer, w
         },
       }),
 
-    /** Backups that nobody makes. */
-    sweepDatabaseBackups: (): Promise<SweepReport> =>
-      sweepEach<DueBackup>({
-        logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
-        page: (page) => dueBackups(database, page),
-        look: async (due) => asSwept(await workflows.startDatabaseBackup(due), 'started'),
-      }),
+    /** Backups that are to be made. */
+    sweepDatabaseBackups: sweepActors(deps, { rows: dueBackups, tell: workflows.startDatabaseBackup }),
 
     /**
      * Compares what the server has with the rows: a database or an account that is missing is made again, one that
@@ -89,11 +77,7 @@ export function createDatabaseSweeps({ config, database, logger, tenantServer, w
       return { differed, unknown: unknown.length };
     },
 
-    async forgetPurgedDatabases(): Promise<number> {
-      using heartbeat = keepAlive();
-      const before = new Date(Date.now() - keptAfterPurgeMs);
-      return forgetPurged(database, before, () => heartbeat.cancelled.throwIfAborted());
-    },
+    forgetPurgedDatabases: purgeOlder(keptAfterPurgeMs, (before, onBatch) => forgetPurged(database, before, onBatch)),
   };
 }
 

@@ -1,14 +1,24 @@
 import { askForDue, type DueDraft, draftsToDiscard, draftsToSave } from '../../models/git/draftSweep.ts';
 import { moveDraft } from '../../models/git/placing.ts';
-import { type RemovedRepository, removedRepositories, removeRepositoriesOf } from '../../models/git/purge.ts';
+import { removedRepositories, removeRepositoriesOf } from '../../models/git/purge.ts';
 import { knownRepositories } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder } from '../order.ts';
-import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
+import {
+  asSwept,
+  graceBefore,
+  type SweepReport,
+  type Sweeps,
+  type Swept,
+  sweepActors,
+  sweepEach,
+} from '../sweepEach.ts';
 import type { GitDeps } from './ordered.ts';
 
 /** The sweeps for repositories. Orders are operations, and are swept as such. */
-export function createGitSweeps({ config, database, gitMirrors, logger, workflows }: GitDeps) {
+export function createGitSweeps(deps: GitDeps) {
+  const { config, database, gitMirrors, logger, workflows } = deps;
+
   async function lookAfterDraft(draft: DueDraft): Promise<Swept> {
     if (draft.isLost === true) {
       await moveDraft(database, draft);
@@ -19,22 +29,15 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
   }
 
   return {
-    /** Starts the removal of repositories whose items are gone for good. */
-    sweepRepositories: (): Promise<SweepReport> =>
-      sweepEach<RemovedRepository>({
-        logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
-        page: (page) => removedRepositories(database, page),
-        look: async (repository) => asSwept(await workflows.interruptRepository(repository), 'started'),
-      }),
+    /** Repositories whose items are gone for good: they are removed. */
+    sweepRepositories: sweepActors(deps, { rows: removedRepositories, tell: workflows.interruptRepository }),
 
     /** Saves drafts, committed and uncommitted work. A draft whose computer was deleted moves to another one. */
     sweepDrafts(): Promise<SweepReport> {
-      const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
       const savedBefore = new Date(Date.now() - config.git.draftSaveMs);
       return sweepEach<DueDraft>({
         logger,
-        before,
+        before: graceBefore(config),
         page: (page) => draftsToSave(database, { ...page, savedBefore }),
         look: lookAfterDraft,
       });

@@ -1,4 +1,4 @@
-import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
+import { asSwept, graceBefore, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { MailDeps } from './deps.ts';
 
 export function createMailSweeps({ config, logger, mails, workflows }: MailDeps) {
@@ -7,7 +7,7 @@ export function createMailSweeps({ config, logger, mails, workflows }: MailDeps)
     sweepMails: (): Promise<SweepReport> =>
       sweepEach({
         logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        before: graceBefore(config),
         page: mails.waiting,
         well: (rows) => workflows.runningMails(rows.map(({ id }) => id)),
         async look({ id }, isWell) {

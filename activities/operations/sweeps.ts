@@ -7,8 +7,15 @@ import {
   unendedOperations,
 } from '../../models/operations/operation.ts';
 import type { CommonDeps } from '../deps.ts';
-import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Sweeps, type Swept, sweepEach } from '../sweepEach.ts';
+import {
+  asSwept,
+  graceBefore,
+  purgeOlder,
+  type SweepReport,
+  type Sweeps,
+  type Swept,
+  sweepEach,
+} from '../sweepEach.ts';
 
 /** What the sweeper does for operations, as for turns (chat/sweeps.ts). */
 export function createOperationSweeps({ config, database, logger, workflows }: CommonDeps) {
@@ -38,23 +45,18 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
     sweepOperations: (): Promise<SweepReport> =>
       sweepEach<UnendedOperation>({
         logger,
-        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        before: graceBefore(config),
         page: (page) => unendedOperations(database, page),
         well: async (operations) => new Set([...(await workflows.runningOperations(operations))].map(({ id }) => id)),
         look: lookAfter,
       }),
 
-    async purgeOldOperations(): Promise<number> {
-      using heartbeat = keepAlive();
-      const before = new Date(Date.now() - config.sweeper.recordRetentionMs);
-      return purgeOldOperations(database, before, () => heartbeat.cancelled.throwIfAborted());
-    },
+    purgeOldOperations: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
+      purgeOldOperations(database, before, onBatch),
+    ),
 
     /** Idempotency keys older than their 30 days. */
-    async purgeIdempotencyKeys(): Promise<number> {
-      using heartbeat = keepAlive();
-      return purgeIdempotencyKeys(database, new Date(), () => heartbeat.cancelled.throwIfAborted());
-    },
+    purgeIdempotencyKeys: purgeOlder(0, (now, onBatch) => purgeIdempotencyKeys(database, now, onBatch)),
   };
 }
 

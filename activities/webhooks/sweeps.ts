@@ -1,14 +1,13 @@
 import { forgetEndpointDeliveries, forgetWebhookDeliveries } from '../../models/webhooks/deliveries.ts';
 import { type OverdueEndpoint, overdueEndpoints } from '../../models/webhooks/rounds.ts';
-import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
+import { asSwept, graceBefore, purgeOlder, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 import type { WebhookDeps } from './deps.ts';
 
 export function createWebhookSweeps({ config, database, logger, workflows }: WebhookDeps) {
   return {
     /** Starts or tells the workflow of each endpoint for which a delivery is overdue; one that is deleted has none. */
     sweepWebhookDeliveries: (): Promise<SweepReport> => {
-      const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
+      const before = graceBefore(config);
       return sweepEach<OverdueEndpoint>({
         logger,
         before,
@@ -24,12 +23,10 @@ export function createWebhookSweeps({ config, database, logger, workflows }: Web
       });
     },
 
-    /** Leaves nothing of deliveries that were made long ago. */
-    async purgeWebhookDeliveries(): Promise<number> {
-      using heartbeat = keepAlive();
-      const old = new Date(Date.now() - config.webhooks.deliveryRetentionMs);
-      return forgetWebhookDeliveries(database, old, () => heartbeat.cancelled.throwIfAborted());
-    },
+    /** Deliveries that were made long ago. */
+    purgeWebhookDeliveries: purgeOlder(config.webhooks.deliveryRetentionMs, (before, onBatch) =>
+      forgetWebhookDeliveries(database, before, onBatch),
+    ),
   };
 }
 

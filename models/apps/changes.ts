@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** With what authority content is changed that an app may run later. */
 export interface Changer extends Authority {
@@ -103,14 +103,10 @@ export async function noteRepositorySeen(
 
 export type UnseenChange = Waiting & { appId: string; number: number };
 
-/** Changes since which nobody has looked at their apps, oldest first. */
-export function unseenChanges(
-  database: Pick<Database, 'pool'>,
-  page: OldestFirst<UnseenChange>,
-): Promise<UnseenChange[]> {
-  return oldestFirst<UnseenChange>(
-    database,
-    { table: 'app_changes', columns: ['app_id AS appId', 'number'], where: 'unseen = 1', time: 'changed_at' },
-    page,
-  );
-}
+/** Changes since which nobody has looked at their apps. */
+export const unseenChanges = waitingIn<UnseenChange>({
+  table: 'app_changes',
+  columns: ['app_id AS appId', 'number'],
+  where: 'unseen = 1',
+  time: 'changed_at',
+});

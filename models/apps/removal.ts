@@ -1,11 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { deleteInBatches } from '../database/batches.ts';
+import { deleteInBatches, removeByIds } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { removeDeliveriesOf } from './forgetDeliveries.ts';
 
 /** In the transaction that removes their items for good: what there is of these apps is swept. */
@@ -20,14 +20,12 @@ export async function removeAppsOf(tx: Transaction, itemIds: readonly string[]):
 
 export type RemovedApp = Waiting & { spaceId: string };
 
-/** Oldest first. */
-export function removedApps(database: Pick<Database, 'pool'>, page: OldestFirst<RemovedApp>): Promise<RemovedApp[]> {
-  return oldestFirst<RemovedApp>(
-    database,
-    { table: 'apps', columns: ['space_id AS spaceId'], where: 'removed_at IS NOT NULL', time: 'removed_at' },
-    page,
-  );
-}
+export const removedApps = waitingIn<RemovedApp>({
+  table: 'apps',
+  columns: ['space_id AS spaceId'],
+  where: 'removed_at IS NOT NULL',
+  time: 'removed_at',
+});
 
 const runsAtOnce = 200;
 
@@ -71,31 +69,17 @@ async function forgetRuns(database: Database, ids: readonly string[]): Promise<n
 }
 
 /** Forgets runs that ended before this, with their logs. Returns how many there were. */
-export async function forgetOldRuns(database: Database, before: Date, onBatch: () => void): Promise<number> {
-  for (let count = 0; ; onBatch()) {
-    const sql = 'SELECT id FROM app_runs WHERE ended_at < ? ORDER BY ended_at, id LIMIT ?';
-    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [before, runsAtOnce]);
-    count += await forgetRuns(
-      database,
-      rows.map((row) => String(row.id)),
-    );
-    if (rows.length < runsAtOnce) return count;
-  }
+export function forgetOldRuns(database: Database, before: Date, onBatch: () => void): Promise<number> {
+  const select = 'SELECT id FROM app_runs WHERE ended_at < ? ORDER BY ended_at, id LIMIT ?';
+  const remove = (ids: readonly string[]) => forgetRuns(database, ids);
+  return removeByIds(database, { select, values: [before], remove, atOnce: runsAtOnce }, onBatch);
 }
 
-export type ActiveRun = Waiting & { spaceId: string; status: 'queued' | 'running' };
-
-/** Runs that have not ended, oldest first. */
-export function activeRuns(database: Pick<Database, 'pool'>, page: OldestFirst<ActiveRun>): Promise<ActiveRun[]> {
-  return oldestFirst<ActiveRun>(
-    database,
-    {
-      table: 'app_runs',
-      index: 'app_runs_active',
-      columns: ['space_id AS spaceId', 'status'],
-      where: 'active = 1',
-      time: 'created_at',
-    },
-    page,
-  );
-}
+/** Runs that have not ended. */
+export const activeRuns = waitingIn<Waiting & { spaceId: string }>({
+  table: 'app_runs',
+  index: 'app_runs_active',
+  columns: ['space_id AS spaceId'],
+  where: 'active = 1',
+  time: 'created_at',
+});

@@ -4,8 +4,7 @@ import type { Transaction } from 'sequelize';
 import { calendarOf, nextTick } from '../../base/schedule.ts';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { everyDue } from '../sweeping/everyDue.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { everyWaiting, type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A schedule component of an app, and how far it has come. */
 export interface AppSchedule {
@@ -115,25 +114,14 @@ export async function pauseIn(tx: Transaction, { id, version }: AppSchedule, { c
 
 export type DueSchedule = Waiting & { spaceId: string };
 
+const due = { table: 'app_schedules', index: 'app_schedules_due', where: 'due_at IS NOT NULL', time: 'due_at' };
+
 /** Schedules whose tick has come. */
-export function dueSchedules(database: Pick<Database, 'pool'>, page: OldestFirst<DueSchedule>): Promise<DueSchedule[]> {
-  return oldestFirst(
-    database,
-    {
-      table: 'app_schedules',
-      index: 'app_schedules_due',
-      columns: ['space_id AS spaceId'],
-      where: 'due_at IS NOT NULL',
-      time: 'due_at',
-    },
-    page,
-  );
-}
+export const dueSchedules = waitingIn<DueSchedule>({ ...due, columns: ['space_id AS spaceId'] });
 
 /** Every schedule that waits for a tick, a page at a time: each should have one in Temporal. */
-export function waitingSchedules(database: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
-  const list = { table: 'app_schedules', index: 'app_schedules_due', columns: scheduleColumns, time: 'due_at' };
-  return everyDue(database, list, { read: scheduleOf, timeOf: ({ dueAt }) => dueAt });
+export async function* waitingSchedules(database: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
+  for await (const page of everyWaiting(database, { ...due, columns: [scheduleColumns] })) yield page.map(scheduleOf);
 }
 
 /** What the launcher makes its schedule from; null where it waits for no tick. */

@@ -8,8 +8,7 @@ import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { everyDue } from '../sweeping/everyDue.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { everyWaiting, type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** What becomes of a run while the one before has not ended. */
 export type Overlap = 'skip' | 'queue' | 'interrupt';
@@ -107,28 +106,16 @@ export async function pauseAutomation(
 
 export type DueAutomation = Waiting & Pick<Automation, 'spaceId'>;
 
+const due = { table: 'automations', index: 'automations_due', where: 'next_run_at IS NOT NULL', time: 'next_run_at' };
+
 /** Automations whose tick has come. */
-export function dueAutomations(
-  database: Pick<Database, 'pool'>,
-  page: OldestFirst<DueAutomation>,
-): Promise<DueAutomation[]> {
-  return oldestFirst(
-    database,
-    {
-      table: 'automations',
-      index: 'automations_due',
-      columns: ['space_id AS spaceId'],
-      where: 'next_run_at IS NOT NULL',
-      time: 'next_run_at',
-    },
-    page,
-  );
-}
+export const dueAutomations = waitingIn<DueAutomation>({ ...due, columns: ['space_id AS spaceId'] });
 
 /** Every automation that waits for a tick, a page at a time: each should have a schedule. */
-export function scheduledAutomations(database: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
-  const list = { table: 'automations', index: 'automations_due', columns, time: 'next_run_at' };
-  return everyDue(database, list, { read, timeOf: ({ nextRunAt }) => nextRunAt });
+export async function* scheduledAutomations(database: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
+  for await (const page of everyWaiting(database, { ...due, columns: [columns] })) {
+    yield page.map((row) => read({ ...row }));
+  }
 }
 
 /** What the launcher makes its schedule from; nothing where it waits for no tick. */

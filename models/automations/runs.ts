@@ -9,7 +9,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { isQuiet } from '../installation/installation.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { type Automation, lockAutomation } from './automation.ts';
 import { lockOwn } from './changes.ts';
 
@@ -140,20 +140,13 @@ const dailyLimit = { code: 'DAILY_LIMIT', detail: 'It has run as often as it may
 export type PendingRun = Waiting & { spaceId: string; automationId: string };
 
 /** Runs that have no turn yet. */
-export function pendingRuns(database: Pick<Database, 'pool'>, page: OldestFirst<PendingRun>): Promise<PendingRun[]> {
-  const columns = ['space_id AS spaceId', 'automation_id AS automationId'];
-  return oldestFirst(
-    database,
-    {
-      table: 'automation_runs',
-      index: 'automation_runs_sweep',
-      columns,
-      where: "status = 'pending'",
-      time: 'created_at',
-    },
-    page,
-  );
-}
+export const pendingRuns = waitingIn<PendingRun>({
+  table: 'automation_runs',
+  index: 'automation_runs_sweep',
+  columns: ['space_id AS spaceId', 'automation_id AS automationId'],
+  where: "status = 'pending'",
+  time: 'created_at',
+});
 
 const deletedAtOnce = 100;
 

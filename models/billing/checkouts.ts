@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { topUp } from './credits.ts';
 
 /** `mispaid`: the amount paid is not the amount asked for, so nothing is credited until a person has looked at it. */
@@ -51,16 +51,14 @@ export async function findCheckout(database: Database, by: By, value: string): P
 }
 
 /** Unended operations whose purchase is over. */
-export function endedCheckouts(database: Pick<Database, 'pool'>, page: OldestFirst<Waiting>): Promise<Waiting[]> {
+export const endedCheckouts = waitingIn<Waiting>({
+  table: 'operations',
+  index: 'operations_kind_sweep',
   // A value, and not EXISTS: that would be turned into a join which begins with all purchases there ever were.
-  const endedAt = 'SELECT c.ended_at FROM billing_checkouts c WHERE c.id = operations.subject_id';
-  const where = `status = 'running' AND kind = 'topUp' AND (${endedAt}) IS NOT NULL`;
-  return oldestFirst(
-    database,
-    { table: 'operations', index: 'operations_kind_sweep', where, time: 'created_at' },
-    page,
-  );
-}
+  where: `status = 'running' AND kind = 'topUp'
+    AND (SELECT c.ended_at FROM billing_checkouts c WHERE c.id = operations.subject_id) IS NOT NULL`,
+  time: 'created_at',
+});
 
 /** A space's purchases, the newest first. */
 export async function listCheckouts(database: Database, spaceId: string, page: PageRequest): Promise<Page<Checkout>> {

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A notification of the payment provider, stored for ever. */
 export interface PaymentEventRow {
@@ -43,9 +43,11 @@ export async function markSettled(tx: Transaction, id: string, outcome: string):
 }
 
 /** Notifications that have not been settled. */
-export function unsettledEvents(database: Pick<Database, 'pool'>, page: OldestFirst<Waiting>): Promise<Waiting[]> {
-  return oldestFirst(database, { table: 'payment_events', where: "status = 'received'", time: 'received_at' }, page);
-}
+export const unsettledEvents = waitingIn<Waiting>({
+  table: 'payment_events',
+  where: "status = 'received'",
+  time: 'received_at',
+});
 
 /** What the provider says and our books do not explain. Each case has one name, wherever it is found. */
 export type Finding =

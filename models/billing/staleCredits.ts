@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A hold, and its space. */
 export interface OpenHold {
@@ -11,8 +11,6 @@ export interface OpenHold {
 export type StaleHold = Waiting & Pick<OpenHold, 'spaceId'>;
 export type ExpiredGrant = StaleHold;
 
-const ofSpace = ['space_id AS spaceId'];
-
 /** A turn's open holds. */
 export async function openHoldsOf(database: Database, turnId: string): Promise<OpenHold[]> {
   return read(database, "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'", [
@@ -21,17 +19,21 @@ export async function openHoldsOf(database: Database, turnId: string): Promise<O
 }
 
 /** Open holds of turns that have ended, or of messages that never became a turn. */
-export function staleHolds(database: Database, page: OldestFirst<StaleHold>): Promise<StaleHold[]> {
-  const isRunning = 'SELECT 1 FROM turns t WHERE t.id = billing_holds.turn_id AND t.terminal = 0';
-  const where = `status = 'open' AND NOT EXISTS (${isRunning})`;
-  return oldestFirst(database, { table: 'billing_holds', columns: ofSpace, where, time: 'created_at' }, page);
-}
+export const staleHolds = waitingIn<StaleHold>({
+  table: 'billing_holds',
+  columns: ['space_id AS spaceId'],
+  where: `status = 'open'
+    AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = billing_holds.turn_id AND t.terminal = 0)`,
+  time: 'created_at',
+});
 
-/** Grants that have expired by `before`, with credits left. */
-export function expiredGrants(database: Database, page: OldestFirst<ExpiredGrant>): Promise<ExpiredGrant[]> {
-  const where = 'remaining > 0 AND expires_at IS NOT NULL';
-  return oldestFirst(database, { table: 'billing_grants', columns: ofSpace, where, time: 'expires_at' }, page);
-}
+/** Grants that have expired, with credits left. */
+export const expiredGrants = waitingIn<ExpiredGrant>({
+  table: 'billing_grants',
+  columns: ['space_id AS spaceId'],
+  where: 'remaining > 0 AND expires_at IS NOT NULL',
+  time: 'expires_at',
+});
 
 async function read<Row>(database: Database, sql: string, values: unknown[]): Promise<Row[]> {
   const [rows] = await database.pool.query<RowDataPacket[]>(sql, values);

@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { newId } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import type { BrowserSession } from './session.ts';
 
 /** A path below the home of a computer. */
@@ -48,15 +48,14 @@ export async function removeFoldersOf(tx: Transaction, ownerId: string): Promise
 
 export type UnwantedFolder = Waiting & { spaceId: string; ownerId: string; computerId: string };
 
-/** Folders whose removal was ordered before a time. */
-export function unwantedFolders(
-  database: Pick<Database, 'pool'>,
-  page: OldestFirst<UnwantedFolder>,
-): Promise<UnwantedFolder[]> {
-  const columns = ['space_id AS spaceId', 'owner_id AS ownerId', 'computer_id AS computerId'];
-  const list = { table: 'browser_folders', columns, where: 'remove_at IS NOT NULL', time: 'remove_at' };
-  return oldestFirst(database, { ...list, index: 'browser_folders_remove' }, page);
-}
+/** Folders that are to be removed. */
+export const unwantedFolders = waitingIn<UnwantedFolder>({
+  table: 'browser_folders',
+  index: 'browser_folders_remove',
+  columns: ['space_id AS spaceId', 'owner_id AS ownerId', 'computer_id AS computerId'],
+  where: 'remove_at IS NOT NULL',
+  time: 'remove_at',
+});
 
 /** A folder is gone. */
 export async function forgetFolder({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {

@@ -22,21 +22,36 @@ export async function deleteInBatches(
 }
 
 /** The same for rows that a SELECT of their ids finds, whose last placeholder is its LIMIT. */
-export async function deleteByIds(
+export function deleteByIds(
   { pool }: Pick<Database, 'pool'>,
   table: string,
   select: string,
   values: unknown[],
+  onBatch?: () => void,
+): Promise<number> {
+  const remove = async (ids: readonly string[]) => {
+    const [{ affectedRows }] = await pool.query<ResultSetHeader>(`DELETE FROM ${table} WHERE id IN (?)`, [ids]);
+    return affectedRows;
+  };
+  return removeByIds({ pool }, { select, values, remove }, onBatch);
+}
+
+/** The same with a way of its own to remove rows, which returns how many it has removed. It may leave some. */
+export async function removeByIds(
+  { pool }: Pick<Database, 'pool'>,
+  rows: {
+    select: string;
+    values: unknown[];
+    remove(ids: readonly string[]): Promise<number>;
+    atOnce?: number;
+  },
   onBatch: () => void = () => undefined,
 ): Promise<number> {
-  for (let deleted = 0; ; ) {
-    const [rows] = await pool.query<RowDataPacket[]>(select, [...values, rowsPerStatement]);
-    if (rows.length > 0) {
-      const ids = rows.map(({ id }) => id as string);
-      const [{ affectedRows }] = await pool.query<ResultSetHeader>(`DELETE FROM ${table} WHERE id IN (?)`, [ids]);
-      deleted += affectedRows;
-    }
+  const { select, values, remove, atOnce = rowsPerStatement } = rows;
+  for (let removed = 0; ; ) {
+    const [found] = await pool.query<RowDataPacket[]>(select, [...values, atOnce]);
+    if (found.length > 0) removed += await remove(found.map(({ id }) => String(id)));
     onBatch();
-    if (rows.length < rowsPerStatement) return deleted;
+    if (found.length < atOnce) return removed;
   }
 }

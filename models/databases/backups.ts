@@ -5,7 +5,7 @@ import { appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup, unused } from './backupRows.ts';
 import { type LeftOut, writeLeftOut } from './leftOut.ts';
 import { lockDatabase, lockOf, requireLiving } from './spaceDatabase.ts';
@@ -138,20 +138,23 @@ export async function noteFailure({ pool }: Pick<Database, 'pool'>, id: string, 
 
 export type DueBackup = Waiting & { spaceId: string };
 
-/** Backups that are to be made, since before a time. */
-export function dueBackups(database: Pick<Database, 'pool'>, page: OldestFirst<DueBackup>): Promise<DueBackup[]> {
-  const list = { table: 'space_database_backups', columns: ['space_id AS spaceId'], time: 'due_at' };
-  return oldestFirst(database, { ...list, index: 'space_database_backups_due', where: 'due_at IS NOT NULL' }, page);
-}
+/** Backups that are to be made. */
+export const dueBackups = waitingIn<DueBackup>({
+  table: 'space_database_backups',
+  index: 'space_database_backups_due',
+  columns: ['space_id AS spaceId'],
+  where: 'due_at IS NOT NULL',
+  time: 'due_at',
+});
 
-/** Databases whose next backup is to begin, since before a time. */
-export function databasesToBackUp(
-  database: Pick<Database, 'pool'>,
-  page: OldestFirst<DueBackup>,
-): Promise<DueBackup[]> {
-  const list = { table: 'space_databases', columns: ['space_id AS spaceId'], time: 'backup_at' };
-  return oldestFirst(database, { ...list, index: 'space_databases_backup', where: 'backup_at IS NOT NULL' }, page);
-}
+/** Databases whose next backup is to begin. */
+export const databasesToBackUp = waitingIn<DueBackup>({
+  table: 'space_databases',
+  index: 'space_databases_backup',
+  columns: ['space_id AS spaceId'],
+  where: 'backup_at IS NOT NULL',
+  time: 'backup_at',
+});
 
 /** Begins a database's next backup, where it is wanted, and says when the one after that is. */
 export async function beginDueBackup(

@@ -1,24 +1,17 @@
 import type { RowDataPacket } from 'mysql2';
+import { removeByIds } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-export type DueDatabase = Waiting & { spaceId: string };
-
-/** Databases that the server may have otherwise than their rows, since before a time. */
-export function dueDatabases(database: Pick<Database, 'pool'>, page: OldestFirst<DueDatabase>): Promise<DueDatabase[]> {
-  return oldestFirst(
-    database,
-    {
-      table: 'space_databases',
-      index: 'space_databases_due',
-      columns: ['space_id AS spaceId'],
-      where: 'due_at IS NOT NULL',
-      time: 'due_at',
-    },
-    page,
-  );
-}
+/** Databases that the server may have otherwise than their rows, or whose next time has come. */
+export const dueDatabases = waitingIn<Waiting & { spaceId: string }>({
+  table: 'space_databases',
+  index: 'space_databases_due',
+  columns: ['space_id AS spaceId'],
+  where: 'due_at IS NOT NULL',
+  time: 'due_at',
+});
 
 /** How the rows have what the server may have. */
 export interface KnownDatabase {
@@ -68,16 +61,13 @@ export async function markDue({ pool }: Pick<Database, 'pool'>, id: string): Pro
 }
 
 /** Forgets what has been gone for a while: until then, whatever brings it back is found and removed. */
-export async function forgetPurged(database: Database, before: Date, onBatch: () => void): Promise<number> {
-  for (let count = 0; ; onBatch()) {
-    const sql = `SELECT id FROM space_databases WHERE state = 'purged' AND due_at IS NULL AND purge_at < ? LIMIT ${rowsAtOnce}`;
-    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [before]);
-    const ids = rows.map(({ id }) => String(id));
-    if (ids.length === 0) return count;
-    await transaction(database, async (tx) => {
+export function forgetPurged(database: Database, before: Date, onBatch: () => void): Promise<number> {
+  const select = "SELECT id FROM space_databases WHERE state = 'purged' AND due_at IS NULL AND purge_at < ? LIMIT ?";
+  const remove = (ids: readonly string[]) =>
+    transaction(database, async (tx) => {
       await execute(tx, 'DELETE FROM space_database_accounts WHERE database_id IN (?)', [ids]);
       await execute(tx, "DELETE FROM space_databases WHERE id IN (?) AND state = 'purged'", [ids]);
+      return ids.length;
     });
-    count += ids.length;
-  }
+  return removeByIds(database, { select, values: [before], remove }, onBatch);
 }

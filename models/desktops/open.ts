@@ -1,36 +1,47 @@
-import type { RowDataPacket } from 'mysql2/promise';
+import { deleteByIds, removeByIds } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
-
-export type OpenDesktop = Waiting & { spaceId: string; status: string };
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
+import type { RecordingStatus } from './recording.ts';
 
 /** Sessions that have not ended: each has a running workflow, or should have. */
-export function openDesktops(database: Pick<Database, 'pool'>, page: OldestFirst<OpenDesktop>): Promise<OpenDesktop[]> {
-  const where = "status IN ('starting', 'running', 'ending')";
-  const columns = ['space_id AS spaceId', 'status'];
-  return oldestFirst(database, { table: 'desktop_sessions', columns, where, time: 'status_at' }, page);
-}
+export const openDesktops = waitingIn<Waiting & { spaceId: string; status: string }>({
+  table: 'desktop_sessions',
+  columns: ['space_id AS spaceId', 'status'],
+  where: "status IN ('starting', 'running', 'ending')",
+  time: 'status_at',
+});
 
-const forgottenAtOnce = 500;
+/** Recordings for which something is still to be done: each has a running workflow, or should have. */
+export const openRecordings = waitingIn<Waiting & { spaceId: string; status: RecordingStatus }>({
+  table: 'desktop_recordings',
+  columns: ['space_id AS spaceId', 'status'],
+  where: 'settled_at IS NULL',
+  time: 'status_at',
+});
 
 /** Forgets sessions that ended before this, with their links, where no recording is left of them. Returns how many. */
-export async function forgetOldDesktops(
+export function forgetOldDesktops(
   { pool }: Pick<Database, 'pool'>,
   before: Date,
   onBatch: () => void,
 ): Promise<number> {
-  for (let count = 0; ; onBatch()) {
-    const [rows] = await pool.query<RowDataPacket[]>(
-      `SELECT id FROM desktop_sessions s WHERE ended_at < ? AND status = 'ended'
-          AND NOT EXISTS (SELECT 1 FROM desktop_recordings r WHERE r.session_id = s.id)
-        ORDER BY ended_at LIMIT ?`,
-      [before, forgottenAtOnce],
-    );
-    const ids = rows.map((row) => String(row.id));
-    if (ids.length === 0) return count;
+  const select = `SELECT id FROM desktop_sessions s WHERE ended_at < ? AND status = 'ended'
+      AND NOT EXISTS (SELECT 1 FROM desktop_recordings r WHERE r.session_id = s.id)
+    ORDER BY ended_at LIMIT ?`;
+  const remove = async (ids: readonly string[]) => {
     await pool.query('DELETE FROM desktop_links WHERE session_id IN (?)', [ids]);
     await pool.query('DELETE FROM desktop_sessions WHERE id IN (?)', [ids]);
-    count += ids.length;
-    if (ids.length < forgottenAtOnce) return count;
-  }
+    return ids.length;
+  };
+  return removeByIds({ pool }, { select, values: [before], remove }, onBatch);
+}
+
+/** Forgets recordings that were settled before this. Returns how many there were. */
+export function forgetOldRecordings(
+  database: Pick<Database, 'pool'>,
+  before: Date,
+  onBatch: () => void,
+): Promise<number> {
+  const select = 'SELECT id FROM desktop_recordings WHERE settled_at < ? ORDER BY settled_at LIMIT ?';
+  return deleteByIds(database, 'desktop_recordings', select, [before], onBatch);
 }

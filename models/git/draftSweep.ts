@@ -1,8 +1,7 @@
-import type { RowDataPacket } from 'mysql2';
 import { newId } from '../../base/ids.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { type OldestFirst, oldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type OldestFirst, oldestFirst, type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { selected } from './columns.ts';
 import type { DraftInput } from './drafting.ts';
 import { beginOrder, type GitDraftKind } from './orders.ts';
@@ -34,37 +33,42 @@ const beatSeconds = 120;
  * on a lost host cannot be reached.
  */
 export async function draftsToSave(
-  { pool }: Pick<Database, 'pool'>,
-  { before, after, savedBefore }: OldestFirst<DueDraft> & { savedBefore: Date },
+  database: Pick<Database, 'pool'>,
+  { savedBefore, ...page }: OldestFirst<DueDraft> & { savedBefore: Date },
 ): Promise<DueDraft[]> {
-  const next = after === undefined ? '' : 'AND d.looked_at >= ? AND (d.looked_at > ? OR d.id > ?)';
-  const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT d.id, d.looked_at AS since, d.item_id AS itemId, d.space_id AS spaceId, d.computer_id AS computerId,
-            c.id IS NULL OR c.deleted_at IS NOT NULL AS isLost
-       FROM git_drafts d FORCE INDEX (git_drafts_sweep)
-       LEFT JOIN computers c ON c.id = d.computer_id
-      WHERE d.status = 'ready' AND d.looked_at < ? ${next}
-        AND (c.id IS NULL OR c.deleted_at IS NOT NULL
-          OR (c.status = 'running' AND d.looked_at < ?
-            AND (c.processes > 0 OR c.active_at IS NULL OR c.active_at >= d.looked_at - INTERVAL ${beatSeconds} SECOND
-              OR d.saved_at IS NULL OR d.error_code <> 'GIT_DRAFT_INCOMPLETE'))
-          OR ((c.status IN ('running', 'stopped')
-              OR (c.status = 'error' AND COALESCE(c.error_code, '') NOT IN ('HOST_LOST', 'HOST_REMOVED')))
-            AND (c.status_at >= d.looked_at
-              OR (d.looked_at < ? AND c.status_at >= ? AND (d.saved_at IS NULL OR c.status_at >= d.saved_at)))))
-      ORDER BY d.looked_at, d.id LIMIT ${sweepPageSize}`,
-    [before, ...nextValues, savedBefore, savedBefore, new Date(Date.now() - patienceMs)],
+  const isLost = 'c.id IS NULL OR c.deleted_at IS NOT NULL';
+  const due = await oldestFirst<Omit<DueDraft, 'isLost'> & { isLost: number }>(
+    database,
+    {
+      table: 'git_drafts d',
+      index: 'git_drafts_sweep',
+      joins: 'LEFT JOIN computers c ON c.id = d.computer_id',
+      id: 'd.id',
+      columns: ['d.item_id AS itemId', 'd.space_id AS spaceId', 'd.computer_id AS computerId', `${isLost} AS isLost`],
+      where: `d.status = 'ready' AND (${isLost}
+        OR (c.status = 'running' AND d.looked_at < ?
+          AND (c.processes > 0 OR c.active_at IS NULL OR c.active_at >= d.looked_at - INTERVAL ${beatSeconds} SECOND
+            OR d.saved_at IS NULL OR d.error_code <> 'GIT_DRAFT_INCOMPLETE'))
+        OR ((c.status IN ('running', 'stopped')
+            OR (c.status = 'error' AND COALESCE(c.error_code, '') NOT IN ('HOST_LOST', 'HOST_REMOVED')))
+          AND (c.status_at >= d.looked_at
+            OR (d.looked_at < ? AND c.status_at >= ? AND (d.saved_at IS NULL OR c.status_at >= d.saved_at)))))`,
+      values: [savedBefore, savedBefore, new Date(Date.now() - patienceMs)],
+      time: 'd.looked_at',
+    },
+    page,
   );
-  return rows.map((row) => ({ ...(row as DueDraft), isLost: row.isLost === 1 }));
+  return due.map((draft) => ({ ...draft, isLost: draft.isLost === 1 }));
 }
 
-/** Discarded drafts that are not removed yet, oldest first. */
-export function draftsToDiscard(database: Pick<Database, 'pool'>, page: OldestFirst<DueDraft>): Promise<DueDraft[]> {
-  const list = { table: 'git_drafts', index: 'git_drafts_sweep', where: "status = 'discarding'", time: 'looked_at' };
-  const columns = [selected('itemId spaceId computerId')];
-  return oldestFirst<DueDraft>(database, { ...list, columns }, page);
-}
+/** Discarded drafts that are not removed yet. */
+export const draftsToDiscard = waitingIn<DueDraft>({
+  table: 'git_drafts',
+  index: 'git_drafts_sweep',
+  columns: [selected('itemId spaceId computerId')],
+  where: "status = 'discarding'",
+  time: 'looked_at',
+});
 
 /**
  * Orders a save or a removal of a draft in the name of its creator, unless such an order is waiting already. Returns

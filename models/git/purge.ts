@@ -1,10 +1,9 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { AreaPurge } from '../database/areaPurge.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
-import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A repository whose item was deleted for good, by the item's id. */
 export type RemovedRepository = Waiting & { spaceId: string };
@@ -18,20 +17,14 @@ export async function removeRepositories(tx: Transaction, itemIds: readonly stri
   ]);
 }
 
-/** Oldest first. */
-export async function removedRepositories(
-  { pool }: Pick<Database, 'pool'>,
-  { before, after }: OldestFirst<RemovedRepository>,
-): Promise<RemovedRepository[]> {
-  const next = after === undefined ? '' : 'AND removed_at >= ? AND (removed_at > ? OR item_id > ?)';
-  const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT item_id AS id, space_id AS spaceId, removed_at AS since FROM git_repositories
-      WHERE removed_at < ? ${next} ORDER BY removed_at, item_id LIMIT ${sweepPageSize}`,
-    [before, ...nextValues],
-  );
-  return rows as unknown as RemovedRepository[];
-}
+/** Repositories whose items are gone for good, by the items' ids. */
+export const removedRepositories = waitingIn<Waiting & { spaceId: string }>({
+  table: 'git_repositories',
+  id: 'item_id',
+  columns: ['space_id AS spaceId'],
+  where: 'removed_at IS NOT NULL',
+  time: 'removed_at',
+});
 
 /** Gives back the quota of a removed repository. The sweep removes its bundles from the store. */
 export const forgetBundles = (database: Database, itemId: string): Promise<void> =>

@@ -4,7 +4,7 @@ import { jsonText } from '../../base/text.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { modelsOf } from '../database/bound.ts';
 import type { Database } from '../database/database.ts';
-import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /**
  * What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow
@@ -139,25 +139,16 @@ export function purgeOldOperations(database: Database, before: Date, onBatch: ()
 export type UnendedOperation = Waiting &
   Pick<Operation, 'kind' | 'spaceId' | 'userId' | 'subjectId' | 'cancelRequestedAt'>;
 
-export function unendedOperations(
-  database: Pick<Database, 'pool'>,
-  page: OldestFirst<UnendedOperation>,
-): Promise<UnendedOperation[]> {
-  return oldestFirst(
-    database,
-    {
-      table: 'operations',
-      index: 'operations_sweep',
-      columns: [
-        'kind',
-        'space_id AS spaceId',
-        'user_id AS userId',
-        'subject_id AS subjectId',
-        'cancel_requested_at AS cancelRequestedAt',
-      ],
-      where: "status = 'running'",
-      time: 'created_at',
-    },
-    page,
-  );
-}
+export const unendedOperations = waitingIn<UnendedOperation>({
+  table: 'operations',
+  index: 'operations_sweep',
+  columns: [
+    'kind',
+    'space_id AS spaceId',
+    'user_id AS userId',
+    'subject_id AS subjectId',
+    'cancel_requested_at AS cancelRequestedAt',
+  ],
+  where: "status = 'running'",
+  time: 'created_at',
+});

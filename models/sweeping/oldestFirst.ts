@@ -9,33 +9,70 @@ export interface Waiting {
 
 /** Which part of a list of waiting rows is wanted. */
 export interface OldestFirst<Row extends Waiting> {
-  /** Only what has waited since before this. */
+  /** Only rows that have waited since before this. */
   before: Date;
   /** The last row of the page before. */
   after?: Row | undefined;
 }
 
+/**
+ * A list of rows that wait. An index that begins with what `where` fixes and then has `time` reads just one page of it.
+ */
+export interface WaitingList {
+  table: string;
+  /** Named where the table has another index to tempt the server, which would then sort all that waits. */
+  index?: string;
+  /** Rows of other tables that belong to them. */
+  joins?: string;
+  /** The column of the row's id. */
+  id?: string;
+  /** Columns besides `id` and `since`. */
+  columns?: readonly string[];
+  where: string;
+  values?: readonly unknown[];
+  /** The column that says since when a row waits, or when its time comes. */
+  time: string;
+}
+
 /** How many rows a sweep reads at once. */
 export const sweepPageSize = 500;
 
-/**
- * A page of the rows that wait, oldest first. `columns` are besides `id` and `since`; `time` is the column that says
- * since when a row waits. An index that begins with what `where` fixes and then has `time` reads just this page; it is
- * named as `index` where the table has another one to tempt the server, which would then sort all that waits.
- */
+/** A page of the rows that wait, oldest first. */
 export async function oldestFirst<Row extends Waiting>(
   { pool }: Pick<Database, 'pool'>,
-  list: { table: string; index?: string; columns?: string[]; where: string; values?: unknown[]; time: string },
-  { before, after }: OldestFirst<Row>,
+  list: WaitingList,
+  { before, after }: OldestFirst<Waiting>,
 ): Promise<Row[]> {
-  const { table, index, columns = [], where, values = [], time } = list;
-  const next = after === undefined ? '' : `AND ${time} >= ? AND (${time} > ? OR id > ?)`;
+  const { table, index, joins = '', id = 'id', columns = [], where, values = [], time } = list;
+  const next = after === undefined ? '' : `AND ${time} >= ? AND (${time} > ? OR ${id} > ?)`;
   const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
   const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${['id', `${time} AS since`, ...columns].join(', ')} FROM ${table}
-      ${index === undefined ? '' : `FORCE INDEX (${index})`}
-      WHERE ${where} AND ${time} < ? ${next} ORDER BY ${time}, id LIMIT ${sweepPageSize}`,
+    `SELECT ${[`${id} AS id`, `${time} AS since`, ...columns].join(', ')} FROM ${table}
+      ${index === undefined ? '' : `FORCE INDEX (${index})`} ${joins}
+      WHERE ${where} AND ${time} < ? ${next} ORDER BY ${time}, ${id} LIMIT ${sweepPageSize}`,
     [...values, before, ...nextValues],
   );
   return rows as unknown as Row[];
+}
+
+/** Reads a list of rows that wait, a page at a time. */
+export function waitingIn<Row extends Waiting>(list: WaitingList) {
+  return (database: Pick<Database, 'pool'>, page: OldestFirst<Row>): Promise<Row[]> =>
+    oldestFirst<Row>(database, list, page);
+}
+
+/** Later than the time of any row. */
+const never = new Date('9999-01-01T00:00:00Z');
+
+/** Every row of a list that has a time, also one that is still to come, a page at a time. */
+export async function* everyWaiting<Row extends Waiting>(
+  database: Pick<Database, 'pool'>,
+  list: WaitingList,
+): AsyncGenerator<Row[]> {
+  for (let after: Row | undefined; ; ) {
+    const page: Row[] = await oldestFirst<Row>(database, list, { before: never, after });
+    if (page.length === 0) return;
+    yield page;
+    after = page.at(-1);
+  }
 }

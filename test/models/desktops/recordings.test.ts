@@ -1,7 +1,6 @@
 import { newId } from '../../../base/ids.ts';
 import { transaction } from '../../../models/database/database.ts';
-import { forgetOldDesktops } from '../../../models/desktops/open.ts';
-import { forgetOldRecordings } from '../../../models/desktops/openRecordings.ts';
+import { forgetOldDesktops, forgetOldRecordings } from '../../../models/desktops/open.ts';
 import { findRecording } from '../../../models/desktops/recording.ts';
 import { keepRecording, nextRecordingStep } from '../../../models/desktops/recordingSteps.ts';
 import { createRecording } from '../../../models/desktops/recordings.ts';
