@@ -1,6 +1,6 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
-import { type HostLayout, computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
+import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { type ComputerRecord, listRecords } from '../../integrations/computers/host/records.ts';
 import { runHere } from '../../integrations/computers/system/programs.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';

@@ -1,12 +1,10 @@
+import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { AreaPurge } from '../database/areaPurge.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
-
-/** A repository whose item was deleted for good, by the item's id. */
-export type RemovedRepository = Waiting & { spaceId: string };
 
 /** Marks repositories as removed, in the transaction that deletes their items. Their workflows remove the rest. */
 export async function removeRepositories(tx: Transaction, itemIds: readonly string[]): Promise<void> {
