@@ -4,8 +4,8 @@ import { diskCallsOf } from '../../support/diskCalls.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 
 /** What the agent of a computer asks the system for before it answers. */
-const agent = join(import.meta.dirname, '..', '..', '..', 'integrations', 'computers', 'agent');
-const modules = ['writeFile', 'filePaths']
+const agent = join(import.meta.dirname, '..', '..', '..', 'integrations', 'computers', 'agent', 'files');
+const modules = ['writeFile', 'paths']
   .map((name) => `import * as ${name} from ${JSON.stringify(join(agent, `${name}.ts`))};`)
   .join('\n');
 
@@ -28,10 +28,10 @@ test('folders that are made for a file are synced where their names are', () => 
 });
 
 test.each([
-  ['deleted', `filePaths.deletePath(at('old'), { recursive: false })`, ['unlink', 'fsync']],
-  ['moved', `filePaths.movePath(at('old'), at('sub/new'), { replace: true })`, ['rename', 'fsync', 'fsync']],
-  ['made', `filePaths.makeFolder(at('folder'), { parents: false })`, ['mkdir', 'fsync']],
-  ['emptied and deleted', `filePaths.deletePath(at('sub'), { recursive: true })`, ['fsync']],
+  ['deleted', `paths.deletePath(at('old'), { recursive: false })`, ['unlink', 'fsync']],
+  ['moved', `paths.movePath(at('old'), at('sub/new'), { replace: true })`, ['rename', 'fsync', 'fsync']],
+  ['made', `paths.makeFolder(at('folder'), { parents: false })`, ['mkdir', 'fsync']],
+  ['emptied and deleted', `paths.deletePath(at('sub'), { recursive: true })`, ['fsync']],
 ])('what is %s is so on the disk when that is answered', (_, work, calls) => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'sub'));
