@@ -111,6 +111,24 @@ test('folders are listed in pages, moved and deleted', async () => {
   await computer.expect(404, 'GET', '/files/list?path=list');
 });
 
+test('the home and mount points are neither deleted nor moved nor replaced, and a refusal changes nothing', async () => {
+  await put('precious/a.txt', 'kept', {}, '&parents=true');
+  const refused = { code: 'FILE_ACCESS_DENIED' };
+  for (const path of ['/home/user', '/home/user/', '.', 'precious/..', '/home/user/../user', '/home', '/tmp', '/']) {
+    const query = `?path=${encodeURIComponent(path)}&recursive=true`;
+    expect(await computer.expect(403, 'DELETE', `/files${query}`)).toMatchObject(refused);
+    for (const [from, to] of [
+      [path, '/tmp/x'],
+      ['precious', path],
+    ]) {
+      expect(await computer.expect(403, 'POST', '/files/move', { from, to, replace: true })).toMatchObject(refused);
+    }
+  }
+  expect((await computer.exec('cat precious/a.txt; ls -d /tmp/x /tmp/.atrium-* || :')).stdout).toBe('kept');
+  await computer.expect(204, 'POST', '/files/move', { from: 'precious', to: '/tmp/precious' });
+  expect((await computer.exec('cat /tmp/precious/a.txt; ls -d precious || :')).stdout).toBe('kept');
+});
+
 test('what is no file is not read, and a link leads nowhere but inside', async () => {
   await computer.exec(
     'mkfifo fifo; ln -s /etc/shadow out; ln -s ../../../../../../../../etc/hostname up; ln -s /proc/1/environ env',

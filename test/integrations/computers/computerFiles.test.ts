@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { temporaryFolder } from '../../support/folders.ts';
 import { agentIn, type HeldComputer, heldComputer, outputOf } from '../../support/holder.ts';
+import { canBeOtherUser } from '../../support/otherUser.ts';
 
 const root = temporaryFolder();
 let computer: HeldComputer;
@@ -178,18 +179,57 @@ describe('a folder', () => {
     await expect(client.statFile('names')).rejects.toEqual(refused('FILE_NOT_FOUND'));
   });
 
-  it('is not deleted with the home, or with what another folder is mounted on, by whatever name', async () => {
+  describe('that is the home, a mount point or a parent of one', () => {
+    const home = ['.', 'stays/..', '/home/user', '/home/user/', '/home/user/.', '/home/./user', '/home/user/../user'];
+    const byLink = ['here/', 'here/.', 'stays/up/..', '/proc/self/cwd/', '/proc/self/root/home/user'];
+    const others = ['/home', '/', '/tmp', '/tmp/.', '/proc', '/dev', '/usr', '//tmp//'];
+    const paths = [...home, ...byLink, ...others];
+    const list = () => sh('find /home/user /tmp ! -path /home/user/replacing | sort; cat stays/a.txt /tmp/kept');
+    let before: string;
+
+    beforeAll(async () => {
+      await computer.client.writeFile('stays/a.txt', Buffer.from('kept'), { parents: true });
+      await sh('ln -s /home/user here; ln -s . stays/up; echo too > /tmp/kept');
+      before = await list();
+    });
+    afterEach(async () => expect(await list()).toBe(before));
+    afterAll(() => sh('rm -r stays here /tmp/kept'));
+
+    it.each(paths)('is not deleted as %s', async (path) => {
+      for (const recursive of [true, false]) {
+        const deleting = computer.client.deleteFile(path, { recursive });
+        await expect(deleting).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+      }
+    });
+
+    it.each(paths)('is not moved as %s, in its file system or to another', async (path) => {
+      for (const to of ['/tmp/moved', '/home/user/moved', '/dev/shm/moved', '/moved']) {
+        const moving = computer.client.moveFile(path, to, { replace: true });
+        await expect(moving).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+      }
+    });
+
+    it.each(paths)('is not replaced as %s, by a folder or a file', async (path) => {
+      await sh('mkdir replacing');
+      for (const from of ['replacing', 'stays', 'stays/a.txt', '/tmp/kept']) {
+        for (const replace of [true, false]) {
+          const moving = computer.client.moveFile(from, path, { replace });
+          await expect(moving).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+        }
+      }
+      await expect(computer.client.writeFile(path, Buffer.from('x'))).rejects.toEqual(refused('NOT_A_FILE'));
+      await sh('rmdir replacing');
+    });
+  });
+
+  it('stays where it is when a link to it is moved or deleted, and `~` is a name like any other', async () => {
     const { client } = computer;
-    await client.writeFile('stays/a.txt', Buffer.from('kept'), { parents: true });
-    await sh('ln -s /home/user here; ln -s . stays/up; touch /tmp/kept');
-    const names = ['.', 'stays/..', '/home/user', '/home/user/', '/home/user/.', 'here/', 'here/.', 'stays/up/..'];
-    for (const path of [...names, '/home', '/', '/tmp', '/tmp/.', '/proc', '/dev', '/usr', '//tmp//']) {
-      await expect(client.deleteFile(path, { recursive: true })).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
-    }
-    expect(await sh('cat stays/a.txt; ls /tmp/kept')).toBe('kept/tmp/kept\n');
-    await client.deleteFile('stays', { recursive: true });
-    await client.deleteFile('here', { recursive: true });
-    expect(await sh('rm /tmp/kept; ls -d stays here 2>&1 || :')).toMatch(/stays.*\n.*here/);
+    await sh('ln -s /home/user here; echo kept > beside; mkdir "~"');
+    await client.moveFile('here', '/tmp/there');
+    expect(await sh('readlink /tmp/there')).toBe('/home/user\n');
+    await client.deleteFile('/tmp/there', { recursive: true });
+    await client.moveFile('~', '/tmp/tilde');
+    expect(await sh('cat beside; rmdir /tmp/tilde; rm beside')).toBe('kept\n');
   });
 
   it('is made, moved, and not overwritten unasked', async () => {
@@ -211,6 +251,82 @@ describe('a folder', () => {
     for (const path of ['', 'a\0b', 'a'.repeat(5_000)]) {
       await expect(client.statFile(path)).rejects.toEqual(refused('PATH_INVALID'));
     }
+  });
+});
+
+describe('a move to another file system', () => {
+  const leftOver = () => sh('find /home/user /tmp -name ".atrium-*"');
+  const whole = 'tree\ntree/file\ntree/readonly\ntree/readonly/inner\n';
+  const makeTree = () =>
+    sh('mkdir -p tree/readonly; echo 1 > tree/file; echo 2 > tree/readonly/inner; chmod 555 tree/readonly');
+
+  afterEach(async () => {
+    expect(await leftOver()).toBe('');
+    await sh('chmod -R u+rwx tree /tmp/to locked 2>/dev/null || :; rm -rf tree /tmp/to locked taken');
+  });
+
+  it('brings everything as it is, and leaves nothing behind', async () => {
+    await makeTree();
+    await sh('chmod 750 tree/file; touch -d 2001-02-03 tree/file; ln -s nowhere tree/link; mkfifo tree/fifo');
+    await computer.client.moveFile('tree/.', '/tmp/to');
+    expect(await sh('cd /tmp/to; cat file readonly/inner; readlink link; test -p fifo; stat -c "%a %Y" file')).toMatch(
+      /^1\n2\nnowhere\n750 9811\d+\n$/,
+    );
+    expect(await sh('stat -c %a /tmp/to/readonly; ls -d tree 2>&1 || :')).toMatch(/^555\n.*No such file/);
+    await computer.client.moveFile('/tmp/to', 'tree');
+    expect(await sh('cat tree/readonly/inner; ls -d /tmp/to 2>&1 || :')).toMatch(/^2\n.*No such file/);
+  });
+
+  it('changes nothing where the source cannot be read to its end', async () => {
+    await makeTree();
+    await sh('echo 3 > tree/secret; chmod 000 tree/secret');
+    const moving = computer.client.moveFile('tree', '/tmp/to', { replace: true });
+    await expect(moving).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+    expect(await sh('rm -f tree/secret; find tree | sort; ls -d /tmp/to 2>&1 || :')).toMatch(
+      new RegExp(`^${whole}.*No such file`),
+    );
+  });
+
+  it('changes nothing where the source cannot be removed', async () => {
+    await sh('mkdir locked; echo 1 > locked/file; chmod 555 locked');
+    const sources = ['locked/file'];
+    if (canBeOtherUser) {
+      // Everyone may write to the folder, but only the owner of a file in it may remove that.
+      mkdirSync(`${home}/sticky`);
+      writeFileSync(`${home}/sticky/file`, '1\n');
+      for (const path of ['sticky/file', 'sticky']) chownSync(`${home}/${path}`, 4_242, 4_242);
+      chmodSync(`${home}/sticky`, 0o1777);
+      sources.push('sticky/file');
+    }
+    for (const source of sources) {
+      await expect(computer.client.moveFile(source, '/tmp/to')).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+      expect(await sh(`cat ${source}; ls -d /tmp/to 2>&1 || :`)).toMatch(/^1\n.*No such file/);
+    }
+  });
+
+  it('changes nothing where its target is taken, is no folder, or is a folder with something in it', async () => {
+    await makeTree();
+    await sh('mkdir -p taken/inner; echo old > taken/file');
+    const { client } = computer;
+    await client.moveFile('taken', '/tmp/to');
+    await expect(client.moveFile('tree', '/tmp/to')).rejects.toEqual(refused('FILE_EXISTS'));
+    await expect(client.moveFile('tree', '/tmp/to', { replace: true })).rejects.toEqual(refused('FOLDER_NOT_EMPTY'));
+    await expect(client.moveFile('tree/file', '/tmp/to', { replace: true })).rejects.toEqual(refused('NOT_A_FILE'));
+    await expect(client.moveFile('tree', '/tmp/to/file/below')).rejects.toEqual(refused('FILE_NOT_FOUND'));
+    await expect(client.moveFile('tree', '/tmp/to/none/below')).rejects.toEqual(refused('FILE_NOT_FOUND'));
+    await expect(client.moveFile('none', '/tmp/none')).rejects.toEqual(refused('FILE_NOT_FOUND'));
+    expect(await sh('find tree | sort; cat /tmp/to/file; ls /tmp/to')).toBe(`${whole}old\nfile\ninner\n`);
+    await client.moveFile('tree/file', '/tmp/to/file', { replace: true });
+    expect(await sh('cat /tmp/to/file')).toBe('1\n');
+  });
+
+  it('gives one of several that come at once the name, and the others keep their files', async () => {
+    const { client } = computer;
+    const names = ['a', 'b', 'c', 'd'];
+    await Promise.all(names.map((name) => client.writeFile(`taken/${name}`, Buffer.from(name), { parents: true })));
+    const moves = await Promise.allSettled(names.map((name) => client.moveFile(`taken/${name}`, '/tmp/to')));
+    expect(moves.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect((await sh('cat /tmp/to taken/*')).split('').sort()).toEqual(names);
   });
 });
 

@@ -34,6 +34,29 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await runOn(host.client(computerId), 'cat more')).stdout).toBe('written while it slept');
   });
 
+  it('refuses to delete, move or replace the home and mount points, stopped as running, and keeps every file', async () => {
+    await using built = await buildHost(options);
+    const { host } = built;
+    const { computerId, client } = await startComputer(host);
+    await runOn(client, 'echo kept > file; mkdir folder');
+    const refused = { code: 'FILE_ACCESS_DENIED' };
+    for (const state of ['running', 'stopped']) {
+      if (state === 'stopped') await host.stop(computerId);
+      const files = state === 'stopped' ? await host.files(computerId) : client;
+      for (const path of ['/home/user', '.', 'folder/..', '/proc/self/cwd/', '/home', '/tmp', '/']) {
+        await expect(files.deleteFile(path, { recursive: true })).rejects.toMatchObject(refused);
+        await expect(files.moveFile(path, '/tmp/moved', { replace: true })).rejects.toMatchObject(refused);
+        await expect(files.moveFile('folder', path, { replace: true })).rejects.toMatchObject(refused);
+      }
+      await files.moveFile('file', '/tmp/moved');
+      await files.moveFile('/tmp/moved', 'file');
+      const { entries } = await files.listFiles('.');
+      expect(entries.map(({ name }) => name)).toEqual(expect.arrayContaining(['file', 'folder']));
+      expect(entries.filter(({ name }) => name.startsWith('.atrium-'))).toEqual([]);
+      expect(Buffer.concat(await (await files.readFile('file')).body.toArray()).toString()).toBe('kept\n');
+    }
+  });
+
   it('reads few computers that do not run at once, fewer of one space, and says when to come again', async () => {
     await using built = await buildHost({ ...options, files: { perHost: 3, perSpace: 2, waitMs: 300, restMs: 0 } });
     const { host } = built;

@@ -1,11 +1,13 @@
-import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, lstat, mkdir, readFile, realpath, rename, rmdir, unlink } from 'node:fs/promises';
+import { access, lstat, mkdir, realpath, rename, rmdir, unlink } from 'node:fs/promises';
 import { folderOf, makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { Refusal } from '../../protocol/agentRequests.ts';
+import { refuseKept } from './kept.ts';
+import { removeTree, run } from './programs.ts';
 
 /** Deletes a file, a link itself, or a folder. */
 export async function deletePath(path: Buffer, options: { recursive: boolean }): Promise<void> {
+  await refuseKept(path);
   await removePath(path, options);
   await syncFolder(folderOf(path));
 }
@@ -13,54 +15,71 @@ export async function deletePath(path: Buffer, options: { recursive: boolean }):
 async function removePath(path: Buffer, { recursive }: { recursive: boolean }): Promise<void> {
   const stats = await lstat(path);
   if (!stats.isDirectory()) return unlink(path);
-  if (await isKept(path)) throw new Refusal('FILE_ACCESS_DENIED');
   if (!recursive) return rmdir(path);
   // `rm` handles any depth and any name.
   await run('rm', ['-rf', '--one-file-system', '--'], path);
   if (await exists(path)) throw new Refusal('FILE_ACCESS_DENIED');
 }
 
-/**
- * Whether a folder must stay: the home, a mount point, or a folder that contains one. Without this check `rm` would
- * empty it before it fails.
- */
-async function isKept(path: Buffer): Promise<boolean> {
-  const real = await realpath(path, { encoding: 'buffer' });
-  const folder = Buffer.concat([real, Buffer.from('/')]);
-  const kept = [Buffer.from(process.cwd()), ...(await mountPoints())];
-  return kept.some((each) => each.equals(real) || real.equals(root) || each.subarray(0, folder.length).equals(folder));
-}
-
-const root = Buffer.from('/');
-
-async function mountPoints(): Promise<Buffer[]> {
-  const mounts = await readFile('/proc/self/mountinfo', 'latin1');
-  return mounts.split('\n').flatMap((line) => {
-    const point = line.split(' ')[4];
-    const unescaped = point?.replace(/\\(\d{3})/g, (_, octal: string) =>
-      String.fromCharCode(Number.parseInt(octal, 8)),
-    );
-    return unescaped === undefined ? [] : [Buffer.from(unescaped, 'latin1')];
-  });
-}
-
+/** Moves a file, a link itself, or a folder. A move that fails leaves the source whole. */
 export async function movePath(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {
-  await moveTo(path, to, options);
-  await Promise.all([path, to].map((each) => syncFolder(folderOf(each))));
-}
-
-async function moveTo(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
+  await refuseKept(path);
+  await refuseKept(to);
   try {
-    await inTurn(async () => {
-      if (!replace && (await exists(to))) throw new Refusal('FILE_EXISTS');
-      await rename(path, to);
-    });
+    await inTurn(() => renameUnlessTaken(path, to, options));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
     // Temporary files are on another file system, so the rename failed.
-    await run('mv', ['-T', '--'], path, to);
-    await run('sync', ['-f', '--'], folderOf(to));
+    return moveAcross(path, to, options);
   }
+  await Promise.all([path, to].map((each) => syncFolder(folderOf(each))));
+}
+
+/**
+ * Moves to another file system. The target gets its name when all of it is on the disk. Only then does the source lose
+ * its name, in one step. A crash in between leaves both.
+ */
+async function moveAcross(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {
+  // Without a last part such as `.`, which no program renames.
+  const source = (await lstat(path)).isSymbolicLink() ? path : await realpath(path, { encoding: 'buffer' });
+  // What cannot be removed is not copied either.
+  await access(folderOf(source), constants.W_OK | constants.X_OK);
+  const [copy, removed] = [temporaryBeside(to), temporaryBeside(source)];
+  try {
+    await run('cp', ['-aT', '--'], source, copy);
+    await run('sync', ['-f', '--'], folderOf(to));
+    await inTurn(async () => {
+      const isNew = !(await exists(to));
+      await renameUnlessTaken(copy, to, options);
+      await syncFolder(folderOf(to));
+      try {
+        await rename(source, removed);
+      } catch (error) {
+        // A file that was replaced is gone, so the copy stays in its place.
+        if (isNew) await rename(to, copy);
+        throw error;
+      }
+    });
+  } catch (error) {
+    await removeTree(copy).catch(() => undefined);
+    throw error;
+  }
+  await removeTree(removed);
+  await syncFolder(folderOf(source));
+}
+
+async function renameUnlessTaken(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
+  if (!replace && (await exists(to))) throw new Refusal('FILE_EXISTS');
+  await rename(path, to);
+}
+
+/**
+ * A new name in the same folder, for a file that is not complete yet or is about to be removed. Uses the global
+ * `crypto`, which Node loads with the first file. Importing it would make the agent start 10 ms later.
+ */
+export function temporaryBeside(path: Buffer): Buffer {
+  const name = Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');
+  return Buffer.concat([folderOf(path), Buffer.from(`/.atrium-${name}.tmp`)]);
 }
 
 export async function makeFolder(path: Buffer, { parents }: { parents: boolean }): Promise<void> {
@@ -74,19 +93,6 @@ async function exists(path: Buffer): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** Runs a program on paths that need not be UTF-8. Node cannot pass such bytes as arguments, so xargs does. */
-async function run(program: string, args: string[], ...paths: Buffer[]): Promise<void> {
-  await access('/usr/bin/xargs', constants.X_OK);
-  const child = spawn('/usr/bin/xargs', ['-0', program, ...args], { env: {}, stdio: ['pipe', 'ignore', 'ignore'] });
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(Buffer.concat(paths.flatMap((path) => [path, Buffer.alloc(1)])));
-  const code = await new Promise((resolve) => {
-    child.once('error', () => resolve(1));
-    child.once('close', resolve);
-  });
-  if (code !== 0) throw new Refusal('FILE_ACCESS_DENIED');
 }
 
 let last: Promise<unknown> = Promise.resolve();

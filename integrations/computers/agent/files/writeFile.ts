@@ -4,7 +4,8 @@ import type { Readable } from 'node:stream';
 import { folderOf, makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { Refusal, type WriteRequest } from '../../protocol/agentRequests.ts';
 import { etagOf } from './entries.ts';
-import { inTurn } from './paths.ts';
+import { refuseKept } from './kept.ts';
+import { inTurn, temporaryBeside } from './paths.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 
@@ -17,7 +18,8 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
   // Write what a link points to; the link stays.
   const target = await realpath(path, { encoding: 'buffer' }).catch(() => path);
   const old = await currentOf(target, options);
-  const temporary = Buffer.concat([folderOf(target), Buffer.from(`/.atrium-${randomName()}.tmp`)]);
+  await refuseKept(target);
+  const temporary = temporaryBeside(target);
   const mode = options.mode ?? (old === undefined ? undefined : Number(old.mode) & 0o7777);
   const file = await open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o644);
   try {
@@ -57,11 +59,4 @@ async function copy(source: Readable, file: FileHandle): Promise<void> {
   for await (const chunk of source as AsyncIterable<Buffer>) {
     for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
   }
-}
-
-/**
- * Uses the global `crypto`, which Node loads with the first file. Importing it would make the agent start 10 ms later.
- */
-function randomName(): string {
-  return Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');
 }
