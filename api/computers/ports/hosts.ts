@@ -57,7 +57,8 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     // The cookie alone admits a browser, which also sends it for requests of other pages, even of another tenant's
     // link.
     if (req.handshake !== undefined || !readOnly.has(req.method)) {
-      refuseForeignPage(req, (origin) => nameOfOrigin(origin) === hostNameOf(req.headers.host));
+      const own = config.ports.originOf(link.label);
+      refuseForeignPage(req, (origin) => origin === own);
     }
     await pass(req, res, link, cookies);
   });
@@ -165,10 +166,6 @@ const asOperation = {
   answerTypes: [],
   parameters: [],
 };
-
-function nameOfOrigin(origin: string): string | undefined {
-  return URL.canParse(origin) ? hostNameOf(new URL(origin).host) : undefined;
-}
 
 function ended(): DomainError {
   return new DomainError('gone', 'PORT_LINK_ENDED', 'It has expired or was revoked. Ask for a new one.');

@@ -6,8 +6,9 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { type RunningApi, startApi } from '../../../api/frame/server.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { createLiveComputers } from '../../../bin/computers/liveComputers.ts';
+import { portsConfig } from '../../../config/ports.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
-import type { LiveHost } from '../../../integrations/computers/liveComputers.ts';
+import type { LiveComputers, LiveHost } from '../../../integrations/computers/liveComputers.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
@@ -18,6 +19,7 @@ import { waitFor } from '../../support/waitFor.ts';
 
 let api: TestApi;
 let server: RunningApi;
+let liveComputers: LiveComputers;
 let app: Server;
 let appPort: number;
 const seen: IncomingMessage[] = [];
@@ -48,7 +50,7 @@ const host: LiveHost = {
 beforeAll(async () => {
   api = await buildApi({ ATRIUM_CORS_ORIGINS: 'https://app.example' });
   const { config, database, launcher } = api.deps;
-  const liveComputers = createLiveComputers({ database, config, launcher, hostOf: async () => host });
+  liveComputers = createLiveComputers({ database, config, launcher, hostOf: async () => host });
   server = await startApi({ ...api.deps, liveComputers, config: { ...config, http: { ...config.http, port: 0 } } });
   app = createServer((req, res) => {
     seen.push(req);
@@ -112,12 +114,13 @@ async function visit(
     method = 'GET',
     headers = {},
     body,
-  }: { cookie?: string; method?: string; headers?: object; body?: string } = {},
+    at = server,
+  }: { cookie?: string; method?: string; headers?: object; body?: string; at?: RunningApi } = {},
 ): Promise<Answer> {
   const { host, pathname, search } = new URL(url);
   const request = requestHttp({
     host: '127.0.0.1',
-    port: new URL(server.url).port,
+    port: new URL(at.url).port,
     method,
     path: pathname + search,
     headers: { host, accept: 'text/html', ...(cookie && { cookie }), ...headers },
@@ -556,7 +559,8 @@ describe('pages of other origins', () => {
 
   test('may open no socket and change nothing with the visitor’s cookie', async () => {
     const { link, cookie } = await admitted();
-    for (const origin of foreign) {
+    const { host, hostname } = new URL(link.origin);
+    for (const origin of [...foreign, `https://${host}`, `http://${hostname}:1`]) {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
         const answer = await visit(`${link.origin}/change`, { cookie, method, headers: { origin } });
         expect([method, origin, answer.status]).toEqual([method, origin, 403]);
@@ -579,6 +583,23 @@ describe('pages of other origins', () => {
     }
     // A picture or a link on another page is only looked at.
     expect((await visit(link.origin, { cookie, headers: { origin: 'https://evil.example' } })).status).toBe(200);
+  });
+
+  test('behind a proxy that ends TLS, the public URL says what the link’s own origin is', async () => {
+    const { link, cookie } = await admitted();
+    const { config } = api.deps;
+    const http = { ...config.http, publicUrl: 'https://atrium.example', port: 0 };
+    const ports = portsConfig({ ATRIUM_PORTS_DOMAIN: 'links.example' }, http.publicUrl);
+    const secure = await startApi({ ...api.deps, liveComputers, config: { ...config, http, ports } });
+    try {
+      const name = `${new URL(link.origin).hostname.split('.')[0]}.links.example`;
+      const status = async (origin: string) =>
+        (await visit(`http://${name}/change`, { at: secure, cookie, method: 'POST', headers: { origin } })).status;
+      expect(await status(`https://${name}`)).toBe(200);
+      for (const origin of [`http://${name}`, `https://${name}:8443`]) expect(await status(origin)).toBe(403);
+    } finally {
+      await secure.close({ graceMs: 0 });
+    }
   });
 });
 
