@@ -9,6 +9,7 @@ import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { goneOf } from '../frame/goneOf.ts';
 import { streamingRoute } from '../frame/multipart.ts';
 import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
@@ -106,9 +107,8 @@ function conditionOf(req: Request): Pick<WriteFileRequest, 'ifMatch' | 'ifNew'> 
 }
 
 async function sendFile(req: Request, res: Response, client: HostClient, path: string): Promise<void> {
-  const gone = new AbortController();
-  res.once('close', () => gone.abort());
-  let file: FileContent = await client.readFile(path, { signal: gone.signal });
+  const gone = goneOf(res);
+  let file: FileContent = await client.readFile(path, { signal: gone });
   try {
     const { etag, size } = file;
     const modifiedAt = new Date(file.modifiedAt);
@@ -121,7 +121,7 @@ async function sendFile(req: Request, res: Response, client: HostClient, path: s
     }
     if (range !== undefined) {
       file.body.destroy();
-      file = await client.readFile(path, { range, signal: gone.signal });
+      file = await client.readFile(path, { range, signal: gone });
       // The file may have changed meanwhile.
       const { start, end } = file.range ?? range;
       res.status(206).set({ etag: file.etag, 'content-range': `bytes ${start}-${end}/${file.size}` });

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Meters } from '../../telemetry/meters.ts';
+import { whenClosed } from './goneOf.ts';
 
 /** A registry of its own for each API, with what the process itself does; areas register theirs beside it. */
 export function createMetrics(): Registry {
@@ -59,7 +60,7 @@ export function measureRequests(registry: Registry): RequestHandler {
   return (req, res, next) => {
     const startedAt = performance.now();
     inFlight.inc();
-    res.once('close', () => {
+    whenClosed(res, () => {
       inFlight.dec();
       const { id = 'none', method = 'other' } = req.operation ?? {};
       const labels = { operation: id, method, status: String(res.statusCode) };

@@ -4,6 +4,7 @@ import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 import type { TurnFeed, TurnReader } from '../../models/chat/turnLog/feed.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Meters } from '../../telemetry/meters.ts';
+import { whenClosed } from './goneOf.ts';
 
 /** A reader that is this far behind is cut off, so memory does not fill up. One of a turn resumes from its last id. */
 export const maxBacklogBytes = 1024 * 1024;
@@ -59,7 +60,7 @@ export const doneEvent = 'data: [DONE]\n\n';
 /** Streams a turn's log until it ends, or the reader leaves, falls too far behind, or may no longer read. */
 export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
   openEventStream(res, stream);
-  res.once('close', stream.meters.streamOpened());
+  whenClosed(res, stream.meters.streamOpened());
   const { opening = [] } = stream;
   if (opening.length > 0)
     res.write(
@@ -109,7 +110,7 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
     if (!(await stream.isAllowed().catch(() => true))) breakOff();
   }
   stream.closing.addEventListener('abort', breakOff);
-  res.on('close', leave);
+  whenClosed(res, leave);
   // A reader that left before its stream began has already had its close event.
   if (req.socket.destroyed) res.destroy();
 }

@@ -11,6 +11,7 @@ import { openConnection } from './connection.ts';
 import { ConnectionCounter, type ConnectionLimits } from './connectionLimits.ts';
 import type { Operation } from './contract.ts';
 import type { RouteDeps } from './deps.ts';
+import { whenClosed } from './goneOf.ts';
 import { allowedOrigins, refuseForeignPage } from './origins.ts';
 import type { OwnHosts } from './ownHosts.ts';
 import { createRouter } from './router.ts';
@@ -126,7 +127,7 @@ export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: C
       if (deps.closing.aborted) throw serverClosing();
       requireProtocol(req);
       const leave = counter.enter(link?.userId ?? callerOf(req).userId);
-      res.once('close', leave);
+      whenClosed(res, leave);
       const own = link?.limits ?? limits;
       const isAllowed = link === undefined ? stillAllowed(deps, req, spaceId) : () => Promise.resolve('yes' as const);
       const socket = acceptUpgrade(serverOf(own), req, res, req.handshake);

@@ -6,6 +6,7 @@ import { getDraft } from '../../models/git/drafts.ts';
 import { requireReady } from '../../models/git/repository.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { goneOf } from '../frame/goneOf.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeRepository } from './repositories.ts';
@@ -63,10 +64,8 @@ export function treeRoutes(deps: RouteDeps) {
     const draft = draftId === undefined ? undefined : await getDraft(deps.database, where.itemId, draftId);
     const { computerId, treePath: path } = draft ?? repository;
     const tree = { spaceId: where.spaceId, itemId: draft?.id ?? where.itemId, computerId, path };
-    const gone = new AbortController();
-    res.once('close', () => gone.abort());
     try {
-      return await at(tree, gone.signal);
+      return await at(tree, goneOf(res));
     } catch (error) {
       const code = error instanceof DomainError ? error.code : undefined;
       if (draft !== undefined && code === 'GIT_TREE_MISSING') throw draftMissing();

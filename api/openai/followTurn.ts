@@ -7,6 +7,7 @@ import { mayStillRead } from '../chat/authorizeThread.ts';
 import { partsAsChunks } from '../chat/replayMessage.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { whenClosed } from '../frame/goneOf.ts';
 
 /** How often a turn that waits for a person is checked. */
 const waitingLookMs = 1_000;
@@ -51,7 +52,7 @@ export function followTurn(
   let look: NodeJS.Timeout | undefined;
   const watch = setInterval(() => void leaveUnlessAllowed(), deps.config.chat.streams.authorizationMs);
   deps.closing.addEventListener('abort', breakOff);
-  res.once('close', leave);
+  whenClosed(res, leave);
   if (req.socket.destroyed) res.destroy();
   if (!tell(opening)) subscribe(opening.length > 0);
 

@@ -2,6 +2,7 @@ import type { Response } from 'express';
 import { loggable } from '../../telemetry/loggable.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { describeFailure } from '../frame/failures.ts';
+import { whenClosed } from '../frame/goneOf.ts';
 import { doneEvent, drained, eventStreamHeaders, maxBacklogBytes } from '../frame/sse.ts';
 import { type AnswerEnd, AnswerState, type Said } from './answerState.ts';
 import type { Listener } from './followTurn.ts';
@@ -20,9 +21,9 @@ export function streamCompletion(
   let calls = 0;
   let end: AnswerEnd | undefined;
   res.writeHead(200, eventStreamHeaders);
-  res.once('close', deps.meters.streamOpened());
+  whenClosed(res, deps.meters.streamOpened());
   const beat = setInterval(() => res.write(': hb\n\n'), deps.config.chat.streams.heartbeatMs);
-  res.once('close', () => clearInterval(beat));
+  whenClosed(res, () => clearInterval(beat));
   send({ role: 'assistant', content: '' });
 
   function write(data: object): void {

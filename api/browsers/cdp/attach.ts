@@ -1,6 +1,7 @@
 import { maxMessageBytes } from '../../../integrations/browsers/cdp/connection.ts';
 import type { UpgradeHandler } from '../../frame/area.ts';
 import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';
+import { whenClosed } from '../../frame/goneOf.ts';
 import { pathOf } from '../../frame/request.ts';
 import { admitByLink, withBrowser } from '../look.ts';
 import { Attached } from './attached.ts';
@@ -42,7 +43,7 @@ export const attachToBrowser: UpgradeHandler = (deps) => {
       browser,
       session,
     }));
-    req.res?.once('close', scripts.enter(sessionId));
+    if (req.res !== undefined) whenClosed(req.res, scripts.enter(sessionId));
     return {
       link: { userId, limits },
       open: (connection) => {

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../../base/errors.ts';
+import { whenClosed } from '../../frame/goneOf.ts';
 import { type ForwardedBy, requestHeaders, responseHeaders } from './headers.ts';
 
 /** How long an app may take to begin its answer. */
@@ -16,7 +17,7 @@ const headersMs = 5 * 60_000;
 export async function forward(req: Request, res: Response, inside: Duplex, by: ForwardedBy, signal: AbortSignal) {
   const cut = () => inside.destroy();
   signal.addEventListener('abort', cut, { once: true });
-  res.once('close', cut);
+  whenClosed(res, cut);
   try {
     const answer = await send(req, inside, requestHeaders(req.rawHeaders, by));
     if (answer.upgraded !== undefined) return tunnel(req, res, answer.response, answer.upgraded, signal);

@@ -12,6 +12,7 @@ import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import type { Role } from '../../../models/identity/tables.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
+import { whenClosed } from '../../frame/goneOf.ts';
 import { drained, eventStreamHeaders } from '../../frame/sse.ts';
 import { stillAllowed } from '../../frame/stillAllowed.ts';
 
@@ -54,7 +55,7 @@ export async function streamOutput(
       authorizationMs,
     ),
   ];
-  res.once('close', end);
+  whenClosed(res, end);
   closing.addEventListener('abort', end);
   try {
     const events = new OutputEvents();

@@ -8,6 +8,7 @@ import { openConnection } from '../../frame/connection.ts';
 import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
 import { describeFailure } from '../../frame/failures.ts';
+import { whenClosed } from '../../frame/goneOf.ts';
 import { accessLog } from '../../frame/middleware/accessLog.ts';
 import { createRateLimits } from '../../frame/middleware/rateLimits.ts';
 import { requestId } from '../../frame/middleware/requestId.ts';
@@ -46,7 +47,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
     refuseForeignPage(req, (origin) => origin === config.ports.desktopOrigin);
     const viewed = await admit(req, res);
     const leave = 'code' in viewed ? () => undefined : open.enter(viewed.session.id);
-    res.once('close', leave);
+    whenClosed(res, leave);
     const socket = acceptUpgrade(server, req, res, req.handshake);
     openConnection(socket, {
       req,

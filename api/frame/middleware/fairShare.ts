@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Request, RequestHandler, Response } from 'express';
 import { Places } from '../../../base/places.ts';
 import type { Config } from '../../../config/index.ts';
+import { whenClosed } from '../goneOf.ts';
 
 /** How long a request holds its place. After that it goes on without one. */
 const heldMs = 5_000;
@@ -38,7 +39,7 @@ export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
       leave?.();
     };
     if (isStream(req)) onAnswer(res, over);
-    res.once('close', over);
+    whenClosed(res, over);
     // Whoever gives a place back begins this request: it is not to go on in the context of that one.
     const goOn = AsyncResource.bind(() => next());
     leave = places.begin(userId, () => {

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Config } from '../../../config/index.ts';
 import { ConnectionCounter } from '../connectionLimits.ts';
+import { whenClosed } from '../goneOf.ts';
 
 /**
  * Lets a user read so many event streams at once, by whatever operation: each holds a connection and what its reader
@@ -12,7 +13,7 @@ export function streamSlots({ http }: Pick<Config, 'http'>): RequestHandler {
     const userId = req.caller?.userId;
     const isStream = req.operation?.answerTypes.includes('text/event-stream') === true;
     // Of one that has gone already nobody would give the place back.
-    if (userId !== undefined && isStream && !res.closed) res.once('close', streams.enter(userId));
+    if (userId !== undefined && isStream && !res.closed) whenClosed(res, streams.enter(userId));
     next();
   };
 }

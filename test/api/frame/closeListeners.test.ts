@@ -1,0 +1,98 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Response } from 'express';
+import { goneOf, whenClosed } from '../../../api/frame/goneOf.ts';
+import { type RunningApi, startApi } from '../../../api/frame/server.ts';
+import { createLiveComputers } from '../../../bin/computers/liveComputers.ts';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { LiveHost } from '../../../integrations/computers/liveComputers.ts';
+import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { buildApi, type TestApi } from '../../builders/api.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+
+/** Node warns of a leak when an emitter gets one more. */
+const mostListeners = EventEmitter.defaultMaxListeners;
+const text = 'what a program has written';
+
+const client = {
+  readFile: async (_path: string, { range }: { range?: { start: number; end: number } }) => ({
+    ...{ size: text.length, mode: 0o644, modifiedAt: new Date(0).toISOString(), etag: '"1"', range },
+    body: Readable.from([Buffer.from(range === undefined ? text : text.slice(range.start, range.end + 1))]),
+  }),
+  process: async () => ({ outputBytes: text.length, pty: null }),
+  async *output() {
+    yield { kind: 'stdout', position: 0, payload: Buffer.from(text) };
+  },
+} as unknown as HostClient;
+const host: LiveHost = {
+  client: () => client,
+  files: async () => client,
+  work: () => Promise.reject(new Error('No test asks for it.')),
+  metrics: () => Promise.reject(new Error('No test asks for it.')),
+};
+
+let api: TestApi;
+let server: RunningApi;
+/** The most listeners for `close` that one response has had. */
+let most = 0;
+
+function watch(message: unknown): void {
+  const { response } = message as { response: ServerResponse };
+  response.on('newListener', (event) => {
+    if (event === 'close') most = Math.max(most, response.listenerCount('close') + 1);
+  });
+}
+
+beforeAll(async () => {
+  api = await buildApi();
+  const { config, database, launcher } = api.deps;
+  const liveComputers = createLiveComputers({ database, config, launcher, hostOf: async () => host });
+  server = await startApi({ ...api.deps, liveComputers, config: { ...config, http: { ...config.http, port: 0 } } });
+  subscribe('http.server.request.start', watch);
+});
+afterAll(async () => {
+  unsubscribe('http.server.request.start', watch);
+  await server.close({ graceMs: 0 });
+  await api.close();
+});
+beforeEach(() => {
+  most = 0;
+});
+
+async function buildPath() {
+  const { user, token } = await buildUser(api.identity);
+  const { space } = await buildSpace(api.identity, user.id);
+  const { id } = await defaultComputer(api.environment.database, space.id);
+  const sql = "UPDATE computers SET status = 'running', host_id = 'hst_test' WHERE id = ?";
+  await api.environment.database.pool.query(sql, [id]);
+  return { token, path: `/api/spaces/${space.id}/computers/${id}` };
+}
+
+test.each([
+  ['a whole file', '/files?path=a', {}, 200],
+  ['a part of a file', '/files?path=a', { range: 'bytes=0-3' }, 206],
+  ['output as text', '/processes/prc_1/output', { accept: 'text/plain' }, 200],
+  ['output as events', '/processes/prc_1/output', { accept: 'text/event-stream' }, 200],
+])('the answer with %s has fewer listeners for its end than Node warns of', async (_, request, headers, status) => {
+  const { token, path } = await buildPath();
+  const answer = await fetch(`${server.url}${path}${request}`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  });
+  expect([answer.status, (await answer.text()).length > 0]).toEqual([status, true]);
+  expect(most).toBeGreaterThan(0);
+  expect(most).toBeLessThanOrEqual(mostListeners);
+});
+
+test('all work that waits for the end of one response shares a listener, and is done once, in order', () => {
+  const res = new EventEmitter() as unknown as Response;
+  const done: number[] = [];
+  for (let number = 0; number < 100; number++) whenClosed(res, () => void done.push(number));
+  const signals = Array.from({ length: 100 }, () => goneOf(res));
+  expect(res.listenerCount('close')).toBe(1);
+  res.emit('close');
+  res.emit('close');
+  expect(done).toEqual(Array.from({ length: 100 }, (_, number) => number));
+  expect(signals.every(({ aborted }) => aborted)).toBe(true);
+});
