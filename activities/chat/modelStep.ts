@@ -18,7 +18,7 @@ import type { Tool } from '../tools/tool.ts';
 import { ChunkMapper, type KeptText } from './chunkMapper.ts';
 import type { ChatDeps } from './deps.ts';
 import { PartRedaction } from './redaction.ts';
-import { recordToolCalls } from './toolCalls.ts';
+import { recordToolCalls, targetsOf } from './toolCalls.ts';
 
 /** How many attempts at one step may be cut off after the model began to speak. The provider charges for each. */
 export const maxCuts = 8;
@@ -254,15 +254,11 @@ export class ModelStep implements Disposable {
         if (!cannotBeStored(error)) throw error;
       }
     }
+    const made = end.status === 'completed' ? (this.#mapper?.toolCalls ?? []) : [];
+    const offer = { tools: this.#tools, registry: this.#deps.tools, maxWaitMs: config.chat.maxWaitMs };
+    const targets = await targetsOf(turn, made, offer);
     const { segment, calls } = await transaction(database, async (tx) => {
-      const calls =
-        end.status === 'completed'
-          ? await recordToolCalls(tx, turn, step, this.#mapper, {
-              tools: this.#tools,
-              registry: this.#deps.tools,
-              maxWaitMs: config.chat.maxWaitMs,
-            })
-          : [];
+      const calls = await recordToolCalls(tx, turn, step, made, { ...offer, targets });
       const asked = calls.flatMap((call) => approvalChunks(call, 'asked'));
       const shown = end.status === 'completed' ? [...this.#calls, ...asked] : [];
       const segment = await turnLog.appendIn(tx, turn.id, [...rest, ...shown, { type: 'finish-step' }], {

@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { keepPicture } from '../../models/chat/resultPictures.ts';
-import type { ToolCall } from '../../models/chat/toolCall.ts';
+import type { TargetOfCall, ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { isAway } from '../../models/database/unavailable.ts';
@@ -14,7 +14,16 @@ import { untilBack } from '../untilBack.ts';
 import { CallOutput } from './callOutput.ts';
 import type { ChatDeps } from './deps.ts';
 import { isStopByWorkflow } from './stopWatch.ts';
-import { interrupted, notAllowed, notRun, resultLost, settleToolCall, tookTooLong } from './toolCalls.ts';
+import {
+  interrupted,
+  notAllowed,
+  notRun,
+  resultLost,
+  settleToolCall,
+  targetChanged,
+  targetOfCall,
+  tookTooLong,
+} from './toolCalls.ts';
 
 export interface RunToolInput {
   turnId: string;
@@ -59,18 +68,25 @@ async function resultOf(
 ): Promise<ResultChunk | undefined> {
   if (call.effect !== null) return succeededResult(call.id, call.effect.result);
   const found = await deps.tools.find(turn, call.toolName);
-  if ('refused' in found) return failedResult(call.id, found.refused);
+  // An earlier run may have had its effect, whatever refuses this one.
+  const refusal = (why: string) => failedResult(call.id, call.begunAt === null ? why : `${why} ${interrupted}`);
+  if ('refused' in found) return refusal(found.refused);
   const { tool } = found;
   if (tool.runs === 'client') {
     return failedResult(call.id, deps.tools.faultsOf(tool, call.input) ?? `${tool.name} cannot be used here.`);
   }
   const refused = secretRefusal(tool, call.input, turn);
-  if (refused !== undefined) return failedResult(call.id, refused);
+  if (refused !== undefined) return refusal(refused);
   // The call was not approved if its tool was not offered, or not dangerous, when the model called it.
-  if (needsApproval(tool, call.input) && call.decision !== 'approved') return failedResult(call.id, notAllowed);
+  if (needsApproval(tool, call.input) && call.decision !== 'approved') return refusal(notAllowed);
   // Everything that can fail without the tool happens first: a call that has not begun can be tried again.
   let input: unknown;
+  let target: TargetOfCall | undefined;
   try {
+    target = await targetOfCall(deps.tools, tool, call.input, turn);
+    // A person has approved, or the model has called, what the call reached when it was recorded.
+    if (target?.identity !== call.target?.identity)
+      return failedResult(call.id, call.begunAt === null ? targetChanged(tool) : interrupted);
     input = await inputOf(deps, tool, call, turn);
   } catch (error) {
     if (!(error instanceof DomainError) || isAway(error)) throw error;
@@ -80,7 +96,8 @@ async function resultOf(
   const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
   using large = largeResults.ticket(turn.spaceId);
-  return await run(deps, { call, turn, tool, input, isRepeated: !isFirst }, large, ends);
+  const prepared = { call, turn, tool, input, target: target?.identity ?? '', isRepeated: !isFirst };
+  return await run(deps, prepared, large, ends);
 }
 
 interface Prepared {
@@ -88,12 +105,13 @@ interface Prepared {
   turn: Turn;
   tool: ServerTool;
   input: unknown;
+  target: string;
   isRepeated: boolean;
 }
 
 async function run(
   deps: ChatDeps,
-  { call, turn, tool, input, isRepeated }: Prepared,
+  { call, turn, tool, input, target, isRepeated }: Prepared,
   large: LargeResultTicket,
   { cancelled, stopped }: Ends,
 ): Promise<ResultChunk | undefined> {
@@ -110,6 +128,7 @@ async function run(
   const context: ToolContext = {
     turn,
     toolCallId,
+    target,
     isRepeated,
     signal,
     isGivenUp,

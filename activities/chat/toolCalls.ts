@@ -1,21 +1,27 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { type ParkedCalls, parkToolCalls } from '../../models/chat/parkToolCalls.ts';
-import type { ToolCall, WaitsFor } from '../../models/chat/toolCall.ts';
+import type { TargetOfCall, ToolCall, WaitsFor } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, statusOf, succeededResult } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { WriterFencedError } from '../../models/chat/turnLog/entry.ts';
 import { transaction } from '../../models/database/database.ts';
+import { isAway } from '../../models/database/unavailable.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
-import { needsApproval, scopesOf, secretRefusal, type Tool } from '../tools/tool.ts';
-import type { ChunkMapper, MadeToolCall } from './chunkMapper.ts';
+import { needsApproval, type ServerTool, scopesOf, secretRefusal, type Tool } from '../tools/tool.ts';
+import type { MadeToolCall } from './chunkMapper.ts';
 import type { ChatDeps } from './deps.ts';
 import { type Audience, audienceOf } from './endTurn.ts';
+
+type Registry = Pick<ToolRegistry, 'faultsOf'>;
 
 interface Offer {
   /** The tools that the model was offered, by name. */
   tools: ReadonlyMap<string, Tool>;
-  registry: Pick<ToolRegistry, 'faultsOf'>;
+  registry: Registry;
+  /** What the calls reach, by their ids, as `targetsOf` has found it. */
+  targets: ReadonlyMap<string, TargetOfCall>;
   /** The longest time that a client or a person may take. */
   maxWaitMs: number;
 }
@@ -25,11 +31,11 @@ export async function recordToolCalls(
   tx: Transaction,
   turn: Turn,
   step: number,
-  made: Pick<ChunkMapper, 'toolCalls'> | undefined,
-  { tools, registry, maxWaitMs }: Offer,
+  made: readonly MadeToolCall[],
+  { tools, registry, targets, maxWaitMs }: Offer,
 ): Promise<ToolCall[]> {
   const now = new Date();
-  const rows = (made?.toolCalls ?? []).map((call) => {
+  const rows = made.map((call) => {
     const tool = tools.get(call.toolName);
     const wait = waitOf(call, tool, registry, turn);
     const deadline = wait.for === 'nothing' ? null : new Date(now.getTime() + Math.min(wait.forMs, maxWaitMs));
@@ -40,6 +46,7 @@ export async function recordToolCalls(
       toolName: call.toolName,
       input: call.input ?? {},
       scopes: tool && scopesOf(tool, call.input),
+      target: targets.get(call.id) ?? null,
       // The stream reports that the input is not valid JSON, so there is nothing to run.
       status: call.inputError === undefined ? 'pending' : 'failed',
       waitsFor: wait.for,
@@ -51,11 +58,44 @@ export async function recordToolCalls(
   return rows.length === 0 ? [] : chatModels(tx).ToolCall.bulkCreate(rows, { transaction: tx });
 }
 
+/** What a step's calls reach now, by their ids. A call that reaches nothing, or is invalid, is left out. */
+export async function targetsOf(
+  turn: Turn,
+  made: readonly MadeToolCall[],
+  { tools, registry }: Pick<Offer, 'tools' | 'registry'>,
+): Promise<Map<string, TargetOfCall>> {
+  const targets = new Map<string, TargetOfCall>();
+  for (const { id, toolName, input = {}, inputError } of made) {
+    const tool = tools.get(toolName);
+    if (tool?.runs !== 'server' || inputError !== undefined || secretRefusal(tool, input, turn) !== undefined) continue;
+    try {
+      const target = await targetOfCall(registry, tool, input, turn);
+      if (target !== undefined) targets.set(id, target);
+    } catch (error) {
+      // The run finds the same failure, and tells the model.
+      if (!(error instanceof DomainError) || isAway(error)) throw error;
+    }
+  }
+  return targets;
+}
+
+/** What a call reaches now; undefined if its tool does not say so, or if the input is invalid. */
+export async function targetOfCall(
+  registry: Registry,
+  tool: ServerTool,
+  input: unknown,
+  turn: Turn,
+): Promise<TargetOfCall | undefined> {
+  if (tool.targetOf === undefined) return undefined;
+  const given = structuredClone(input);
+  return registry.faultsOf(tool, given) === undefined ? tool.targetOf(given as never, turn) : undefined;
+}
+
 /** An invalid call is not shown for approval: it fails when it is run. */
 function waitOf(
   { input, inputError }: MadeToolCall,
   tool: Tool | undefined,
-  registry: Pick<ToolRegistry, 'faultsOf'>,
+  registry: Registry,
   turn: Turn,
 ): { for: WaitsFor; forMs: number } {
   const nothing = { for: 'nothing', forMs: 0 } as const;
@@ -101,6 +141,10 @@ export const interrupted =
 export const notRun = 'The tool could not be run, and nothing was done. Try again later.';
 export const resultLost = 'The tool was run, and its result could not be kept.';
 export const notAllowed = 'The user has to allow this first. Call the tool again.';
+
+export function targetChanged({ name }: { name: string }): string {
+  return `TOOL_CHANGED: ${name} does not reach the same thing any more as when the call was made, so nothing was sent. Call the tool again if that is still right.`;
+}
 
 /** A tool that must not run twice may have had its effect, or may still have it. */
 export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afterCrash: 'again' | 'never' }): string {

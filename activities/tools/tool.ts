@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { NewPicture, ResultPicture } from '../../models/chat/resultPictures.ts';
-import type { ControlOfCall } from '../../models/chat/toolCall.ts';
+import type { ControlOfCall, TargetOfCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
 import { type Authority, may } from '../../models/identity/authority.ts';
@@ -37,6 +37,12 @@ export interface ServerTool extends ToolBase {
    * sent.
    */
   takesSecrets?: boolean;
+  /**
+   * Finds what a call reaches. Atrium asks when it records the call, and again when it runs it: a call that reaches
+   * something else by then does not run. A tool needs this if its calls are approved and a name in them can come to mean
+   * another object. Throws a DomainError if there is nothing to reach.
+   */
+  targetOf?(input: never, turn: Turn): TargetOfCall | Promise<TargetOfCall>;
   timeoutMs: number;
   /**
    * Whether to run again after a crash. `again`: a repeated run is harmless, since the tool only reads, or records its
@@ -85,6 +91,8 @@ export type Tool = ServerTool | ClientTool;
 export interface ToolContext {
   turn: Turn;
   toolCallId: string;
+  /** The identity that the tool's `targetOf` has found. The run must act on nothing else. Empty without `targetOf`. */
+  target: string;
   /** An earlier run of this call has begun, and its effect may have happened. */
   isRepeated: boolean;
   /** Aborted when the turn stops, the call times out, or the worker stops. */
@@ -159,7 +167,10 @@ export interface ToolSource {
 
 /** A server tool with the type of its input, which its schema guarantees. */
 export function serverTool<Input>(
-  tool: Omit<ServerTool, 'runs' | 'run'> & { run(input: Input, context: ToolContext): Promise<unknown> },
+  tool: Omit<ServerTool, 'runs' | 'run' | 'targetOf'> & {
+    targetOf?(input: Input, turn: Turn): TargetOfCall | Promise<TargetOfCall>;
+    run(input: Input, context: ToolContext): Promise<unknown>;
+  },
 ): ServerTool {
   return { ...tool, runs: 'server' };
 }

@@ -52,10 +52,11 @@ export function presentTurn(
   };
 }
 
-function presentPendingCall({ id, toolName, input, waitsFor, deadlineAt }: ToolCall) {
+function presentPendingCall({ id: toolCallId, toolName, input, waitsFor, deadlineAt, target }: ToolCall) {
   // A call that needs no answer is running.
   if (waitsFor === 'nothing') return [];
-  return [{ toolCallId: id, toolName, input, waitsFor, deadlineAt: deadlineAt?.toISOString() ?? null }];
+  const expiresAt = deadlineAt?.toISOString() ?? null;
+  return [{ toolCallId, toolName, input, waitsFor, deadlineAt: expiresAt, host: target?.host ?? null }];
 }
 
 export function presentMessage(message: Message) {

@@ -82,6 +82,7 @@ function presentToolCall(call: ToolCallTimes): Timeline['toolCalls'][number] {
     begunAt,
     endedAt,
     control,
+    target,
   } = call;
   const askedForApproval = waitsFor === 'approval' || decision !== null;
   return {
@@ -96,5 +97,6 @@ function presentToolCall(call: ToolCallTimes): Timeline['toolCalls'][number] {
     startedAt: optionalTime(begunAt),
     endedAt: optionalTime(endedAt),
     control,
+    host: target?.host ?? null,
   };
 }

@@ -21,6 +21,14 @@ export interface ControlOfCall {
   until: string;
 }
 
+/** What a call reaches, beyond what its name and its input say. */
+export interface TargetOfCall {
+  /** Changes whenever another object stands under the same name. */
+  identity: string;
+  /** The host, with its port, of the server that the call goes to; missing if the call stays in Atrium. */
+  host?: string;
+}
+
 /** A tool call that a model made. Its result is in the turn's log; this row says whether the result is there. */
 export type ToolCall = InstanceType<ReturnType<typeof defineToolCall>>;
 
@@ -39,6 +47,7 @@ export type ToolCallTimes = Pick<
   | 'begunAt'
   | 'endedAt'
   | 'control'
+  | 'target'
 >;
 
 export function defineToolCall(sequelize: Sequelize) {
@@ -50,6 +59,8 @@ export function defineToolCall(sequelize: Sequelize) {
     declare input: unknown;
     /** The scopes that a key needs to approve the call; null for every scope. */
     declare scopes: readonly Scope[] | null;
+    /** What the call reached when it was recorded. It runs only while it still reaches that. */
+    declare target: TargetOfCall | null;
     declare status: ToolCallStatus;
     declare waitsFor: WaitsFor;
     /** The time by which the client or a person must answer. */
@@ -78,7 +89,7 @@ export function defineToolCall(sequelize: Sequelize) {
         ['step', 'ASC'],
         ['id', 'ASC'],
       ];
-      const times = ['createdAt', 'begunAt', 'endedAt', 'control'];
+      const times = ['createdAt', 'begunAt', 'endedAt', 'control', 'target'];
       const where = { turnId };
       const calls = await ToolCall.findAll({ where, attributes: [...attributes, ...times], order, limit });
       return calls.map((call) => call.get());
@@ -215,6 +226,7 @@ export function defineToolCall(sequelize: Sequelize) {
       toolName: DataTypes.STRING(200),
       input: jsonText('input'),
       scopes: jsonText('scopes'),
+      target: jsonText('target'),
       status: DataTypes.STRING(20),
       waitsFor: DataTypes.STRING(20),
       deadlineAt: DataTypes.DATE(3),

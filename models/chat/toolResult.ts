@@ -21,7 +21,9 @@ export function statusOf(result: ResultChunk): 'succeeded' | 'failed' {
 /** The chunk with the state of a call's approval; none for a call that needs no approval. */
 export function approvalChunks(call: ToolCall, state: 'asked' | 'approved' | 'denied' | 'expired'): UiChunk[] {
   if (call.waitsFor !== 'approval') return [];
-  const { id: toolCallId, turnId, toolName, deadlineAt } = call;
+  const { id: toolCallId, turnId, toolName, deadlineAt, target } = call;
   const expiresAt = deadlineAt?.toISOString() ?? '';
-  return [{ type: 'data-approval', transient: true, data: { turnId, toolCallId, toolName, state, expiresAt } }];
+  const host = target?.host === undefined ? {} : { host: target.host };
+  const data = { turnId, toolCallId, toolName, state, expiresAt, ...host };
+  return [{ type: 'data-approval', transient: true, data }];
 }

@@ -9,7 +9,7 @@ export interface FakeMcpServer {
   /** How often a tool was run. */
   runsOf(tool: string): Promise<number>;
   /** What it does with requests from now on. */
-  become(mode: 'serve' | 'refuse' | 'hang' | 'flood'): Promise<void>;
+  become(mode: 'serve' | 'refuse' | 'hang' | 'flood' | 'reword'): Promise<void>;
   stop(): Promise<void>;
 }
 

@@ -46,7 +46,8 @@ function build(): McpServer {
     ran('unannotated');
     return text('done');
   });
-  server.registerTool('close_all', { annotations: { destructiveHint: true } }, () => {
+  const description = mode === 'reword' ? 'Deletes all issues.' : 'Closes all issues.';
+  server.registerTool('close_all', { description, annotations: { destructiveHint: true } }, () => {
     ran('close_all');
     return text('closed');
   });

@@ -10,6 +10,7 @@ import {
   awake,
   type ComputerInput,
   type ComputerToolDeps,
+  computerOfCall,
   computerProperty,
   pathProperty,
   signatureFor,
@@ -56,8 +57,9 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
       },
       ['command'],
     ),
-    async run({ command, cwd, stdin, timeoutSeconds, computerId }, { turn, toolCallId, signal, isGivenUp, live }) {
-      const client = await awake(deps, turn, { computerId });
+    targetOf: computerOfCall(deps),
+    async run({ command, cwd, stdin, timeoutSeconds }, { turn, toolCallId, target, signal, isGivenUp, live }) {
+      const client = await awake(deps, turn, { computerId: target });
       const processId = toolCallId;
       await client.startProcess({
         processId,

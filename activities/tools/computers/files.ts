@@ -8,6 +8,7 @@ import {
   awake,
   type ComputerInput,
   type ComputerToolDeps,
+  computerOfCall,
   computerProperty,
   type PathInput,
   pathProperty,
@@ -97,8 +98,9 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
         },
         ['path', 'content'],
       ),
-      async run(input, { turn, signal, isRepeated }) {
-        const client = await awake(deps, turn, input);
+      targetOf: computerOfCall(deps),
+      async run(input, { turn, target, signal, isRepeated }) {
+        const client = await awake(deps, turn, { computerId: target });
         const bytes = Buffer.from(input.content);
         const isNewOnly = input.ifExists === 'error';
         try {
@@ -138,8 +140,9 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
         },
         ['path', 'oldText', 'newText'],
       ),
-      async run(input, { turn, signal }) {
-        const client = await beforehand(awake(deps, turn, input));
+      targetOf: computerOfCall(deps),
+      async run(input, { turn, target, signal }) {
+        const client = await beforehand(awake(deps, turn, { computerId: target }));
         for (let attempt = 1; ; attempt++) {
           const { bytes, etag } = await beforehand(readWhole());
           const { text, replaced } = replaceText(bytes.toString('utf8'), input);

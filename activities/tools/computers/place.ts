@@ -1,6 +1,7 @@
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef, LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
+import type { TargetOfCall } from '../../../models/chat/toolCall.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import type { Database } from '../../../models/database/database.ts';
@@ -41,6 +42,13 @@ export const pathProperty = {
 async function refOf({ database }: ComputerToolDeps, turn: Turn, { computerId }: ComputerInput): Promise<ComputerRef> {
   const { spaceId } = turn;
   return { spaceId, computerId: computerId ?? (await defaultComputer(database, spaceId)).id };
+}
+
+/** The identity of a call's computer: a space gets another default computer when its own is deleted. */
+export function computerOfCall(deps: ComputerToolDeps) {
+  return async (input: ComputerInput, turn: Turn): Promise<TargetOfCall> => ({
+    identity: (await refOf(deps, turn, input)).computerId,
+  });
 }
 
 export async function awake(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {

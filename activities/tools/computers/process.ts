@@ -13,6 +13,7 @@ import {
   awake,
   type ComputerInput,
   type ComputerToolDeps,
+  computerOfCall,
   computerProperty,
   pathProperty,
   signatureFor,
@@ -68,7 +69,9 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
       },
       ['action'],
     ),
-    async run(input, { turn, toolCallId, signal }) {
+    targetOf: computerOfCall(deps),
+    async run(given, { turn, toolCallId, target, signal }) {
+      const input = { ...given, computerId: target };
       switch (input.action) {
         case 'start': {
           const { command = missing('command'), cwd } = input;

@@ -1,9 +1,9 @@
-import { DomainError } from '../../../base/errors.ts';
+import { DomainError, notFound } from '../../../base/errors.ts';
 import type { Answer } from '../../../integrations/databases/askDatabase.ts';
 import type { TenantServer } from '../../../integrations/databases/tenantServer.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import type { SpaceDatabases } from '../../../models/databases/index.ts';
-import { findByName, listDatabases, type SpaceDatabase } from '../../../models/databases/spaceDatabase.ts';
+import { findByName, getDatabase, listDatabases, type SpaceDatabase } from '../../../models/databases/spaceDatabase.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { beforehand, objectSchema, serverTool, type Tool } from '../tool.ts';
 
@@ -79,10 +79,12 @@ export function databaseTools(deps: DatabaseToolDeps): Tool[] {
       access: 'act',
       isDangerous: true,
       afterCrash: 'never',
-      async run(input, { turn, signal }) {
+      targetOf: async (input, turn) => ({ identity: (await find(turn, input)).id }),
+      async run(input, { turn: { spaceId }, target: id, signal }) {
         const { account, found } = await beforehand(
           (async () => {
-            const one = await find(turn, input);
+            const one = await getDatabase(database, { spaceId, id });
+            if (one.state !== 'living') throw notFound('database');
             return { found: one, account: ready(await spaceDatabases.ownerOf(one.id), one) };
           })(),
         );

@@ -61,12 +61,12 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
         'Puts a file or a folder, with all that is in it, into the trash of the drive. The user is asked first.',
       isDangerous: true,
       inputSchema: objectSchema({ path: pathProperty, container: containerProperty }, ['path']),
-      async run(input, { turn, record }) {
+      targetOf: async (input, turn) => ({ identity: (await openPath(database, turn, input)).item.id }),
+      async run(_input, { turn, target: itemId, record }) {
         const { spaceId, userId } = turn;
-        const { item, place } = await openPath(database, turn, input);
         let result: unknown;
-        const change = { itemId: item.id, spaceId, userId, by: changerOf(turn) };
-        await trashItem(database, change, async (tx) => {
+        const change = { itemId, spaceId, userId, by: changerOf(turn) };
+        await trashItem(database, change, async (tx, { item, place }) => {
           result = { path: place.path, kind: item.kind, inTrash: true, ...(await noteOfApp(tx, [place])) };
           await record(tx, result);
         });

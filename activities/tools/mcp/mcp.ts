@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { DomainError } from '../../../base/errors.ts';
-import { firstOf } from '../../../base/text.ts';
+import { firstOf, wellFormedJson } from '../../../base/text.ts';
 import { mcpFailureOf, withMcpServer } from '../../../integrations/mcp/guardedMcp.ts';
 import { callMcpTool } from '../../../integrations/mcp/mcpClient.ts';
 import { refreshMcpTools } from '../../../integrations/mcp/refreshMcpTools.ts';
@@ -67,6 +67,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
     isDangerous: isAsked,
     takesSecrets: server.takesSecrets,
     afterCrash: tool.isReadOnly || tool.isIdempotent ? 'again' : 'never',
+    targetOf: () => ({ identity: identityOf(server, tool), host: new URL(server.url).host }),
     async run(input, { signal, admitLarge }) {
       const [owner, headers] = await beforehand(
         Promise.all([deps.egressRules.owner(server.spaceId, 'mcp'), deps.mcpServers.headersOf(server)]),
@@ -86,6 +87,19 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
       throw new DomainError('upstream', 'MCP_TOOL_FAILED', firstOf(text, 10_000));
     },
   });
+}
+
+/**
+ * The server and the tool as it describes it. Another server of the same name, or a server that says something else about
+ * its tool, is not what the model called and the person approved.
+ */
+function identityOf({ id, url }: McpServer, tool: McpTool): string {
+  const described = JSON.stringify({ id, url, tool }, (_key, value: unknown) => {
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    // A server may list the same description in another order.
+    return isObject ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value;
+  });
+  return createHash('sha256').update(wellFormedJson(described)).digest('base64url');
 }
 
 /** A name that every provider accepts; a name that is too long keeps its beginning, plus a hash of the whole. */

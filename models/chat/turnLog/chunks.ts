@@ -64,6 +64,8 @@ export type UiChunk =
         toolName: string;
         state: 'asked' | 'approved' | 'denied' | 'expired';
         expiresAt: string;
+        /** The host of the server that the call goes to; missing if the call stays in Atrium. */
+        host?: string;
       };
     }
   /**

@@ -155,6 +155,7 @@ export const chat = initialTables('chat', [
     tool_name VARCHAR(200) NOT NULL,
     input MEDIUMTEXT NOT NULL, -- JSON
     scopes TEXT NULL, -- JSON list of the scopes that an API key needs to approve it
+    target TEXT NULL, -- JSON: what it reached when it was recorded; it runs only while it still does
     status ENUM('pending','succeeded','failed') NOT NULL,
     waits_for VARCHAR(20) NOT NULL DEFAULT 'nothing', -- who must answer it
     deadline_at DATETIME(3) NULL, -- until when they may answer

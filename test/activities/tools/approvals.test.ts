@@ -86,6 +86,27 @@ test('one of two: it runs, and the turn waits on for the other, after a restart 
   expect(await namesIn('/two')).toEqual(['c.txt']);
 });
 
+test('another file at the approved path stays, and the model is told', async () => {
+  await write('/exchanged/a.txt');
+  const { turnId, ids } = await deleting('/exchanged/a.txt');
+  const move = ['drive_move', { path: '/exchanged/a.txt', to: '/exchanged/old.txt' }] as const;
+  await user.ask({ content: toolLines([move]), ...work });
+  await write('/exchanged/a.txt');
+  expect((await decide(user, turnId, ids[0])).status).toBe(200);
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  expect(toolOutputs(await whole(turnId))).toEqual([expect.stringMatching(/^error: TOOL_CHANGED: /)]);
+  expect(await namesIn('/exchanged')).toEqual(['a.txt', 'old.txt']);
+});
+
+test('what was not there when it was asked for is not deleted', async () => {
+  const { turnId, ids } = await deleting('/later/a.txt');
+  await write('/later/a.txt');
+  await decide(user, turnId, ids[0]);
+  await user.ended(turnId);
+  expect(toolOutputs(await whole(turnId))).toEqual([expect.stringMatching(/^error: TOOL_CHANGED: /)]);
+  expect(await namesIn('/later')).toEqual(['a.txt']);
+});
+
 test('who may not decide, and what cannot be decided', async () => {
   await write('/mine/a.txt');
   const { turnId, ids } = await deleting('/mine/a.txt');

@@ -24,11 +24,16 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => product.close());
 
-/** Has the agent call a tool, and decides where it asks. */
-async function call(name: string, args: object, { mode = 'ask', approved = true, as = user } = {}) {
+/** Has the agent call a tool, and decides where it asks. `meanwhile` happens before the decision. */
+async function call(
+  name: string,
+  args: object,
+  { mode = 'ask', approved = true, as = user, meanwhile = async (): Promise<unknown> => undefined } = {},
+) {
   const content = `/tool ${name} ${JSON.stringify(args)}`;
   const { turnId } = await as.ask({ content, modelId: 'demo', mode, spaceId: as.spaceId });
   const { pendingToolCalls } = await as.turn(turnId);
+  await meanwhile();
   for (const { toolCallId } of pendingToolCalls) {
     await as.fetch(`/chat/turns/${turnId}/approvals/${toolCallId}`, { method: 'POST', body: { approved } });
   }
@@ -98,6 +103,21 @@ test('it writes when its user approves, and not else', async () => {
   expect((await write('SELEC 1')).output).toContain('syntax');
   const asking = await call('database_execute', { database: 'shop', sql: 'DELETE FROM notes' });
   expect(asking.output).toContain('this turn only reads');
+});
+
+test('another database under the approved name is not changed, and the model is told', async () => {
+  const own = databasesOf(user);
+  const { id } = await own.make('spare');
+  const meanwhile = async () => {
+    await own.rename(id, 'former');
+    await own.make('spare');
+  };
+  const sql = 'CREATE TABLE notes (id INT PRIMARY KEY)';
+  const { asked, output } = await call('database_execute', { database: 'spare', sql }, { mode: 'work', meanwhile });
+  expect([asked, output]).toEqual([1, expect.stringMatching(/^error: TOOL_CHANGED: /)]);
+  expect((await call('database_query', { database: 'spare', sql: 'SHOW TABLES' })).output).toMatchObject({
+    data: { rows: [] },
+  });
 });
 
 test('neither a viewer, nor a key that only looks, nor another space', async () => {

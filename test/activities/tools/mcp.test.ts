@@ -7,13 +7,15 @@ import { waitFor } from '../../support/waitFor.ts';
 
 const token = 'tracker-token-0123456789';
 let mcp: FakeMcpServer;
+/** A server of somebody else, with the same tools. */
+let other: FakeMcpServer;
 let product: TestProduct;
 let user: ChatUser;
 
 beforeAll(async () => {
-  mcp = await startMcpServer(token);
+  [mcp, other] = await Promise.all([startMcpServer(token), startMcpServer(token)]);
   product = await buildProduct({
-    ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${mcp.port}`,
+    ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${mcp.port},127.0.0.1:${other.port}`,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
   });
   user = await product.user();
@@ -21,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await product.close();
-  await mcp.stop();
+  await Promise.all([mcp.stop(), other.stop()]);
 });
 
 interface ServerBody {
@@ -96,6 +98,61 @@ test.each(['close_all', 'unannotated'])(
   },
 );
 
+/** Has the agent call a tool that waits for approval. */
+async function asking(tool: string) {
+  const { turnId, chunks } = await call(tool, {});
+  const [asked] = chunks.flatMap((chunk) => (chunk.type === 'data-approval' ? [chunk.data] : []));
+  const { pendingToolCalls } = await user.turn(turnId);
+  return { turnId, asked, pending: pendingToolCalls };
+}
+
+/** Approves it, and returns its result once the turn has ended. */
+async function approved({ turnId, asked }: Awaited<ReturnType<typeof asking>>) {
+  const decide = `/chat/turns/${turnId}/approvals/${asked?.toolCallId}`;
+  expect((await user.fetch(decide, { method: 'POST', body: { approved: true } })).status).toBe(200);
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  return toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks)[0];
+}
+
+test('who is asked sees to which host the call goes: in the stream, in the turn and in its timeline', async () => {
+  const asked = await asking('mcp_tracker_close_all');
+  const host = `127.0.0.1:${mcp.port}`;
+  expect(asked).toMatchObject({ asked: { host }, pending: [{ host }] });
+  const { toolCalls } = await user.get<{ toolCalls: unknown[] }>(`/chat/turns/${asked.turnId}/timeline`);
+  expect(toolCalls).toMatchObject([{ toolName: 'mcp_tracker_close_all', host }]);
+  await user.fetch(`/chat/turns/${asked.turnId}/stop`, { method: 'POST' });
+  await user.ended(asked.turnId);
+});
+
+test('another server under the approved name gets nothing, and the model is told', async () => {
+  const name = 'swapped';
+  const { id } = (await (await add({ name })).json()) as ServerBody;
+  const asked = await asking('mcp_swapped_close_all');
+  const before = await Promise.all([mcp.runsOf('close_all'), other.runsOf('close_all')]);
+  expect((await user.fetch(`${path()}/${id}`, { method: 'DELETE' })).status).toBe(204);
+  const next = (await (await add({ name, url: other.url })).json()) as ServerBody;
+  expect(next).toMatchObject({ name, status: 'ok' });
+  expect(await approved(asked)).toMatch(/^error: TOOL_CHANGED: .*nothing was sent/);
+  expect(await Promise.all([mcp.runsOf('close_all'), other.runsOf('close_all')])).toEqual(before);
+  // A call that is approved for the new server runs there.
+  expect(await approved(await asking('mcp_swapped_close_all'))).toBe('closed');
+  expect(await other.runsOf('close_all')).toBe(1);
+  await user.fetch(`${path()}/${next.id}`, { method: 'DELETE' });
+});
+
+test('a server that describes the tool differently since it was approved does not run it', async () => {
+  const asked = await asking('mcp_tracker_close_all');
+  const before = await mcp.runsOf('close_all');
+  const [tracker] = (await servers()).filter(({ name }) => name === 'tracker');
+  const check = () => user.fetch(`${path()}/${tracker?.id}/check`, { method: 'POST' });
+  await mcp.become('reword');
+  expect((await check()).status).toBe(200);
+  expect(await approved(asked)).toMatch(/^error: TOOL_CHANGED: /);
+  expect(await mcp.runsOf('close_all')).toBe(before);
+  await mcp.become('serve');
+  expect((await check()).status).toBe(200);
+});
+
 test('a list that was kept by an earlier version, which knew no defaults, asks as well', async () => {
   const { pool } = product.environment.database;
   const [[row]] = (await pool.query("SELECT tools FROM mcp_servers WHERE name = 'tracker'")) as unknown as [
@@ -135,6 +192,28 @@ test('killed during a tool that must not be repeated: it is not repeated, and th
   expect(await mcp.runsOf('slow_write')).toBe(1);
 });
 
+test('a call that was cut off is not repeated at another server', async () => {
+  const name = 'cut';
+  const { id } = (await (await add({ name })).json()) as ServerBody;
+  await mcp.become('hang');
+  const content = toolLines([['mcp_cut_search_issues', { query: 'x' }]]);
+  const { turnId } = idsOf(await user.send({ content, modelId: 'demo', mode: 'work' }));
+  const { pool } = product.environment.database;
+  await waitFor('the call to begin', async () => {
+    const [rows] = await pool.query('SELECT id FROM tool_calls WHERE turn_id = ? AND begun_at IS NOT NULL', [turnId]);
+    return (rows as unknown[]).length > 0;
+  });
+  await product.process.kill('SIGKILL');
+  await pool.query('UPDATE mcp_servers SET url = ? WHERE id = ?', [other.url, id]);
+  await mcp.become('serve');
+  await product.restart();
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
+  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('Whether it had its effect is not known')]);
+  expect(await other.runsOf('search_issues')).toBe(0);
+  await user.fetch(`${path()}/${id}`, { method: 'DELETE' });
+});
+
 test('a server that is away breaks no turn: what it listed stays, its calls fail', async () => {
   const stale = async () =>
     product.environment.database.pool.query('UPDATE mcp_servers SET listed_at = ?, failed_at = NULL', [new Date(0)]);
@@ -156,14 +235,14 @@ test('a server that is away breaks no turn: what it listed stays, its calls fail
 });
 
 test('what cannot be added', async () => {
-  const other = await product.user();
+  const stranger = await product.user();
   const code = async (response: Response) => [response.status, ((await response.json()) as { code: string }).code];
   expect(await code(await add({}))).toEqual([409, 'MCP_SERVER_NAME_TAKEN']);
   expect(await code(await add({ name: 'two', url: 'ftp://x/' }))).toEqual([422, 'MCP_URL_INVALID']);
   expect(await code(await add({ name: 'two', url: 'https://a:b@x/' }))).toEqual([422, 'MCP_URL_INVALID']);
   expect(await code(await add({ name: 'Two' }))).toEqual([400, 'INVALID_REQUEST']);
   expect(await code(await add({ name: 'two', headers: { 'a b': 'x' } }))).toEqual([400, 'INVALID_REQUEST']);
-  expect((await add({ name: 'two' }, other)).status).toBe(404);
+  expect((await add({ name: 'two' }, stranger)).status).toBe(404);
 });
 
 test('adding a server reports at once whether it answers, and whether it accepts the token', async () => {
