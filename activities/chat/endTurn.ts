@@ -96,13 +96,18 @@ export async function abandonCalls(
   { database, tools, logger }: Pick<ChatDeps, 'database' | 'tools' | 'logger'>,
   turn: Turn,
 ): Promise<void> {
-  try {
-    const cut = await chatModels(database).ToolCall.cutOf(turn.id);
-    for (const { id: toolCallId, toolName, input } of cut) {
-      await tools.abandon(toolName, { turn, toolCallId, input });
-    }
-  } catch (error) {
-    logger.warn({ err: error, turnId: turn.id }, 'What the calls of a turn have left running could not be ended.');
+  const failed = (error: unknown, toolCallId?: string) =>
+    logger.warn(
+      { err: error, turnId: turn.id, toolCallId },
+      'What the calls of a turn have left running could not be ended.',
+    );
+  const cut = await chatModels(database)
+    .ToolCall.cutOf(turn.id)
+    .catch((error: unknown) => failed(error));
+  // A call whose computer is gone does not keep the others running.
+  for (const { id: toolCallId, toolName, target } of cut ?? []) {
+    const call = { turn, toolCallId, target: target?.identity ?? '' };
+    await tools.abandon(toolName, call).catch((error: unknown) => failed(error, toolCallId));
   }
 }
 

@@ -91,7 +91,7 @@ async function resultOf(
   } catch (error) {
     if (!(error instanceof DomainError) || isAway(error)) throw error;
     const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
-    return failedResult(call.id, redactor.text(error.message));
+    return refusal(redactor.text(error.message));
   }
   const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);

@@ -3,7 +3,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Turn } from '../../models/chat/turn.ts';
 import { may, type Standing } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
-import { scopeRefusal, type Tool, type ToolSource } from './tool.ts';
+import { type AbandonedCall, scopeRefusal, type Tool, type ToolSource } from './tool.ts';
 
 /** Reads the user's current role and whether their key is still valid. */
 export type StandingOf = (turn: Turn) => Promise<Standing>;
@@ -63,7 +63,7 @@ export class ToolRegistry {
   }
 
   /** Ends the processes that a call left running, if its tool can. */
-  async abandon(name: string, call: { turn: Turn; toolCallId: string; input: unknown }): Promise<void> {
+  async abandon(name: string, call: AbandonedCall): Promise<void> {
     const tool = this.#tools.get(name);
     if (tool?.runs === 'server') await tool.abandon?.(call);
   }

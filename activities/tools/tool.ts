@@ -58,8 +58,11 @@ export interface ServerTool extends ToolBase {
    * Ends what a call left running, for a turn that ended before the call did. It may be called more than once, and for
    * a call that ended by itself.
    */
-  abandon?(call: { turn: Turn; toolCallId: string; input: unknown }): Promise<void>;
+  abandon?(call: AbandonedCall): Promise<void>;
 }
+
+/** A call whose turn has ended. `target` is the identity that it was recorded with; empty without `targetOf`. */
+export type AbandonedCall = Pick<ToolContext, 'turn' | 'toolCallId' | 'target'>;
 
 /** A tool that the client, or the person in front of it, answers with `toolResults`. */
 export interface ClientTool extends ToolBase {

@@ -84,8 +84,8 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
         throw error;
       }
     },
-    async abandon({ turn, toolCallId, input }) {
-      await kill(await asIs(deps, turn, { computerId: (input as ExecInput).computerId }), toolCallId);
+    async abandon({ turn, toolCallId, target }) {
+      await kill(await asIs(deps, turn, { computerId: target }), toolCallId);
     },
   });
 }

@@ -218,3 +218,16 @@ test('killed and stopped meanwhile: what the command has left does not run on', 
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
   await waitFor('its end', async () => (await computer.exec('kill -0 $(cat alone)')).exitCode === 1);
 }, 60_000);
+
+test('killed, and the default computer replaced meanwhile: the command does not run again on the new one', async () => {
+  const command = 'echo ran >> moved.txt; echo begun; sleep 3';
+  const { turnId } = idsOf(await user.send({ content: toolLines([['computer_exec', { command }]]), ...work }));
+  await untilShown(turnId, 'begun');
+  await product.process.kill('SIGKILL');
+  await product.environment.database.pool.query('UPDATE computers SET default_of = NULL WHERE id = ?', [computer.id]);
+  await product.restart();
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
+  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('Whether it had its effect is not known')]);
+  expect((await computer.exec('cat moved.txt')).stdout).toBe('ran\n');
+}, 60_000);
