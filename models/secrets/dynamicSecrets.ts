@@ -1,3 +1,4 @@
+import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
@@ -19,6 +20,9 @@ export interface NewDynamicSecret {
 }
 
 const maxValueBytes = 65_536;
+/** Per space, of those that have not expired: looking for them in what is shown takes time and memory. */
+const maxSecrets = 200;
+const maxTotalBytes = 262_144;
 
 /**
  * What people have typed into a form that an agent has shown them (spec, endpoint 5). A tool names one as `{"$secret":
@@ -29,19 +33,19 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
   async function open(row: { id: string; spaceId: string; sealed: Buffer }): Promise<unknown> {
     const text = await envelope.open(row.spaceId, dynamicSecretContext(row.id), row.sealed);
     const value = JSON.parse(text.toString('utf8')) as unknown;
-    keepOutOfLogs(leavesOf(value));
+    await keepOutOfLogs(leavesOf(value));
     return value;
   }
 
   return {
-    /** Stores the value and returns its id. Throws 400 `INVALID_TTL`, 413 `SECRET_TOO_LARGE`. */
+    /** Stores the value and returns its id. Throws 400 `INVALID_TTL`, 413 `SECRET_TOO_LARGE`, 422 for a full space. */
     async store(spaceId: string, secret: NewDynamicSecret, actor: Actor & { userId: string }): Promise<string> {
       const ttlMs = parseTtl(secret.ttl);
       const plaintext = Buffer.from(JSON.stringify(secret.value), 'utf8');
       if (plaintext.length > maxValueBytes) {
         throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A value has at most 64 KiB.');
       }
-      keepOutOfLogs(leavesOf(secret.value));
+      await keepOutOfLogs(leavesOf(secret.value));
       const id = newId('dynamicSecret');
       const sealed = await envelope.seal(spaceId, dynamicSecretContext(id), plaintext);
       const now = new Date();
@@ -50,6 +54,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
           spaceId,
         ]);
         if (spaces.length === 0) throw notFound('space');
+        await assertRoom(tx, spaceId, plaintext.length, now);
         await insert(tx, 'dynamic_secrets', {
           id,
           space_id: spaceId,
@@ -57,6 +62,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
           name: secret.name,
           field: secret.field,
           sealed,
+          size: plaintext.length,
           created_at: now,
           expires_at: new Date(now.getTime() + ttlMs),
         });
@@ -96,4 +102,19 @@ export type DynamicSecrets = ReturnType<typeof createDynamicSecrets>;
 /** What a sealed value is bound to, beside its space. */
 export function dynamicSecretContext(id: string): string {
   return `dynamic_secrets/${id}`;
+}
+
+async function assertRoom(tx: Transaction, spaceId: string, size: number, now: Date): Promise<void> {
+  const [others] = await select<{ count: number; bytes: string | number }>(
+    tx,
+    'SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?',
+    [spaceId, now],
+  );
+  if (others === undefined) return;
+  if (others.count < maxSecrets && Number(others.bytes) + size <= maxTotalBytes) return;
+  throw new DomainError(
+    'unprocessable',
+    'TOO_MANY_FORM_SECRETS',
+    `A space has room for ${maxSecrets} form secrets of ${maxTotalBytes / 1_024} KiB in all. Wait until some expire, and choose a shorter ttl.`,
+  );
 }

@@ -21,6 +21,7 @@ export const secrets = initialTables('secrets', [
     name VARCHAR(200) NOT NULL,
     field VARCHAR(200) NOT NULL,
     sealed MEDIUMBLOB NOT NULL,
+    size INT UNSIGNED NOT NULL, -- bytes of the value in clear, for the limit of the space
     created_at DATETIME(3) NOT NULL,
     expires_at DATETIME(3) NOT NULL,
     KEY dynamic_secrets_space (space_id, expires_at),

@@ -105,6 +105,25 @@ test('what is missing, too large, or too much is refused', async () => {
   expect((await client.post(path, { ...form, value: 'x'.repeat(65_534) })).status).toBe(200);
 });
 
+test('a space keeps so many that have not expired, and so many bytes of them', async () => {
+  const { client, spaceId } = await person();
+  const { pool } = api.environment.database;
+  const store = async (value: string) => {
+    const { status, body } = await client.post(path, { ...form, value, spaceId });
+    return [status, body.code];
+  };
+  const expireAll = () =>
+    pool.query('UPDATE dynamic_secrets SET expires_at = ? WHERE space_id = ?', [new Date(), spaceId]);
+  for (let i = 0; i < 4; i++) expect(await store('x'.repeat(65_534))).toEqual([200, undefined]);
+  expect(await store('x')).toEqual([422, 'TOO_MANY_FORM_SECRETS']);
+  await expireAll();
+  await Promise.all(Array.from({ length: 199 }, () => store('x')));
+  // Of requests at the same time, only so many as there is room for succeed.
+  expect((await Promise.all([store('y'), store('z')])).map(([status]) => status).toSorted()).toEqual([200, 422]);
+  await expireAll();
+  expect(await store('x')).toEqual([200, undefined]);
+});
+
 test('without a space the default one is meant; another tenant’s is not there', async () => {
   const [mine, theirs] = [await person(), await person()];
   const { secretId } = (await mine.client.post(path, { ...form, value: 'v' })).body;
