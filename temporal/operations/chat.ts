@@ -4,6 +4,7 @@ import { staysDeleted } from './reasons.ts';
 
 export const chatOperations = {
   deleteThread: {
+    scope: 'chat',
     start: ({ id, subjectId }, { temporal: { heartbeatTimeoutMs } }) =>
       start(purgeDeleted, { operationId: id, scope: { threadId: subjectId }, heartbeatTimeoutMs }),
     notCancellable: staysDeleted,

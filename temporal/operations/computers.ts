@@ -19,7 +19,13 @@ export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
 };
 const notCancellable = 'Ask for what you want instead: stop the computer, or wake it.';
 
-const gentle: ObjectOperation = { object: 'computer', isUrgent: false, failures: computerFailures, notCancellable };
+const gentle: ObjectOperation = {
+  object: 'computer',
+  isUrgent: false,
+  scope: 'computers:write',
+  failures: computerFailures,
+  notCancellable,
+};
 /** Does not wait for a start that is under way. */
 const urgent: ObjectOperation = { ...gentle, isUrgent: true };
 

@@ -3,6 +3,7 @@ import type { ObjectOperation, OperationDefinition } from './operation.ts';
 const definition: ObjectOperation = {
   object: 'database',
   isUrgent: false,
+  scope: 'databases:write',
   failures: { DATABASE_SERVER_UNAVAILABLE: 'unavailable', DATABASE_RESTORE_FAILED: 'unprocessable' },
   notCancellable: 'Ask for what you want instead: delete the database, or restore it.',
 };

@@ -5,18 +5,21 @@ import { staysDeleted } from './reasons.ts';
 
 export const driveOperations = {
   purgeItem: {
+    scope: 'drive:write',
     start: ({ id, subjectId, spaceId }, { temporal: { heartbeatTimeoutMs } }) =>
       start(purgeTrash, { operationId: id, spaceId: spaceId ?? '', itemId: subjectId, heartbeatTimeoutMs }),
     notCancellable: staysDeleted,
     failures: {},
   },
   emptyTrash: {
+    scope: 'drive:write',
     start: ({ id, spaceId }, { temporal: { heartbeatTimeoutMs } }) =>
       start(purgeTrash, { operationId: id, spaceId: spaceId ?? '', itemId: null, heartbeatTimeoutMs }),
     notCancellable: staysDeleted,
     failures: {},
   },
   completeUpload: {
+    scope: 'drive:write',
     start: ({ id, subjectId }, { temporal: { heartbeatTimeoutMs } }) =>
       start(completeUpload, { operationId: id, uploadId: subjectId, heartbeatTimeoutMs }),
     failures: {

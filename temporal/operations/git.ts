@@ -1,7 +1,7 @@
 import type { DomainErrorKind } from '../../base/errors.ts';
 import { gitFailures } from '../../integrations/git/rules/failures.ts';
 import { computerFailures } from './computers.ts';
-import type { OperationDefinition } from './operation.ts';
+import type { ObjectOperation, OperationDefinition } from './operation.ts';
 
 /** Git's own, those of the computers that are woken for it, and what keeps somebody from working there. */
 const failures: Readonly<Record<string, DomainErrorKind>> = {
@@ -20,19 +20,21 @@ const failures: Readonly<Record<string, DomainErrorKind>> = {
   TOO_MANY_TASKS: 'rateLimited',
 };
 
+const definition: ObjectOperation = { object: 'repository', isUrgent: false, scope: 'git:write', failures };
+
 /** Done by the workflow of their repository, one after the other. */
 export const gitOperations = {
-  cloneRepository: { object: 'repository', isUrgent: false, failures },
-  retryClone: { object: 'repository', isUrgent: false, failures },
-  fillRepository: { object: 'repository', isUrgent: false, failures },
-  createBranch: { object: 'repository', isUrgent: false, failures },
-  commitChanges: { object: 'repository', isUrgent: false, failures },
-  checkoutBranch: { object: 'repository', isUrgent: false, failures },
-  pushRepository: { object: 'repository', isUrgent: false, failures },
-  pullRepository: { object: 'repository', isUrgent: false, failures },
-  createDraft: { object: 'repository', isUrgent: false, failures },
-  saveDraft: { object: 'repository', isUrgent: false, failures },
-  commitDraft: { object: 'repository', isUrgent: false, failures },
-  mergeDraft: { object: 'repository', isUrgent: false, failures },
-  discardDraft: { object: 'repository', isUrgent: false, failures },
+  cloneRepository: definition,
+  retryClone: definition,
+  fillRepository: definition,
+  createBranch: definition,
+  commitChanges: definition,
+  checkoutBranch: definition,
+  pushRepository: definition,
+  pullRepository: definition,
+  createDraft: definition,
+  saveDraft: definition,
+  commitDraft: definition,
+  mergeDraft: definition,
+  discardDraft: definition,
 } satisfies Record<string, OperationDefinition>;

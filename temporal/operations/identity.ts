@@ -4,6 +4,7 @@ import { staysDeleted } from './reasons.ts';
 
 export const identityOperations = {
   deleteSpace: {
+    scope: 'spaces:write',
     start: ({ id, subjectId }, { temporal: { heartbeatTimeoutMs } }) =>
       start(purgeDeleted, { operationId: id, scope: { spaceId: subjectId }, heartbeatTimeoutMs }),
     notCancellable: staysDeleted,

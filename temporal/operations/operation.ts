@@ -1,6 +1,7 @@
 import type { Workflow } from '@temporalio/common';
 import type { DomainErrorKind } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
+import type { Scope } from '../../models/identity/scopes.ts';
 import type { Operation } from '../../models/operations/operation.ts';
 
 /** What an operation's workflow is started with, taken from its row. */
@@ -14,6 +15,8 @@ interface OperationStart {
 }
 
 interface Definition {
+  /** What an API key needs to begin such an operation, and to cancel it. */
+  scope: Scope;
   /** Why it cannot be cancelled, for the caller who tries. Absent where it can. */
   notCancellable?: string;
   /** What its failure codes mean for the request that began it, where the failure is not an upstream one. */

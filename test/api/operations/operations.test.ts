@@ -51,6 +51,33 @@ test('is visible only to the user who began it', async () => {
   expect((await fetch(`${product.url}/api/operations/${operation.id}`)).status).toBe(401);
 });
 
+test.each([
+  ['cloneRepository', 'git:read', 'git:write'],
+  ['topUp', 'billing', 'billing'],
+  ['deleteThread', 'chat', 'chat'],
+  ['purgeItem', 'drive:read', 'drive:write'],
+  ['deleteSpace', 'spaces:read', 'spaces:write'],
+] as const)('a key sees a %s with %s, and cancels it with %s', async (kind, reading, writing) => {
+  const { id } = await begin(kind);
+  const statuses = async (scope: string) => {
+    const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes: [scope] } });
+    const { key } = (await made.json()) as { key: string };
+    const send = async (path: string, method: string) => {
+      const headers = { authorization: `Bearer ${key}` };
+      const answer = await fetch(`${product.url}/api/operations/${id}${path}`, { method, headers });
+      return [answer.status, ((await answer.json()) as { code?: string }).code];
+    };
+    return { seen: await send('', 'GET'), cancelled: await send('/cancel', 'POST') };
+  };
+  const refused = [403, 'INSUFFICIENT_SCOPE'];
+  expect(await statuses('keys')).toEqual({ seen: refused, cancelled: refused });
+  expect((await statuses(reading)).seen).toEqual([200, undefined]);
+  if (reading !== writing) expect((await statuses(reading)).cancelled).toEqual(refused);
+  const { seen, cancelled } = await statuses(writing);
+  expect(seen).toEqual([200, undefined]);
+  expect(cancelled).not.toEqual(refused);
+});
+
 test('tells how it failed', async () => {
   const operation = await begin();
   await operation.update({ status: 'failed', errorCode: 'WORKFLOW_LOST', errorDetail: 'Lost.', endedAt: new Date() });
