@@ -1,4 +1,5 @@
 import { pieceLength, piecesOf } from './secretForms.ts';
+import { atOnce } from './slices.ts';
 import { TextSkipper } from './textSkipper.ts';
 
 /**
@@ -30,11 +31,17 @@ export class SecretAutomaton {
   readonly #child: Int32Array;
   readonly #mask: number;
 
-  constructor(texts: Iterable<string>) {
-    const known = [...new Set(texts)].flatMap(piecesOf).filter((text) => text !== '');
+  /** Room for texts that are still to be read in. */
+  private constructor(known: readonly string[]) {
     this.isEmpty = known.length === 0;
-    this.#skipper = new TextSkipper(known.map(inAutomaton));
-    const room = known.reduce((sum, text) => sum + inAutomaton(text).length, 1);
+    let room = 1;
+    let shortest = pieceLength;
+    for (const text of known) {
+      const length = text.length < pieceLength ? text.length : anchorLength;
+      room += length;
+      shortest = Math.min(shortest, length);
+    }
+    this.#skipper = new TextSkipper(known.length, shortest);
     const slots = 2 ** Math.ceil(Math.log2(room * 2));
     this.#mask = slots - 1;
     this.#keyNode = new Int32Array(slots).fill(-1);
@@ -44,7 +51,23 @@ export class SecretAutomaton {
     this.#found = new Uint8Array(room);
     this.#anchor = new Uint8Array(room);
     this.#fail = new Int32Array(room);
-    this.#link(this.#insert(known, room));
+  }
+
+  /** An automaton that is built at once: for few texts. */
+  static of(texts: Iterable<string>): SecretAutomaton {
+    return atOnce(SecretAutomaton.building(texts));
+  }
+
+  /** Builds one, and yields the number of characters that it has worked on. */
+  static *building(texts: Iterable<string>): Generator<number, SecretAutomaton> {
+    const known: string[] = [];
+    for (const text of new Set(texts)) {
+      if (text !== '') known.push(...piecesOf(text));
+      yield 1;
+    }
+    const automaton = new SecretAutomaton(known);
+    yield* automaton.#link(yield* automaton.#insert(known));
+    return automaton;
   }
 
   /** From where on a text may have one of the texts in it, read by an automaton that is at its beginning. */
@@ -83,9 +106,9 @@ export class SecretAutomaton {
   }
 
   /** Returns each node's parent and unit. */
-  #insert(texts: readonly string[], room: number): { parent: Int32Array; unit: Uint16Array; count: number } {
-    const parent = new Int32Array(room);
-    const unit = new Uint16Array(room);
+  *#insert(texts: readonly string[]): Generator<number, { parent: Int32Array; unit: Uint16Array; count: number }> {
+    const parent = new Int32Array(this.#depth.length);
+    const unit = new Uint16Array(this.#depth.length);
     let count = 1;
     for (const text of texts) {
       const part = inAutomaton(text);
@@ -107,17 +130,20 @@ export class SecretAutomaton {
         this.#anchor[node] = 1;
         this.#anchored.add(text);
       }
+      this.#skipper.add(part);
+      yield part.length;
     }
     return { parent, unit, count };
   }
 
   /** The shallow ones first, since a node goes on at a shallower one. */
-  #link({ parent, unit, count }: { parent: Int32Array; unit: Uint16Array; count: number }): void {
+  *#link({ parent, unit, count }: { parent: Int32Array; unit: Uint16Array; count: number }): Generator<number, void> {
     const byDepth: number[][] = [];
     for (let node = 1; node < count; node++) {
       const depth = this.depthOf(node);
       byDepth[depth] ??= [];
       byDepth[depth].push(node);
+      yield 1;
     }
     for (const nodes of byDepth.slice(1)) {
       for (const node of nodes) {
@@ -126,6 +152,7 @@ export class SecretAutomaton {
         this.#fail[node] = fail;
         if (this.foundAt(node) === 0) this.#found[node] = this.foundAt(fail);
         if (this.#anchor[fail] === 1) this.#anchor[node] = 1;
+        yield 1;
       }
     }
   }

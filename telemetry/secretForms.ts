@@ -1,3 +1,5 @@
+import { atOnce } from './slices.ts';
+
 /** Shorter values are too common as plain text: replacing them would garble what people write. */
 const minLength = 6;
 /** Of a single line of a longer value, for the same reason. */
@@ -21,12 +23,56 @@ export const pieceLength = 64;
  * lines. None is longer than `pieceLength`.
  */
 export function secretForms(value: string): string[] {
+  return [...atOnce(formsOf(value, { left: Number.POSITIVE_INFINITY }))];
+}
+
+/**
+ * The forms of several secrets: of each value as it is, and at most `most` others. A secret has one or more values. Small
+ * secrets come first, so a large secret never takes the room of a small one. Yields the number of characters that it has
+ * worked on.
+ */
+export function* formsWithin(secrets: readonly (readonly string[])[], most: number): Generator<number, string[]> {
+  const lengthOf = (values: readonly string[]) => values.reduce((sum, value) => sum + value.length, 0);
+  const smallestFirst = secrets
+    .map((values) => ({ values, length: lengthOf(values) }))
+    .toSorted((a, b) => a.length - b.length);
+  const forms = new Set<string>();
+  const room = { left: most };
+  for (const value of smallestFirst.flatMap(({ values }) => values)) {
+    for (const form of yield* formsOf(value, room)) forms.add(form);
+  }
+  return [...forms];
+}
+
+/** The forms of one value: of all of it as it is, and others while there is room, which they take. */
+export function* formsOf(value: string, room: { left: number }): Generator<number, Set<string>> {
   const text = value.trim();
-  if (text.length < minLength) return [];
+  if (text.length < minLength) return new Set();
+  const forms = new Set(piecesOf(text));
+  yield text.length;
+  if (room.left === 0) return forms;
+  const spelled = new Set([text]);
+  for (const spelling of spellingsOf(text)) {
+    if (spelled.has(spelling)) continue;
+    spelled.add(spelling);
+    for (const piece of piecesOf(spelling)) {
+      if (room.left === 0) return forms;
+      // A piece that is there already counts, too: the work is limited, and not only its result.
+      room.left--;
+      forms.add(piece);
+      yield piece.length;
+    }
+  }
+  return forms;
+}
+
+/** The likeliest ones first. Each is made only when it is asked for. */
+function* spellingsOf(text: string): Generator<string> {
   const lines = linesOf(text);
-  const forms = [text, ...lines].flatMap(plainSpellings);
-  const encoded = [text, ...lines.slice(0, mostEncodedLines)].flatMap(encodings);
-  return [...new Set([...forms, ...encoded, ...inLines(text)].flatMap(piecesOf))];
+  for (const each of [text, ...lines]) yield* plainSpellings(each);
+  yield* encodings(text);
+  yield* inLines(text);
+  for (const line of lines.slice(0, mostEncodedLines)) yield* encodings(line);
 }
 
 /** The replacement of a secret. */
@@ -42,67 +88,80 @@ export function piecesOf(text: string): string[] {
   return telling.length === 0 ? pieces : telling;
 }
 
-function plainSpellings(text: string): string[] {
+function* plainSpellings(text: string): Generator<string> {
+  yield text;
   const inJson = JSON.stringify(text).slice(1, -1);
+  yield inJson;
   // JSON is often a text in other JSON: a tool's arguments, a log line.
-  const inJsonInJson = JSON.stringify(inJson).slice(1, -1);
-  const inAscii = inJson.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  return [text, inJson, inJsonInJson, inAscii];
+  yield JSON.stringify(inJson).slice(1, -1);
+  yield inJson.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-function encodings(text: string): string[] {
+function* encodings(text: string): Generator<string> {
   const bytes = Buffer.from(text, 'utf8');
+  yield* base64Forms(bytes);
   const hex = bytes.toString('hex');
-  return [...base64Forms(bytes), hex, hex.toUpperCase(), ...(text.isWellFormed() ? urlForms(text) : [])];
+  yield hex;
+  yield hex.toUpperCase();
+  if (text.isWellFormed()) yield* urlForms(text);
 }
 
 /**
  * As a whole, with its padding and without, and as a part of something longer (`user:secret`): wherever it begins
  * there, one of three alignments has it, but for the characters that its neighbours share in.
  */
-function base64Forms(bytes: Buffer): string[] {
+function* base64Forms(bytes: Buffer): Generator<string> {
   const whole = bytes.toString('base64');
-  const within = [0, 1, 2].map((before) => {
+  yield* inBothAlphabets(whole);
+  yield* inBothAlphabets(whole.replace(/=+$/, ''));
+  for (const before of [0, 1, 2]) {
     const shifted = Buffer.concat([Buffer.alloc(before), bytes]);
-    return shifted.toString('base64').slice(Math.ceil((before * 8) / 6), Math.floor((shifted.length * 8) / 6));
-  });
-  const forms = [whole, whole.replace(/=+$/, ''), ...within];
-  return [...forms, ...forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))];
+    const within = shifted.toString('base64').slice(Math.ceil((before * 8) / 6), Math.floor((shifted.length * 8) / 6));
+    yield* inBothAlphabets(within);
+  }
+}
+
+function* inBothAlphabets(base64: string): Generator<string> {
+  yield base64;
+  yield base64.replaceAll('+', '-').replaceAll('/', '_');
 }
 
 /** As programs write it that break long lines. A terminal has `\r\n` for each `\n`. */
-function inLines(text: string): string[] {
+function* inLines(text: string): Generator<string> {
   const bytes = Buffer.from(text, 'utf8');
-  const hex = bytes.toString('hex');
   // Without the last characters, in which a newline after it has a share.
   const base64 = bytes.toString('base64').slice(0, Math.floor((bytes.length * 8) / 6));
-  const isFolded = text.length <= mostFolded && !/[\r\n]/.test(text);
-  return [
-    ...broken(base64, base64Widths),
-    ...broken(base64.replaceAll('+', '-').replaceAll('/', '_'), base64Widths),
-    ...broken(hex, hexWidths),
-    ...broken(hex.toUpperCase(), hexWidths),
-    ...(isFolded ? broken(text, plainWidths) : []),
-  ];
+  for (const each of inBothAlphabets(base64)) yield* broken(each, base64Widths);
+  const hex = bytes.toString('hex');
+  for (const each of [hex, hex.toUpperCase()]) yield* broken(each, hexWidths);
+  if (text.length <= mostFolded && !/[\r\n]/.test(text)) yield* broken(text, plainWidths);
 }
 
-function broken(text: string, widths: readonly number[]): string[] {
-  return widths.flatMap((width) => {
-    if (text.length <= width) return [];
+function* broken(text: string, widths: readonly number[]): Generator<string> {
+  for (const width of widths) {
+    if (text.length <= width) continue;
     const lines = Array.from({ length: Math.ceil(text.length / width) }, (_, at) =>
       text.slice(at * width, (at + 1) * width),
     );
-    return [lines.join('\n'), lines.join('\r\n')];
-  });
+    yield lines.join('\n');
+    yield lines.join('\r\n');
+  }
 }
 
 /** Programs differ in what they leave as it is, in how they write a space, and in the case of the digits. */
-function urlForms(text: string): string[] {
+function* urlForms(text: string): Generator<string> {
   const lenient = encodeURIComponent(text);
+  yield* inBothCases(lenient);
   const strict = lenient.replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
-  const asForm = new URLSearchParams([['', text]]).toString().slice(1);
-  const upper = [lenient, strict, strict.replaceAll('~', '%7E'), asForm, encodeURI(text)];
-  return [...upper, ...upper.map((form) => form.replace(/%[0-9A-F]{2}/g, (byte) => byte.toLowerCase()))];
+  yield* inBothCases(strict);
+  yield* inBothCases(strict.replaceAll('~', '%7E'));
+  yield* inBothCases(new URLSearchParams([['', text]]).toString().slice(1));
+  yield* inBothCases(encodeURI(text));
+}
+
+function* inBothCases(percent: string): Generator<string> {
+  yield percent;
+  yield percent.replace(/%[0-9A-F]{2}/g, (byte) => byte.toLowerCase());
 }
 
 /** Lines that could be nothing else: not short ones, and not the frame of a PEM block, which every key has. */
@@ -113,5 +172,9 @@ function linesOf(text: string): string[] {
 }
 
 function isTelling(text: string): boolean {
-  return new Set(text).size >= minDistinct;
+  const seen = new Set<string>();
+  for (const character of text) {
+    if (seen.add(character).size >= minDistinct) return true;
+  }
+  return false;
 }

@@ -17,11 +17,16 @@ const mostCut = pieceLength - 1;
 const nothing = Buffer.alloc(0);
 
 /** The same forms as UTF-8 writes them, which is how a program does. */
-export function byteForms(texts: readonly string[], automaton: SecretAutomaton): ByteForms {
-  const bytes = texts.map((text) => Buffer.from(text, 'utf8').toString('latin1'));
-  const areSame = bytes.every((text, index) => text.length === texts[index]?.length);
-  const forms = [...new Set(bytes.flatMap(piecesOf))];
-  return { forms, automaton: areSame ? automaton : new SecretAutomaton(forms) };
+export function* byteForms(texts: readonly string[], automaton: SecretAutomaton): Generator<number, ByteForms> {
+  const forms = new Set<string>();
+  let areSame = true;
+  for (const text of texts) {
+    const bytes = Buffer.from(text, 'utf8').toString('latin1');
+    if (bytes.length !== text.length) areSame = false;
+    for (const piece of piecesOf(bytes)) forms.add(piece);
+    yield bytes.length;
+  }
+  return { forms: [...forms], automaton: areSame ? automaton : yield* SecretAutomaton.building(forms) };
 }
 
 /**
@@ -128,8 +133,9 @@ export class StreamMask {
   #hideBeginning(): void {
     if (!this.#beginsCut) return;
     const begun = this.#text.slice(0, mostCut);
+    const endIn = endFinder(begun);
     let length = 0;
-    for (const form of this.#known.forms) length = Math.max(length, endOfFormIn(form, begun));
+    for (const form of this.#known.forms) length = Math.max(length, endIn(form));
     if (length > tolerated) this.#hide(0, length);
   }
 
@@ -161,11 +167,22 @@ export class StreamMask {
   }
 }
 
-/** How much of a text is the end of this form, or all of it a part of the form. */
-function endOfFormIn(form: string, text: string): number {
-  if (form.includes(text)) return text.length;
-  for (let length = Math.min(form.length - 1, text.length); length > tolerated; length--) {
-    if (form.endsWith(text.slice(0, length))) return length;
-  }
-  return 0;
+/**
+ * How much of this text is the end of a form, or whether all of it is a part of the form. Each character of a form is
+ * read once (Knuth, Morris and Pratt, 1977), since a space may have very many forms.
+ */
+function endFinder(text: string): (form: string) => number {
+  /** For each beginning of the text: how long the longest shorter beginning is that it ends with. */
+  const borders = [0];
+  const after = (length: number, unit: number) => {
+    let matched = length;
+    while (matched > 0 && text.charCodeAt(matched) !== unit) matched = borders[matched - 1] ?? 0;
+    return text.charCodeAt(matched) === unit ? matched + 1 : 0;
+  };
+  for (let at = 1; at < text.length; at++) borders.push(after(borders[at - 1] ?? 0, text.charCodeAt(at)));
+  return (form) => {
+    let matched = 0;
+    for (let at = 0; at < form.length && matched < text.length; at++) matched = after(matched, form.charCodeAt(at));
+    return matched;
+  };
 }

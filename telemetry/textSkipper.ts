@@ -15,18 +15,20 @@ export class TextSkipper {
   readonly #shift: Uint8Array;
   readonly #mask: number;
 
-  constructor(texts: readonly string[]) {
-    this.#window = texts.reduce((shortest, text) => Math.min(shortest, text.length), maxWindow);
+  /** For so many texts, the shortest of which has this length. Each of them must be added. */
+  constructor(count: number, shortest: number) {
+    this.#window = Math.min(shortest, maxWindow);
     const blocks = this.#window - blockLength + 1;
     // Too short for any block: nothing is passed over.
-    const slots = blocks < 1 ? 1 : tableSize(texts.length * blocks);
+    const slots = blocks < 1 ? 1 : tableSize(count * blocks);
     this.#mask = slots - 1;
     this.#shift = new Uint8Array(slots).fill(Math.max(0, blocks));
-    for (const text of blocks < 1 ? [] : texts) {
-      for (let end = blockLength; end <= this.#window; end++) {
-        const slot = this.#slotOf(text, end - 1);
-        this.#shift[slot] = Math.min(this.#shift[slot] ?? 0, this.#window - end);
-      }
+  }
+
+  add(text: string): void {
+    for (let end = blockLength; end <= this.#window; end++) {
+      const slot = this.#slotOf(text, end - 1);
+      this.#shift[slot] = Math.min(this.#shift[slot] ?? 0, this.#window - end);
     }
   }
 

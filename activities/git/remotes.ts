@@ -94,7 +94,7 @@ export class MintedTokens {
     const minted = await provider
       .mint({ installationId: key.installationId, repository, path, mayWrite, onBehalfOf: found.provenBy })
       .catch((error: unknown) => Promise.reject(explained(error)));
-    keepOutOfLogs([minted.token]);
+    await keepOutOfLogs([minted.token]);
     if (this.#hasEnded) {
       // Git was ended while the provider made the token.
       await minted.revoke();

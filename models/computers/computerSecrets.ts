@@ -48,7 +48,7 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
     const sealed = (rows as { sealed: Buffer }[])[0]?.sealed;
     if (sealed === undefined) return undefined;
     const value = (await envelope.open(spaceId, secretContext(name), sealed)).toString('utf8');
-    keepOutOfLogs([value]);
+    await keepOutOfLogs([value]);
     return value;
   }
 

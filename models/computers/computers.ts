@@ -51,8 +51,8 @@ const maxEnvBytes = 32_768;
 
 /** Computers as their spaces have them. Their variables are sealed; nothing but a start opens them. */
 export function createComputers(database: Database, envelope: Envelope, config: Pick<Config, 'computers'>) {
-  const sealEnv = (spaceId: string, id: string, env: Record<string, string>) => {
-    keepOutOfLogs(Object.values(env));
+  const sealEnv = async (spaceId: string, id: string, env: Record<string, string>) => {
+    await keepOutOfLogs(Object.values(env));
     return envelope.seal(spaceId, sealedContext(id), Buffer.from(JSON.stringify(env), 'utf8'));
   };
 
@@ -62,7 +62,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
     if (sealed === null) return {};
     const opened = await envelope.open(spaceId, sealedContext(id), sealed);
     const env = JSON.parse(opened.toString('utf8')) as Record<string, string>;
-    keepOutOfLogs(Object.values(env));
+    await keepOutOfLogs(Object.values(env));
     return env;
   }
 

@@ -61,12 +61,12 @@ export async function ownAccountOf(
   return rows[0] as unknown as DatabaseAccount | undefined;
 }
 
-export function sealPassword(
+export async function sealPassword(
   envelope: Envelope,
   { id, spaceId }: Pick<DatabaseAccount, 'id' | 'spaceId'>,
   password: string,
 ): Promise<Buffer> {
-  keepOutOfLogs([password]);
+  await keepOutOfLogs([password]);
   return envelope.seal(spaceId, sealedContext(id), Buffer.from(password, 'utf8'));
 }
 
@@ -76,7 +76,7 @@ export async function openPassword(
   sealed: Buffer,
 ): Promise<string> {
   const password = (await envelope.open(spaceId, sealedContext(id), sealed)).toString('utf8');
-  keepOutOfLogs([password]);
+  await keepOutOfLogs([password]);
   return password;
 }
 
@@ -116,13 +116,19 @@ export async function spacesOf(
   return new Map(rows.map(({ user, spaceId }) => [String(user), String(spaceId)]));
 }
 
-/** The passwords that an account has, and had before, which nobody is to be shown. */
-export async function passwordsOf({ pool }: Pick<Database, 'pool'>, envelope: Envelope, id: string): Promise<string[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM space_database_accounts WHERE id = ?`, [id]);
-  const [account] = rows as unknown as DatabaseAccount[];
-  if (account === undefined) return [];
-  const sealed = [account.sealed, account.previousSealed].filter((one) => one !== null);
-  const opened = sealed.map((one) => openPassword(envelope, account, one).catch(unusable));
+/** The passwords that a space's accounts have, and had before, which nobody is to be shown. */
+export async function passwordsIn(
+  { pool }: Pick<Database, 'pool'>,
+  envelope: Envelope,
+  spaceId: string,
+): Promise<string[]> {
+  const sql = `SELECT ${columns} FROM space_database_accounts WHERE space_id = ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId]);
+  const opened = (rows as unknown as DatabaseAccount[]).flatMap((account) =>
+    [account.sealed, account.previousSealed]
+      .filter((one) => one !== null)
+      .map((one) => openPassword(envelope, account, one).catch(unusable)),
+  );
   return (await Promise.all(opened)).filter((password) => password !== undefined);
 }
 

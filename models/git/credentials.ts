@@ -62,7 +62,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       actor: Actor & { userId: string },
     ): Promise<GitCredential> {
       const { id, spaceId, name, host, pathPrefix, username, secret } = fields;
-      keepOutOfLogs([secret]);
+      await keepOutOfLogs([secret]);
       const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(secret, 'utf8'));
       await transaction(database, async (tx) => {
         await lockSpace(tx, spaceId);
@@ -102,7 +102,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       if (rows[0] === undefined) throw notFound('credential');
       if (rows[0].sealed === null) return undefined;
       const secret = (await envelope.open(spaceId, sealedContext(id), rows[0].sealed as Buffer)).toString('utf8');
-      keepOutOfLogs([secret]);
+      await keepOutOfLogs([secret]);
       return secret;
     },
   };

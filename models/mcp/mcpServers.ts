@@ -82,7 +82,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
       actor: Actor & { userId: string },
     ): Promise<void> {
       const { id, spaceId, name, url, approval, takesSecrets, headers } = fields;
-      keepOutOfLogs(secretPartsOf(headers));
+      await keepOutOfLogs(secretPartsOf(headers));
       const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(JSON.stringify(headers), 'utf8'));
       await transaction(database, async (tx) => {
         const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
@@ -133,7 +133,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
       if (rows[0] === undefined) throw notFound('MCP server');
       const opened = await envelope.open(spaceId, sealedContext(id), rows[0].sealed as Buffer);
       const headers = JSON.parse(opened.toString('utf8')) as Record<string, string>;
-      keepOutOfLogs(secretPartsOf(headers));
+      await keepOutOfLogs(secretPartsOf(headers));
       return headers;
     },
 

@@ -1,7 +1,13 @@
 /** The texts and numbers anywhere in a JSON value, as text: what of it could be recognised elsewhere. */
 export function leavesOf(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  if (typeof value === 'number') return [String(value)];
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(leavesOf);
+  const leaves: string[] = [];
+  const left = [value];
+  // A loop, since values may be nested very deeply.
+  while (left.length > 0) {
+    const one = left.pop();
+    if (typeof one === 'string') leaves.push(one);
+    else if (typeof one === 'number') leaves.push(String(one));
+    else if (typeof one === 'object' && one !== null) for (const child of Object.values(one)) left.push(child);
+  }
+  return leaves;
 }

@@ -2,84 +2,135 @@ import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
-import { secretForms } from '../../telemetry/secretForms.ts';
+import { formsWithin } from '../../telemetry/secretForms.ts';
+import { inSlices, type Pause } from '../../telemetry/slices.ts';
 import type { Database } from '../database/database.ts';
-import { passwordsOf } from '../databases/accounts.ts';
+import { passwordsIn } from '../databases/accounts.ts';
 import { dynamicSecretContext } from './dynamicSecrets.ts';
 import { leavesOf } from './leaves.ts';
-import { createRedactor, type Redactor } from './redactor.ts';
+import { buildRedactor, createRedactor, mostForms, type Redactor } from './redactor.ts';
 import { secretContext } from './secrets.ts';
 
 const cachedSpaces = 500;
+/** The forms of all cached spaces together. */
+const cachedForms = 100_000;
 
 interface Known {
-  /** The forms of each secret's values, by its revision. */
-  forms: Map<string, string[]>;
-  redactor: Redactor;
+  /** Names the secrets that the redactor knows, with their revisions. */
+  entries: string;
+  redactor: Promise<Redactor>;
+  isBuilt: boolean;
+  forms: number;
 }
-
-const none: Known = { forms: new Map(), redactor: createRedactor([]) };
 
 /**
  * Redactors that know the present secrets of a space. Each is asked for anew when work begins: one short query says
- * which secrets there are, and only those that are new or changed are opened.
+ * which secrets there are, and only when they have changed is a redactor built. It is built in slices, once for all who
+ * ask, and one at a time for each space.
  */
-export function createRedactors(database: Database, envelope: Envelope) {
+export function createRedactors(database: Database, envelope: Envelope, pause?: Pause) {
   const spaces = new Map<string, Known>();
 
-  async function present(spaceId: string): Promise<string[]> {
+  async function present(spaceId: string): Promise<string> {
     const [rows] = await database.pool.query<RowDataPacket[]>(
       `SELECT CONCAT('n ', revision, ' ', name) AS entry FROM secrets WHERE space_id = ?
        UNION ALL SELECT CONCAT('d 0 ', id) FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?
        UNION ALL SELECT CONCAT('a ', password_version, ' ', id) FROM space_database_accounts WHERE space_id = ?`,
       [spaceId, spaceId, new Date(), spaceId],
     );
-    return rows.map((row) => String(row.entry));
+    return rows
+      .map((row) => String(row.entry))
+      .toSorted()
+      .join('\n');
   }
 
-  async function formsOf(spaceId: string, entry: string): Promise<string[]> {
-    const [kind, , name = ''] = entry.split(' ');
-    if (kind === 'a') return (await passwordsOf(database, envelope, name)).flatMap(secretForms);
-    const isNamed = kind === 'n';
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      isNamed
-        ? 'SELECT sealed FROM secrets WHERE space_id = ? AND name = ?'
-        : 'SELECT sealed FROM dynamic_secrets WHERE space_id = ? AND id = ?',
-      [spaceId, name],
+  /** The values of each secret. */
+  async function valuesOf(spaceId: string): Promise<{ named: string[][]; typed: string[][] }> {
+    const [named] = await database.pool.query<RowDataPacket[]>('SELECT name, sealed FROM secrets WHERE space_id = ?', [
+      spaceId,
+    ]);
+    const [typed] = await database.pool.query<RowDataPacket[]>(
+      'SELECT id, sealed FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?',
+      [spaceId, new Date()],
     );
-    const sealed = rows[0]?.sealed as Buffer | undefined;
-    if (sealed === undefined) return [];
+    const texts = await Promise.all(named.map(({ name, sealed }) => open(spaceId, secretContext(name), sealed)));
+    const values = await Promise.all(typed.map(({ id, sealed }) => open(spaceId, dynamicSecretContext(id), sealed)));
+    const passwords = await passwordsIn(database, envelope, spaceId);
+    return {
+      named: [...texts.flat(), ...passwords].map((value) => [value]),
+      typed: values.map(([text]) => (text === undefined ? [] : leavesOf(JSON.parse(text)))),
+    };
+  }
+
+  /** Nothing where a row was tampered with: it is unusable, and must not stop all other work. */
+  async function open(spaceId: string, context: string, sealed: Buffer): Promise<[string] | []> {
     try {
-      const context = isNamed ? secretContext(name) : dynamicSecretContext(name);
-      const text = (await envelope.open(spaceId, context, sealed)).toString('utf8');
-      const values = isNamed ? [text] : leavesOf(JSON.parse(text));
-      keepOutOfLogs(values);
-      return values.flatMap(secretForms);
+      return [(await envelope.open(spaceId, context, sealed)).toString('utf8')];
     } catch (error) {
-      // A row that was tampered with is unusable, and must not stop all other work.
       if (error instanceof DecryptionError) return [];
       throw error;
     }
   }
 
+  async function build(spaceId: string, known: Known): Promise<Redactor> {
+    try {
+      const { named, typed } = await valuesOf(spaceId);
+      await keepOutOfLogs([...named, ...typed].flat());
+      const built = await inSlices(building(named, typed), pause);
+      known.forms = built.forms;
+      known.isBuilt = true;
+      forget();
+      return built.redactor;
+    } catch (error) {
+      if (spaces.get(spaceId) === known) spaces.delete(spaceId);
+      throw error;
+    }
+  }
+
+  /** Those that were built first, while there are too many. The last one stays. */
+  function forget(): void {
+    let forms = [...spaces.values()].reduce((sum, known) => sum + known.forms, 0);
+    for (const [oldest, known] of spaces) {
+      const areFew = spaces.size <= cachedSpaces && forms <= cachedForms;
+      if (areFew || spaces.size === 1) break;
+      spaces.delete(oldest);
+      forms -= known.forms;
+    }
+  }
+
   return {
     async forSpace(spaceId: string): Promise<Redactor> {
-      const entries = await present(spaceId);
-      const known = spaces.get(spaceId) ?? none;
-      if (entries.length === known.forms.size && entries.every((entry) => known.forms.has(entry)))
-        return known.redactor;
-      const forms = new Map<string, string[]>();
-      for (const entry of entries) forms.set(entry, known.forms.get(entry) ?? (await formsOf(spaceId, entry)));
-      const redactor = createRedactor([...forms.values()].flat());
-      spaces.delete(spaceId);
-      spaces.set(spaceId, { forms, redactor });
-      for (const oldest of spaces.keys()) {
-        if (spaces.size <= cachedSpaces) break;
-        spaces.delete(oldest);
+      for (;;) {
+        const entries = await present(spaceId);
+        const known = spaces.get(spaceId);
+        if (known?.entries === entries) return known.redactor;
+        if (known?.isBuilt === false) {
+          // Secrets have changed while it is being built.
+          await known.redactor.catch(() => {});
+          continue;
+        }
+        if (entries === '') {
+          spaces.delete(spaceId);
+          return none;
+        }
+        const coming: Known = { entries, redactor: Promise.resolve(none), isBuilt: false, forms: 0 };
+        spaces.delete(spaceId);
+        spaces.set(spaceId, coming);
+        coming.redactor = build(spaceId, coming);
+        return coming.redactor;
       }
-      return redactor;
     },
   };
 }
 
 export type Redactors = ReturnType<typeof createRedactors>;
+
+const none = createRedactor([]);
+
+function* building(
+  named: readonly string[][],
+  typed: readonly string[][],
+): Generator<number, { redactor: Redactor; forms: number }> {
+  const forms = [...(yield* formsWithin(named, mostForms.named)), ...(yield* formsWithin(typed, mostForms.typed))];
+  return { redactor: yield* buildRedactor(forms), forms: forms.length };
+}

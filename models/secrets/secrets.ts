@@ -36,7 +36,7 @@ export function createSecrets(database: Database, envelope: Envelope) {
       rows.map(async ({ name, sealed }) => {
         const value = await envelope.open(spaceId, secretContext(name), sealed);
         const text = value.toString('utf8');
-        keepOutOfLogs([text]);
+        await keepOutOfLogs([text]);
         return { name, value: text };
       }),
     );
@@ -55,7 +55,7 @@ export function createSecrets(database: Database, envelope: Envelope) {
     ): Promise<{ isNew: boolean; info: SecretInfo }> {
       assertNotReserved(name);
       const plaintext = bytesOf(value);
-      keepOutOfLogs([value]);
+      await keepOutOfLogs([value]);
       const sealed = await envelope.seal(spaceId, secretContext(name), plaintext);
       return transaction(database, async (tx) => {
         await lockSpace(spaceId, tx);

@@ -64,7 +64,7 @@ export async function shownSecret(
 /** A new secret that senders of webhooks sign with, by Standard Webhooks, as it is kept. */
 export async function newWebhookSecret(envelope: Envelope, { spaceId, context }: SealedIn): Promise<Buffer> {
   const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
-  keepOutOfLogs([secret]);
+  await keepOutOfLogs([secret]);
   return envelope.seal(spaceId, context, Buffer.from(secret, 'utf8'));
 }
 
@@ -79,6 +79,6 @@ export async function openWebhookSecrets(
   const secrets = await Promise.all(
     sealed.map(async (one) => (await envelope.open(spaceId, context, one)).toString('utf8')),
   );
-  keepOutOfLogs(secrets);
+  await keepOutOfLogs(secrets);
   return secrets;
 }

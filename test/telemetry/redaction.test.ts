@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { createRedactor } from '../../models/secrets/redactor.ts';
 import { keepOutOfLogs, withoutKnownSecrets } from '../../telemetry/knownSecrets.ts';
 import { SecretAutomaton } from '../../telemetry/secretAutomaton.ts';
-import { redacted, secretForms } from '../../telemetry/secretForms.ts';
+import { formsWithin, piecesOf, redacted, secretForms } from '../../telemetry/secretForms.ts';
+import { atOnce, inSlices, sliceLength } from '../../telemetry/slices.ts';
 
 /** Every occurrence of every text, found one by one; what overlaps or touches is one. */
 function naive(texts: readonly string[], text: string): string {
@@ -224,15 +225,82 @@ test('values that are short, or nothing, are not looked for; keys and numbers of
   });
 });
 
-test('the log knows what this process has had in memory, many and one alike', () => {
+test('the log knows what this process has had in memory, many and one alike', async () => {
   const many = Array.from({ length: 200 }, (_, index) => `logged-secret-${index}-${index * 31}`);
-  keepOutOfLogs(['the-first-secret']);
+  await keepOutOfLogs(['the-first-secret']);
   expect(withoutKnownSecrets('x the-first-secret y')).toBe('x [redacted] y');
-  keepOutOfLogs(many);
+  await keepOutOfLogs(many);
   for (const secret of ['the-first-secret', ...many]) {
     expect(withoutKnownSecrets(`a ${secret} b`)).toBe('a [redacted] b');
     expect(withoutKnownSecrets(`a ${Buffer.from(secret).toString('hex')} b`)).toBe('a [redacted] b');
   }
-  keepOutOfLogs(['the-last-secret']);
+  await keepOutOfLogs(['the-last-secret']);
   expect(withoutKnownSecrets('the-last-secret, the-first-secret')).toBe('[redacted], [redacted]');
+});
+
+/** As large as one value may be, and in many bytes for each character. */
+const large = (seed: number) =>
+  Array.from({ length: 21_000 }, (_none, n) =>
+    String.fromCharCode(0x4e00 + ((n * 7_919 + seed * 104_729) % 20_000)),
+  ).join('');
+const hostile: [string, string][] = [
+  ['of random characters of three bytes', large(1)],
+  ['of two control characters', '\u0001\u0002'.repeat(32_000)],
+  ['of thousands of lines', Array.from({ length: 3_000 }, (_none, n) => hashed(`line ${n}`).slice(0, 20)).join('\n')],
+];
+
+test.each(hostile)('the work for a value %s is limited, and so is what is done at once', async (_name, secret) => {
+  const most = 1_000;
+  const slices: number[] = [];
+  function* work() {
+    const forms = yield* formsWithin([[secret]], most);
+    yield* SecretAutomaton.building(forms);
+    return forms;
+  }
+  const forms = await inSlices(work(), async (done) => void slices.push(done));
+  expect(forms.length).toBeLessThanOrEqual(most + piecesOf(secret).length);
+  // One step more is as long as the value, which has no more pieces than that.
+  expect(Math.max(0, ...slices)).toBeLessThanOrEqual(sliceLength + secret.length);
+  expect(slices.reduce((sum, done) => sum + done, 0)).toBeLessThan((forms.length + most) * 64 * 3 + secret.length);
+  expect(createRedactor(forms).text(`<${secret}>`)).toBe('<[redacted]>');
+});
+
+test('a large secret takes no room of a small one: the small one is found in all its spellings', () => {
+  const forms = atOnce(formsWithin([[large(2)], ['a small secret'], [large(3)]], 100));
+  expect(forms).toEqual(expect.arrayContaining(secretForms('a small secret')));
+  const redactor = createRedactor(forms);
+  for (const value of [large(2), large(3)]) expect(redactor.text(value)).toBe(redacted);
+});
+
+test('slices of several works take turns, one for each turn of the event loop', async () => {
+  let turns = 0;
+  const count = () => {
+    turns++;
+    timer = setImmediate(count);
+  };
+  let timer = setImmediate(count);
+  function* work(): Generator<number, void> {
+    for (let step = 0; step < 5; step++) yield sliceLength;
+  }
+  await Promise.all(Array.from({ length: 4 }, () => inSlices(work())));
+  clearImmediate(timer);
+  expect(turns).toBeGreaterThanOrEqual(4 * 5 - 1);
+});
+
+test('callers that keep values out of the log at the same time share a build, and known values need none', async () => {
+  const building = jest.spyOn(SecretAutomaton, 'building');
+  const values = Array.from({ length: 50 }, (_none, n) => `shared-build-${n}`);
+  await Promise.all(values.map((value) => keepOutOfLogs([value])));
+  // The automaton of new values, and that of all where there are too many new ones.
+  expect(building.mock.calls.length).toBeLessThanOrEqual(2);
+  building.mockClear();
+  await Promise.all(values.map((value) => keepOutOfLogs([value])));
+  expect(building).not.toHaveBeenCalled();
+  building.mockRestore();
+  for (const value of values) expect(withoutKnownSecrets(value)).toBe(redacted);
+});
+
+test('a largest value is kept out of the log, too', async () => {
+  await keepOutOfLogs([large(4)]);
+  expect(withoutKnownSecrets(`<${large(4)}>`)).toBe('<[redacted]>');
 });

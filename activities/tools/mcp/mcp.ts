@@ -6,9 +6,8 @@ import { callMcpTool } from '../../../integrations/mcp/mcpClient.ts';
 import { refreshMcpTools } from '../../../integrations/mcp/refreshMcpTools.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '../../../models/mcp/mcpServers.ts';
-import { createRedactor } from '../../../models/secrets/redactor.ts';
+import { redactorFor } from '../../../models/secrets/redactor.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
-import { secretForms } from '../../../telemetry/secretForms.ts';
 import {
   beforehand,
   type EgressDeps,
@@ -80,7 +79,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
         throw new DomainError('upstream', 'MCP_CALL_FAILED', mcpFailureOf(error, signal).text, { cause: error });
       });
       // A server may repeat the secret headers that it was sent.
-      const redactor = createRedactor(secretPartsOf(headers).flatMap(secretForms));
+      const redactor = await redactorFor(secretPartsOf(headers));
       const result = redactor.json(answered) as typeof answered;
       if (!result.isError) return result.output;
       const text = typeof result.output === 'string' ? result.output : JSON.stringify(result.output);
