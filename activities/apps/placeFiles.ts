@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import type { ExpectedFiles } from '../../integrations/computers/types.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { filesBelow } from '../../models/apps/folderFiles.ts';
 import type { Run } from '../../models/apps/run.ts';
@@ -16,17 +17,24 @@ const maxMarkerBytes = 2_097_152;
 /** Programs are among them, and the drive does not say which. */
 const mode = 0o755;
 
+interface Placing {
+  signal: AbortSignal;
+  /** Writes all files. Otherwise only those that have changed since they were placed last. */
+  isAnew?: boolean;
+}
+
 /**
- * Brings the files of a folder to the computer as they are in the version that is run: those that have changed since
- * they were brought last are written, those that are gone are deleted, and what the app has written itself stays. Each
- * file is written in one step, so it may be done twice, or by two runs at once.
+ * Brings the files of a folder to the computer as they are in the version that is run: files that have changed since
+ * they were placed last are written, files that the version no longer has are deleted, and what the app has written
+ * itself stays. Each file is written in one step, so this may be done twice, or by two runs at once. The record of what
+ * was placed lies on the computer, so it saves work and proves nothing. Returns what proves it: the version's hashes.
  */
 export async function placeFiles(
   { database, storage }: Deps,
   client: HostClient,
   run: Pick<Run, 'appId' | 'itemId' | 'spec'>,
-  signal: AbortSignal,
-): Promise<void> {
+  { signal, isAnew = false }: Placing,
+): Promise<ExpectedFiles> {
   const { itemId, spec } = run;
   const { folder } = spec.place;
   const marker = `apps/.${itemId}.json`;
@@ -35,16 +43,20 @@ export async function placeFiles(
   await client.makeFolder(folder, { parents: true });
   for (const [path, { objectKey, sha256 }] of files) {
     signal.throwIfAborted();
-    if (placed[path] === sha256) continue;
+    if (!isAnew && placed[path] === sha256) continue;
     const bytes = await storage.read(objectKey).catch(asVersionGone);
+    // A folder or a link may be there instead. A write would fail at one and follow the other.
+    if (isAnew) await unlessAbsent(client.deleteFile(`${folder}/${path}`, { recursive: true }));
     await client.writeFile(`${folder}/${path}`, bytes, { mode, parents: true, signal });
   }
   for (const path of Object.keys(placed)) {
     signal.throwIfAborted();
     if (!files.has(path)) await unlessAbsent(client.deleteFile(`${folder}/${path}`));
   }
-  const now = JSON.stringify(Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256])));
+  const hashes = Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256]));
+  const now = JSON.stringify(hashes);
   if (now !== JSON.stringify(placed)) await client.writeFile(marker, Buffer.from(now), { parents: true, signal });
+  return { folder, sha256: hashes };
 }
 
 /** Those of the version that was in use when the run was asked for. */

@@ -3,6 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { collectOutput } from '../../integrations/computers/output/collectOutput.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
+import type { ExpectedFiles, StartProcess } from '../../integrations/computers/types.ts';
 import { databaseHost, databasePort } from '../../integrations/egress/databaseNames.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
 import { findApp } from '../../models/apps/app.ts';
@@ -28,6 +29,8 @@ import { readApp } from './takeDueAppRun.ts';
 /** Of the output that a run keeps beside its log, for each stream. */
 const maxOutputBytes = 65_536;
 const watchIntervalMs = 1_000;
+/** How often files are placed for one attempt that other programs change before it starts. */
+const mostPlacings = 3;
 /** The type of a failure that is our own: the log of the server says more. */
 export const ownFailure = 'RUN_FAILED';
 
@@ -123,7 +126,7 @@ export function createRunAttempt(deps: AppDeps) {
     const client = await liveComputers.awake(ref, by);
     await noteAwake(database, run, status !== 'running');
     if (!(await isKnown(client, processId))) {
-      if (spec.place.kind === 'folder') await placeFiles(deps, client, run, signal);
+      const files = spec.place.kind === 'folder' ? await placeFiles(deps, client, run, { signal }) : undefined;
       const values = await secrets.named.readSome(spaceId, spec.secrets, { ...by, userId });
       const own = { ATRIUM_APP_ID: run.itemId, ATRIUM_COMPONENT: run.component, ATRIUM_RUN_ID: run.id };
       const delivered = run.deliveryId === null ? undefined : asInput(await contentOf(database, run.deliveryId));
@@ -137,10 +140,32 @@ export function createRunAttempt(deps: AppDeps) {
       const usualEnv = signatureOf((await identity.users.byId(userId)) ?? undefined);
       const isPrivate = spec.secrets.length > 0 || connected !== undefined;
       const start = { processId, command: spec.command, cwd, env, usualEnv, timeoutMs, isPrivate };
-      await client.startProcess({ ...start, ...(delivered && { stdin: delivered.stdin }) });
+      await startWith(client, run, { ...start, ...(delivered && { stdin: delivered.stdin }) }, { files, signal });
     }
     await noteStarted(database, run);
     return client;
+  }
+
+  /**
+   * Starts a run. One that is given secrets or a database starts only with the files of its version: other programs of
+   * the computer may have changed them since they were placed, and then they are placed anew.
+   */
+  async function startWith(
+    client: HostClient,
+    run: Run,
+    start: StartProcess,
+    { files, signal }: { files: ExpectedFiles | undefined; signal: AbortSignal },
+  ): Promise<void> {
+    if (files === undefined || start.isPrivate !== true) return void (await client.startProcess(start));
+    for (let expected = files, tries = 1; ; tries++) {
+      try {
+        return void (await client.startProcess({ ...start, files: expected }));
+      } catch (error) {
+        if (!(error instanceof DomainError) || error.code !== 'FILES_CHANGED') throw error;
+        if (tries === mostPlacings) throw filesChanged();
+      }
+      expected = await placeFiles(deps, client, run, { signal, isAnew: true });
+    }
   }
 
   /** What was asked for is done for whoever may still ask for it. */
@@ -174,6 +199,11 @@ export function createRunAttempt(deps: AppDeps) {
 
 function notAllowed(): DomainError {
   return new DomainError('forbidden', 'RUN_NOT_ALLOWED', 'Whoever asked for it may not run it any more.');
+}
+
+function filesChanged(): DomainError {
+  const detail = 'Another program on its computer keeps changing the files of this app. Give the app its own computer.';
+  return new DomainError('conflict', 'APP_FILES_CHANGED', detail);
 }
 
 function again(error: unknown): ApplicationFailure {

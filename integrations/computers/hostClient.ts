@@ -127,7 +127,7 @@ export class HostClient {
 
   /**
    * Starts a process, or attaches to the one with this id and command; `isNew` says which. Throws 409
-   * `PROCESS_ID_TAKEN` where the id has another command, 429 `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`,
+   * `PROCESS_ID_TAKEN` where the id has another command and `FILES_CHANGED` where an expected file differs, 429 `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`,
    * `COMMAND_NOT_FOUND` or `COMMAND_NOT_STARTED`.
    */
   async startProcess(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {

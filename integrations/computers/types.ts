@@ -54,6 +54,14 @@ export interface ComputerMetrics extends ProcessUsage {
   logBytes: number;
 }
 
+/** Files that must have their content when a process starts. */
+export interface ExpectedFiles {
+  /** Absolute, or relative to the home. */
+  folder: string;
+  /** The SHA-256 of each file's content in hex, by the file's path below the folder. */
+  sha256: Record<string, string>;
+}
+
 /** A request to start a process. The caller gives the id, so a repeated request starts it once. */
 export interface StartProcess {
   processId: string;
@@ -81,6 +89,8 @@ export interface StartProcess {
    * and its children see each other, and all end with it.
    */
   isPrivate?: boolean;
+  /** Its sandbox reads these files right before the start, and refuses it where one has another content. */
+  files?: ExpectedFiles;
 }
 
 /** `lost`: its computer or host ended without recording its end. */

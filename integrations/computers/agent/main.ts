@@ -29,7 +29,7 @@ function main(): void {
     side: 'agent',
     // We trust the holder, and it bounds its own requests.
     maxStreams: 100_000,
-    maxOpenBytes: 4 * 1_048_576,
+    maxOpenBytes: 8 * 1_048_576,
     onOpen: (request) => (stream) => void serve({ channel, processes }, stream, request as AgentRequest),
     onEnd: endAll,
   });

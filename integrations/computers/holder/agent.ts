@@ -141,6 +141,7 @@ function unavailable(): DomainError {
 /** The agent's refusals, and the errors that callers get for them. */
 const refusals: Record<string, [DomainErrorKind, string]> = {
   CWD_NOT_FOUND: ['unprocessable', 'The working folder does not exist.'],
+  FILES_CHANGED: ['conflict', 'A file of the program has another content than it must have.'],
   COMMAND_NOT_FOUND: ['unprocessable', 'The program does not exist.'],
   COMMAND_NOT_STARTED: ['unprocessable', 'The program cannot be started.'],
   COMMAND_TOO_LONG: ['unprocessable', 'The command and its variables are too long.'],

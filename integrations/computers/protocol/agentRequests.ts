@@ -1,3 +1,5 @@
+import type { ExpectedFiles } from '../types.ts';
+
 /** What a holder asks its agent for when it opens a stream. Paths are bytes in base64. */
 export type AgentRequest =
   | ProcessRequest
@@ -18,6 +20,8 @@ export interface ProcessRequest {
   pty: { cols: number; rows: number } | null;
   /** Whether the stream brings input. Otherwise the standard input is empty. */
   input: boolean;
+  /** Its folder is absolute. Null where nothing is expected. */
+  files: ExpectedFiles | null;
 }
 
 export interface ReadRequest {

@@ -8,6 +8,7 @@ import { asUser, buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { toolLines } from '../../builders/tools.ts';
 import { startReceiver } from '../../builders/webhookReceiver.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { openAsOwner } from '../../support/plans.ts';
@@ -487,6 +488,28 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const after = (await apps.run(id)).body;
     expect(after).toMatchObject({ ok: true, output: 'mended\natrium.yaml\nmore.sh\nreport.sh\n' });
     expect(after.waitingVersionId).toBeUndefined();
+  }, 120_000);
+
+  test('a run that is given secrets has the files of its version, whatever was written in their place', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const manifest = manifestOf('./report.sh; sh sub/more.sh; cat data', { secrets: ['API_TOKEN'] });
+    const id = await apps.app(manifest, { 'report.sh': 'echo report', 'sub/more.sh': 'echo more' });
+    const folder = `apps/${id}`;
+    await computer.exec(`mkdir -p ${folder} && echo first > ${folder}/data`);
+    expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'report\nmore\nfirst\n' });
+    const evil = 'echo $API_TOKEN | rev';
+    const write = ['computer_write', { path: `${folder}/report.sh`, content: evil }] as const;
+    await user.ask({ content: toolLines([write]), modelId: 'demo', mode: 'work' });
+    expect((await computer.exec(`cat ${folder}/report.sh`)).stdout).toBe(evil);
+    await computer.exec(`echo second > ${folder}/data`);
+    // What the app or somebody else keeps there beside the version's files stays.
+    expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'report\nmore\nsecond\n' });
+    // Nor does it help to have something else there, or to say what was placed.
+    const others = [`rm ${folder}/report.sh`, `rm ${folder}/sub/more.sh`, `mkdir ${folder}/sub/more.sh`];
+    await computer.exec([...others, `echo '${evil}' > evil`, `ln -s ../../evil ${folder}/report.sh`].join(' && '));
+    expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'report\nmore\nsecond\n' });
+    expect((await computer.exec('cat evil')).stdout).toBe(`${evil}\n`);
   }, 120_000);
 
   test('a manifest in a working tree waits where it asks for more than the one in use', async () => {

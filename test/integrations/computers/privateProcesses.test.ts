@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { runOn, startComputer } from '../../builders/host.ts';
@@ -123,6 +124,30 @@ describe.each(tested)('with $name', ({ options }) => {
     const command = 'echo "$BASH_ENV $LOADED"';
     expect((await runOn(client, command)).stdout).toBe('/evil by all\n');
     expect((await runOn(client, command, { isPrivate: true })).stdout).toBe(' by all\n');
+  });
+
+  it.each([true, false])('it starts only with the files that it must have; private: %s', async (isPrivate) => {
+    const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+    const files = { folder: 'app', sha256: { 'run.sh': sha256('echo mine'), 'sub/empty': sha256('') } };
+    await client.writeFile('app/run.sh', Buffer.from('echo mine'), { parents: true });
+    await client.writeFile('app/sub/empty', Buffer.from(''), { parents: true });
+    await client.writeFile('app/other', Buffer.from('data'));
+    const start = { processId: 'prc_expecting', isPrivate, files };
+    const wrong = [
+      'echo theirs > app/run.sh',
+      'ln -sf /dev/zero app/run.sh',
+      'rm app/run.sh; mkfifo app/run.sh',
+      'rm app/run.sh; mkdir app/run.sh',
+      'rmdir app/run.sh',
+      'printf "echo mine" > app/run.sh; truncate -s 100G app/sub/empty',
+    ];
+    for (const change of wrong) {
+      await runOn(client, change);
+      await expect(runOn(client, 'sh app/run.sh', start)).rejects.toMatchObject({ code: 'FILES_CHANGED' });
+    }
+    // The id is free still.
+    await runOn(client, 'truncate -s 0 app/sub/empty');
+    expect(await runOn(client, 'sh app/run.sh', start)).toMatchObject({ exitCode: 0, stdout: 'mine\n' });
   });
 
   it('as many as may run at once are told apart, and none is left', async () => {

@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type LeaderExit, type ProcessRequest, Refusal } from '../../protocol/agentRequests.ts';
 import { encodeMessage, messageKind } from '../../protocol/messages.ts';
+import { requireFiles } from './expectedFiles.ts';
 import { feed, feedTerminal, Outputs, outputSocket } from './outputs.ts';
 import { closePipes, type Pipe, Pipes } from './pipes.ts';
 import { resizeTerminal, startInTerminal } from './terminal.ts';
@@ -25,6 +26,7 @@ export class Processes {
   async start(request: ProcessRequest, stream: Duplex): Promise<void> {
     const { processId, command, cwd, env } = request;
     if (!isFolder(cwd)) throw new Refusal('CWD_NOT_FOUND');
+    if (request.files !== null) await requireFiles(request.files);
     const [file = '', ...args] = typeof command === 'string' ? [this.#shell, '-c', command] : command;
     const running: Running = { leader: undefined, terminal: undefined };
     const outputs = new Outputs(stream);

@@ -70,7 +70,7 @@ function inputNumberOf(route: Route): InputNumber | undefined {
 
 /** Checks the types of a start request's fields. `requireStartable` checks their values. */
 function startOf(body: Record<string, unknown>): StartProcess {
-  const { processId, command, cwd, env, usualEnv, pty, input, stdin, timeoutMs, isPrivate } = body;
+  const { processId, command, cwd, env, usualEnv, pty, input, stdin, timeoutMs, isPrivate, files } = body;
   const isCommand =
     typeof command === 'string' || (Array.isArray(command) && command.every((part) => typeof part === 'string'));
   const isValid =
@@ -83,7 +83,14 @@ function startOf(body: Record<string, unknown>): StartProcess {
     (pty === undefined || (typeof pty === 'object' && pty !== null)) &&
     [input, isPrivate].every((flag) => flag === undefined || typeof flag === 'boolean') &&
     (stdin === undefined || typeof stdin === 'string') &&
-    (timeoutMs === undefined || typeof timeoutMs === 'number');
+    (timeoutMs === undefined || typeof timeoutMs === 'number') &&
+    (files === undefined || isExpectedFiles(files));
   if (!isValid) throw new DomainError('invalid', 'BODY_INVALID', 'The body is not a process to start.');
   return body as unknown as StartProcess;
+}
+
+function isExpectedFiles(value: unknown): boolean {
+  const { folder, sha256 } = (value ?? {}) as Record<string, unknown>;
+  if (typeof folder !== 'string' || typeof sha256 !== 'object' || sha256 === null) return false;
+  return Object.values(sha256).every((hash) => typeof hash === 'string');
 }

@@ -167,7 +167,7 @@ export class HolderProcesses {
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
     const { store, screens, oomKills, onStarted, spec, cells } = this.#options;
-    const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false } = request;
+    const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false, files } = request;
     const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
     const cwd = process.meta.info.cwd;
@@ -179,6 +179,7 @@ export class HolderProcesses {
       env: this.#envOf(request),
       pty: pty ?? null,
       input: hasInput,
+      files: files === undefined ? null : { ...files, folder: this.#cwdOf({ cwd: files.folder }) },
     } as const;
     const isInputOpen = input || pty !== undefined;
     let cell: Cell | undefined;
@@ -211,7 +212,7 @@ export class HolderProcesses {
     }
   }
 
-  #cwdOf({ cwd = '.' }: StartProcess): string {
+  #cwdOf({ cwd = '.' }: Pick<StartProcess, 'cwd'>): string {
     const { home } = this.#options.spec.sandbox;
     if (cwd.includes('\0'))
       throw new DomainError('unprocessable', 'CWD_NOT_FOUND', 'The working folder does not exist.');
