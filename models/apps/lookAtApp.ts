@@ -1,9 +1,9 @@
-import { DomainError } from '../../base/errors.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import type { DriveItem } from '../drive/driveItem.ts';
 import { driveModels } from '../drive/models.ts';
 import { getRepository, requireReady } from '../git/repository.ts';
-import type { App } from './app.ts';
+import { type App, findApp } from './app.ts';
 import { changesOf } from './changes.ts';
 import { filesBelow } from './folderFiles.ts';
 import {
@@ -49,9 +49,12 @@ export async function requireManifestOf(deps: Deps, item: DriveItem, signal: Abo
  * The app, after what is in it now was taken into use, or waits for that. A folder is looked at when somebody has
  * changed it; a repository each time, since its working tree changes without us.
  */
-export async function lookAtApp(deps: Deps, app: App, item: DriveItem, signal: AbortSignal): Promise<App> {
+export async function lookAtApp(deps: Deps, known: App, item: DriveItem, signal: AbortSignal): Promise<App> {
   const { database } = deps;
-  const changes = await changesOf(database, app.id);
+  const changes = await changesOf(database, known.id);
+  // Read after its changes: whoever looked at these meanwhile has changed its row too.
+  const app = await findApp(database, known.id);
+  if (app === undefined) throw notFound('app');
   const isChanged = changes.some(({ unseen }) => unseen !== null);
   if (item.kind === 'folder' && !isChanged) return app;
   const isRefused = app.treeWaits && app.waitingId === null;
