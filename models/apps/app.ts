@@ -9,6 +9,8 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
+import { noteOrderedChanges } from '../git/orders.ts';
+import { lockRepository } from '../git/repository.ts';
 import type { Authority } from '../identity/authority.ts';
 import { noteAppChange } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
@@ -110,6 +112,8 @@ export async function makeApp(
     await requireLivingSpace(tx, spaceId);
     // What is being written to the item is there before it is an app, or is noted as a change of one.
     await driveModels(tx).Drive.lock(spaceId, tx);
+    // Git orders begin under this lock: each finds the app, or is noted below.
+    await lockRepository(tx, itemId);
     const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1 FOR UPDATE`;
     const [known] = await select<object>(tx, sql, [itemId]);
     if (known !== undefined) return { app: appOf(known), isNew: false };
@@ -131,6 +135,7 @@ export async function makeApp(
       created_at: createdAt,
     });
     await noteAppChange(tx, [itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
+    await noteOrderedChanges(tx, itemId);
     const version = { versionId: null, waitingId: null, treeWaits: false, runsAs: actor.userId };
     const made = { ...app, ...version, createdBy: actor.userId, authority, createdAt, removedAt: null };
     return { app: made, isNew: true };

@@ -47,7 +47,7 @@ export async function considerContent(database: Database, known: App, { content,
     const inUse = app.versionId === null ? undefined : await lockVersion(tx, app.id, app.versionId);
     const isRepository = content.files === null;
     const byThem = whyItWaits(now, { manifest: withAllOf(content, inUse), hasDatabase: isConnected });
-    const treeWaits = isRepository && inUse !== undefined && byThem.length > 0;
+    const treeWaits = isRepository && byThem.length > 0;
     // What is in a tree is told from what was there before by who has changed it since.
     const contentHash = contentHashOf(content, treeWaits ? now : []);
     if (inUse?.contentHash === contentHash) return dropWaiting(tx, app, content, now);

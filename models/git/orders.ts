@@ -138,6 +138,17 @@ async function noteKeyChange(
   await noteAppChange(tx, [itemId], { userId: actor.userId, by });
 }
 
+/** Notes for a new app in a locked repository what API keys have ordered and git has still to do. */
+export async function noteOrderedChanges(tx: Transaction, itemId: string): Promise<void> {
+  const sql = `SELECT o.kind, o.input, p.user_id AS userId FROM git_orders o JOIN operations p ON p.id = o.id
+    WHERE o.item_id = ? ORDER BY o.id`;
+  const orders = await select<{ kind: GitOrderKind; input: string; userId: string }>(tx, sql, [itemId]);
+  for (const { kind, input, userId } of orders) {
+    const { apiKeyId = null } = JSON.parse(input) as Partial<Asked>;
+    await noteKeyChange(tx, { itemId }, { kind, actor: { userId, credentialId: apiKeyId } });
+  }
+}
+
 /** A person may sign out while the order waits; a revoked key ends the orders that it began. */
 function apiKeyOf({ credentialId }: Pick<Actor, 'credentialId'>): Partial<Asked> {
   return credentialId?.startsWith(`${idPrefixes.apiKey}_`) ? { apiKeyId: credentialId } : {};
