@@ -30,9 +30,9 @@ export function versionRoutes(deps: RouteDeps) {
     const { driveItemId, versionId } = pathOf<'getAppVersion'>(req);
     const { app } = await authorizeApp(deps, req, driveItemId);
     const version = await requireVersion(database, app, versionId);
-    const inUse = app.versionId === null ? undefined : await requireVersion(database, app, app.versionId);
+    const base = app.baseId === null ? undefined : await requireVersion(database, app, app.baseId);
     const { components } = version.manifest;
-    const files = version.files && differences(inUse?.files ?? {}, version.files);
+    const files = version.files && differences(base?.files ?? {}, version.files);
     answer<'getAppVersion'>(res, 200, { ...presentVersion(version), components, files });
   });
 

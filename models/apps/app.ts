@@ -31,6 +31,8 @@ export interface App {
   versionId: string | null;
   /** What is in its place now, and waits to be taken into use. */
   waitingId: string | null;
+  /** The last version in use that had no change of an author without all rights. Reviewers compare with it. */
+  baseId: string | null;
   /** Why the present manifest cannot be used. */
   problem: ManifestProblem | null;
   createdBy: string;
@@ -45,9 +47,9 @@ export interface App {
 }
 
 const columns = `id, item_id AS itemId, space_id AS spaceId, computer_id AS computerId, manifest,
-  manifest_tag AS manifestTag, problem, version_id AS versionId, waiting_id AS waitingId, tree_waits AS treeWaits,
-  created_by AS createdBy, COALESCE(runs_as, created_by) AS runsAs, api_key_id AS apiKeyId, scopes,
-  created_at AS createdAt, removed_at AS removedAt`;
+  manifest_tag AS manifestTag, problem, version_id AS versionId, waiting_id AS waitingId, base_id AS baseId,
+  tree_waits AS treeWaits, created_by AS createdBy, COALESCE(runs_as, created_by) AS runsAs, api_key_id AS apiKeyId,
+  scopes, created_at AS createdAt, removed_at AS removedAt`;
 
 function appOf(row: object): App {
   const { manifest, problem, apiKeyId, scopes, treeWaits, ...rest } = row as Omit<
@@ -136,7 +138,7 @@ export async function makeApp(
     });
     await noteAppChange(tx, [itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
     await noteOrderedChanges(tx, itemId);
-    const version = { versionId: null, waitingId: null, treeWaits: false, runsAs: actor.userId };
+    const version = { versionId: null, waitingId: null, baseId: null, treeWaits: false, runsAs: actor.userId };
     const made = { ...app, ...version, createdBy: actor.userId, authority, createdAt, removedAt: null };
     return { app: made, isNew: true };
   });

@@ -11,7 +11,7 @@ export interface Changer extends Authority {
   turnId: string | null;
 }
 
-/** Somebody who has changed an app since its version in use. */
+/** The author of a change to an app that counts for its next version. */
 export interface AppAuthor extends Changer {
   /** Null where nobody knows: then nothing is granted. */
   userId: string | null;
@@ -23,6 +23,8 @@ export interface AppChange extends AppAuthor {
   number: number;
   changedAt: Date;
   unseen: 1 | null;
+  /** 1 where the version in use has changes of this author too, who may not do all that the app may need later. */
+  taken: 1 | null;
 }
 
 /**
@@ -55,7 +57,7 @@ export async function isAnyApp(tx: Transaction, itemIds: readonly string[]): Pro
   return itemIds.length > 0 && (await select(tx, sql, [itemIds])).length > 0;
 }
 
-const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen,
+const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen, taken,
   changed_at AS changedAt`;
 
 function changeOf(row: object): AppChange {
@@ -63,7 +65,7 @@ function changeOf(row: object): AppChange {
   return { ...rest, scopes: scopes === null ? null : (JSON.parse(scopes) as string[]) };
 }
 
-/** What was changed since the version in use, in the order of the authors' last changes. */
+/** The changes that count for the next version, in the order of the authors' last changes. */
 export async function changesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppChange[]> {
   const sql = `SELECT ${columns} FROM app_changes WHERE app_id = ? ORDER BY changed_at, id`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
@@ -76,7 +78,17 @@ export async function lockChanges(tx: Transaction, appId: string): Promise<AppCh
   return (await select<object>(tx, sql, [appId])).map(changeOf);
 }
 
-/** Forgets changes that are locked: the version in use has them, or is as it was before them. */
+/**
+ * Keeps the authors of locked changes that the version in use has, so that they count again when a later version needs
+ * more than they may do.
+ */
+export async function keepTaken(tx: Transaction, changes: readonly AppChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const ids = changes.map(({ id }) => id);
+  await execute(tx, 'UPDATE app_changes SET taken = 1, unseen = NULL WHERE id IN (?)', [ids]);
+}
+
+/** Forgets locked changes: somebody with the rights for them has approved them, or the app is as it was before them. */
 export async function forgetChanges(tx: Transaction, changes: readonly AppChange[]): Promise<void> {
   if (changes.length === 0) return;
   await execute(tx, 'DELETE FROM app_changes WHERE id IN (?)', [changes.map(({ id }) => id)]);

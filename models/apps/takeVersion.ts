@@ -7,7 +7,7 @@ import { hasDatabase } from '../databases/connections.ts';
 import { isTreeToChange } from '../git/orders.ts';
 import { type Authority, insufficientScope, may } from '../identity/authority.ts';
 import { type App, lockedApp } from './app.ts';
-import { type AppChange, forgetChanges, lockChanges, noteSeen } from './changes.ts';
+import { type AppChange, forgetChanges, keepTaken, lockChanges, noteAppChange, noteSeen } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
 import { takeSchedules } from './takeSchedules.ts';
 import {
@@ -19,7 +19,7 @@ import {
   lockVersion,
   setVersionState,
 } from './version.ts';
-import { scopesNeeded, sharedScopes, whyItWaits, whyMoreWaits } from './versionRules.ts';
+import { mayDoAll, scopesNeeded, sharedScopes, whyItWaits, whyMoreWaits } from './versionRules.ts';
 
 /** What an app was found to be, and the changes that were known before it was looked at. */
 export interface Found {
@@ -33,9 +33,11 @@ interface Taker extends Authority {
 }
 
 /**
- * Takes what was found in an app into use, in the name of whoever has changed it last, if all who have changed it since
- * the version in use may do what it needs. Else it waits, and the version in use stays. Where somebody has changed the
- * app meanwhile, nothing is done: the next one looks again. Returns the app as it is then.
+ * Takes what was found in an app into use, in the name of whoever has changed it last, if all its authors may do what
+ * it and the version in use need. Authors are all who have changed it since the version in use, and those authors of
+ * that version who may not do everything and whose changes nobody has approved. Else it waits, and the version in use
+ * stays. Where somebody has changed the app meanwhile, nothing is done: the next one looks again. Returns the app as it
+ * is then.
  */
 export async function considerContent(database: Database, known: App, { content, changes }: Found): Promise<App> {
   const isConnected = await hasDatabase(database, known.id);
@@ -72,16 +74,19 @@ export async function considerContent(database: Database, known: App, { content,
         ? { userId: app.runsAs, ...app.authority }
         : { userId: last.userId, apiKeyId: last.apiKeyId, scopes: sharedScopes(now) };
     const actor = { userId: taker.userId, credentialId: taker.apiKeyId, address: null };
-    return take(tx, app, { id, content, taker, actor, changes: now });
+    const taken = await take(tx, app, { id, content, taker, actor, isCleared: isRepository || now.every(mayDoAll) });
+    await forgetChanges(tx, isRepository ? now : now.filter(mayDoAll));
+    await keepTaken(tx, isRepository ? [] : now.filter((change) => !mayDoAll(change)));
+    return taken;
   });
 }
 
 /**
- * What is in a tree may be brought there a moment later: its changers need what either asks for. Of a folder, it is what
- * is there now.
+ * The authors of a version need what either manifest asks for: who may not change the app as it is in use may not take
+ * a part of it away either, and may bring into a working tree a moment later what is not there now.
  */
-function withAllOf({ manifest, files }: AppContent, inUse: AppContent | undefined): AppManifest {
-  if (files !== null || inUse === undefined) return manifest;
+function withAllOf({ manifest }: AppContent, inUse: AppContent | undefined): AppManifest {
+  if (inUse === undefined) return manifest;
   return { ...manifest, components: [...manifest.components, ...inUse.manifest.components] };
 }
 
@@ -102,7 +107,14 @@ async function dropWaiting(
   await setVersionState(tx, app.waitingId, 'replaced');
   const sql = 'UPDATE apps SET waiting_id = NULL, tree_waits = 0, manifest_tag = ?, problem = NULL WHERE id = ?';
   await execute(tx, sql, [manifestTag, app.id]);
-  await forgetChanges(tx, changes);
+  await forgetChanges(
+    tx,
+    changes.filter(({ taken }) => taken === null),
+  );
+  await noteSeen(
+    tx,
+    changes.filter(({ taken }) => taken !== null),
+  );
   return { ...app, waitingId: null, treeWaits: false, manifestTag, problem: null };
 }
 
@@ -125,11 +137,12 @@ async function take(
     content,
     taker,
     actor,
-    changes,
-  }: Pick<Found, 'content' | 'changes'> & { id: string; taker: Taker; actor: Actor },
+    isCleared,
+  }: Pick<Found, 'content'> & { id: string; taker: Taker; actor: Actor; isCleared: boolean },
 ): Promise<App> {
   const { manifest, manifestTag } = content;
   const { userId, apiKeyId } = taker;
+  const baseId = isCleared ? id : app.baseId;
   const scopes = taker.scopes && JSON.stringify(taker.scopes);
   await setVersionState(tx, app.versionId, 'replaced');
   await execute(
@@ -140,15 +153,14 @@ async function take(
   );
   await execute(
     tx,
-    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, waiting_id = NULL, tree_waits = 0,
-        runs_as = ?, api_key_id = ?, scopes = ? WHERE id = ?`,
-    [JSON.stringify(manifest), manifestTag, id, userId, apiKeyId, scopes, app.id],
+    `UPDATE apps SET manifest = ?, manifest_tag = ?, problem = NULL, version_id = ?, base_id = ?, waiting_id = NULL,
+        tree_waits = 0, runs_as = ?, api_key_id = ?, scopes = ? WHERE id = ?`,
+    [JSON.stringify(manifest), manifestTag, id, baseId, userId, apiKeyId, scopes, app.id],
   );
-  await forgetChanges(tx, changes);
   await takeSchedules(tx, { ...app, manifest });
   await appendAudit(tx, app.spaceId, actor, 'app.version-taken', id);
   const authority = { apiKeyId, scopes: taker.scopes };
-  const taken = { versionId: id, waitingId: null, treeWaits: false, runsAs: userId, authority };
+  const taken = { versionId: id, waitingId: null, baseId, treeWaits: false, runsAs: userId, authority };
   return { ...app, manifest, manifestTag, problem: null, ...taken };
 }
 
@@ -198,7 +210,13 @@ export async function approveVersion(
     if (version.state !== 'waiting' || changes.some(({ unseen }) => unseen !== null)) throw replaced();
     if (version.files === null) await requireSettledTree(tx, app, { version, changes, hasDatabase: isConnected });
     const taker = { userId: actor.userId, ...authority };
-    await take(tx, app, { id: version.id, content: version, taker, actor, changes });
+    const isCleared = version.files === null || mayDoAll({ ...taker, turnId: null });
+    await take(tx, app, { id: version.id, content: version, taker, actor, isCleared });
+    await forgetChanges(tx, changes);
+    if (isCleared) return;
+    // The approver answers for all of it, as far as the approver's key goes.
+    await noteAppChange(tx, [app.itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
+    await keepTaken(tx, await lockChanges(tx, app.id));
   });
   return requireVersion(database, known, versionId);
 }

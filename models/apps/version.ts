@@ -106,7 +106,7 @@ export async function listVersions(
 /** Adds one that is neither waiting nor in use yet, and forgets those that are too many. */
 export async function addVersion(
   tx: Transaction,
-  app: { id: string; spaceId: string },
+  app: { id: string; spaceId: string; baseId: string | null },
   version: AppContent & Pick<AppVersion, 'contentHash' | 'authors' | 'reasons'>,
 ): Promise<string> {
   const { manifest, manifestTag, files, contentHash, authors, reasons } = version;
@@ -130,8 +130,8 @@ export async function addVersion(
     [app.id, mostKept],
   );
   const gone = old.map((row) => row.id);
-  const forget = "DELETE FROM app_versions WHERE id IN (?) AND state <> 'in_use'";
-  if (gone.length > 0) await execute(tx, forget, [gone]);
+  const forget = "DELETE FROM app_versions WHERE id IN (?) AND state <> 'in_use' AND id <> ?";
+  if (gone.length > 0) await execute(tx, forget, [gone, app.baseId ?? '']);
   return id;
 }
 

@@ -20,6 +20,14 @@ export function scopesNeeded({ manifest, hasDatabase }: Needing): Scope[] {
   return ['apps:write', ...(needsSecrets ? (['secrets:read'] as const) : []), ...databaseScopes(hasDatabase)];
 }
 
+/** All that a version of an app can need. */
+const allScopes: readonly Scope[] = ['apps:write', 'secrets:read', 'databases:write'];
+
+/** Whether a person has made the change, or a program with a key that covers whatever the app may need later. */
+export function mayDoAll(author: AppAuthor): boolean {
+  return author.userId !== null && author.turnId === null && allScopes.every((scope) => may(author, scope));
+}
+
 function databaseScopes(hasDatabase: boolean): Scope[] {
   return hasDatabase ? ['databases:write'] : [];
 }
@@ -38,7 +46,7 @@ export function whyItWaits(authors: readonly AppAuthor[], version: Needing): Why
   return [
     ...lacking.map((scope) => ({
       code: 'SCOPE_MISSING' as const,
-      detail: `Somebody who has changed it lacks the scope "${scope}", which it needs.`,
+      detail: `Somebody who has changed it lacks the scope "${scope}", which it or the version in use needs.`,
     })),
     ...(isByAgent && isMuch ? [byAgent] : []),
   ];
@@ -47,7 +55,7 @@ export function whyItWaits(authors: readonly AppAuthor[], version: Needing): Why
 const byAgent: WhyItWaits = {
   code: 'CHANGED_BY_AGENT',
   detail:
-    'An agent has changed it, and it has a component that runs by itself, or is given secrets or a database. A person must look at it.',
+    'An agent has changed it, and it or the version in use has a component that runs by itself, or is given secrets or a database. A person must look at it.',
 };
 
 /**

@@ -14,6 +14,8 @@ export const apps = initialTables('apps', [
     problem MEDIUMTEXT NULL, -- JSON: why the present manifest cannot be used
     version_id VARCHAR(40) NULL, -- the version in use
     waiting_id VARCHAR(40) NULL, -- the version that waits for approval
+    -- the last version in use that had no change of an author without all rights; reviewers compare with it
+    base_id VARCHAR(40) NULL,
     -- 1 while the waiting version is in a working tree, where nothing else can run
     tree_waits TINYINT UNSIGNED NOT NULL DEFAULT 0,
     runs_as VARCHAR(40) NULL, -- the user who took the version into use; its runs have their rights
@@ -47,7 +49,7 @@ export const apps = initialTables('apps', [
     KEY app_versions_app (app_id, id),
     KEY app_versions_space (space_id)
   )`,
-  // Authors who have changed an app since its version in use.
+  // Authors who have changed an app since its version in use, and limited authors of that version.
   `CREATE TABLE IF NOT EXISTS app_changes (
     id VARCHAR(130) NOT NULL PRIMARY KEY,
     app_id VARCHAR(40) NOT NULL,
@@ -58,6 +60,8 @@ export const apps = initialTables('apps', [
     turn_id VARCHAR(40) NULL,
     number INT UNSIGNED NOT NULL, -- counts their changes
     unseen TINYINT UNSIGNED NULL, -- 1 until the app was checked after the last change, then NULL
+    -- 1 if the version in use has changes of this author, who may not do all that an app can need
+    taken TINYINT UNSIGNED NULL,
     changed_at DATETIME(3) NOT NULL,
     KEY app_changes_app (app_id, changed_at, id),
     KEY app_changes_unseen (unseen, changed_at, id),

@@ -1,4 +1,7 @@
 import { deepStrictEqual } from 'node:assert';
+import { getAppOf } from '../../../models/apps/app.ts';
+import { lookAtApp } from '../../../models/apps/lookAtApp.ts';
+import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { appsOf, manifestOf, scheduleManifest, webhookManifest } from '../../builders/app.ts';
 import { asUser, buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
@@ -238,6 +241,121 @@ test('what an agent changes of an app that is given secrets, or runs by itself, 
   const writing = ['drive_write', { path: `${plainPath}/a.sh`, content: 'true' }] as const;
   await user.ask({ content: toolLines([writing]), modelId: 'demo', mode: 'work' });
   expect((await apps.get(plain)).body.waitingVersionId).toBeNull();
+});
+
+describe('a file is taken into use once its authors may do what the app needs then', () => {
+  const receiving = webhookManifest('./recv.sh', { auth: 'none', secrets });
+  const owners = 'cat > /dev/null';
+  const theirs = 'echo $TOKEN | rev';
+  const plain = manifestOf('true');
+
+  async function setUpReceiver(manifest = receiving) {
+    const set = await setUp(manifest, { 'recv.sh': owners });
+    const { apps, id, user } = set;
+    const { path } = (await apps.send<{ path: string }>('GET', `${apps.space}/drive/items/${id}`)).body;
+    const asAgent = async (files: Record<string, string>) => {
+      const calls = Object.entries(files).map(
+        ([name, content]) => ['drive_write', { path: `${path}/${name}`, content }] as const,
+      );
+      await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' });
+    };
+    const reasons = async () => {
+      const { waitingVersionId } = (await apps.get(id)).body;
+      if (waitingVersionId == null) return [];
+      return (await apps.version(id, waitingVersionId)).body.reasons.map(({ code }) => code);
+    };
+    /** The files that a reviewer is shown. */
+    const changed = async () => {
+      const { waitingVersionId } = (await apps.get(id)).body;
+      return (await apps.version(id, waitingVersionId ?? '')).body.files?.changed;
+    };
+    return { ...set, asAgent, reasons, changed };
+  }
+
+  type Author = (set: Awaited<ReturnType<typeof setUpReceiver>>, files: Record<string, string>) => Promise<unknown>;
+  test.each<[string, Author]>([
+    ['an agent', ({ asAgent }, files) => asAgent(files)],
+    [
+      'a key without secrets:read',
+      async ({ id, keyWith }, files) => {
+        const key = appsOf(product, await keyWith('drive:write', 'apps:write'));
+        for (const [name, content] of Object.entries(files)) await key.put(id, name, content);
+      },
+    ],
+  ])('%s does not take away what an app needs, to change its files then', async (_who, change) => {
+    const set = await setUpReceiver();
+    const { apps, id, changed, reasons } = set;
+    const { versionId } = (await apps.get(id)).body;
+    await change(set, { 'recv.sh': theirs, 'atrium.yaml': plain });
+    expect((await reasons()).length).toBeGreaterThan(0);
+    // The webhook of the version in use goes on.
+    expect((await apps.deliver(id)).status).toBe(200);
+    await change(set, { 'atrium.yaml': receiving });
+    expect(await changed()).toEqual(['recv.sh']);
+    // The owner brings the manifest back: the script is still that of somebody else.
+    await apps.put(id, 'atrium.yaml', plain);
+    const item = await itemIn(apps, id, 'atrium.yaml');
+    expect((await apps.send('POST', `${apps.space}/drive/items/${item}/versions/1/restore`)).status).toBe(200);
+    expect((await reasons()).length).toBeGreaterThan(0);
+    expect((await apps.get(id)).body.versionId).toBe(versionId);
+  });
+
+  test('what an agent has changed of an app that needed nothing waits when its owner has it need secrets', async () => {
+    const { apps, id, asAgent, changed, reasons } = await setUpReceiver(plain);
+    await asAgent({ 'recv.sh': theirs });
+    expect((await apps.get(id)).body.waitingVersionId).toBeNull();
+    // A change that is taken back leaves what is known of the agent's.
+    await apps.put(id, 'notes.txt', 'mine');
+    await apps.put(id, 'recv.sh', owners);
+    await apps.put(id, 'recv.sh', theirs);
+    await apps.put(id, 'atrium.yaml', receiving);
+    expect(await reasons()).toEqual(['CHANGED_BY_AGENT']);
+    expect(await changed()).toEqual(['atrium.yaml', 'recv.sh']);
+    const { waitingVersionId } = (await apps.get(id)).body;
+    expect((await apps.approve(id, waitingVersionId ?? '')).status).toBe(200);
+    // What a person has approved is theirs.
+    await apps.put(id, 'notes.txt', 'more');
+    expect((await apps.get(id)).body.waitingVersionId).toBeNull();
+  });
+
+  test('what a key has changed while its owner had the app need nothing waits with the secrets that come back', async () => {
+    const { apps, id, keyWith, changed, reasons } = await setUpReceiver();
+    await apps.put(id, 'atrium.yaml', plain);
+    expect((await apps.get(id)).body.components).toMatchObject([{ secrets: [] }]);
+    await appsOf(product, await keyWith('drive:write', 'apps:write')).put(id, 'recv.sh', theirs);
+    const { versionId, waitingVersionId } = (await apps.get(id)).body;
+    expect(waitingVersionId).toBeNull();
+    await apps.put(id, 'atrium.yaml', receiving);
+    expect(await reasons()).toEqual(['SCOPE_MISSING']);
+    expect(await changed()).toEqual(['atrium.yaml', 'recv.sh']);
+    expect((await apps.get(id)).body.versionId).toBe(versionId);
+  });
+
+  test('a key that approves a version answers for it with no more than its own rights', async () => {
+    const { apps, id, asAgent, keyWith, reasons, changed } = await setUpReceiver();
+    await asAgent({ 'recv.sh': theirs, 'atrium.yaml': plain });
+    const { waitingVersionId } = (await apps.get(id)).body;
+    const key = appsOf(product, await keyWith('apps:write', 'approvals'));
+    expect((await key.approve(id, waitingVersionId ?? '')).status).toBe(200);
+    await apps.put(id, 'atrium.yaml', receiving);
+    expect(await reasons()).toEqual(['SCOPE_MISSING']);
+    expect(await changed()).toEqual(['recv.sh']);
+    const next = (await apps.get(id)).body.waitingVersionId ?? '';
+    expect((await apps.approve(id, next)).status).toBe(200);
+  });
+});
+
+test('somebody who has read an app before another looked at it is told of what waits', async () => {
+  const { apps, id, keyWith } = await setUp();
+  const { database } = product.environment;
+  await appsOf(product, await keyWith('drive:write')).put(id, 'atrium.yaml', open);
+  const before = await getAppOf(database, id);
+  const { waitingVersionId } = (await apps.get(id)).body;
+  expect(waitingVersionId).toEqual(expect.any(String));
+  const deps = { database, appManifests: { read: () => Promise.reject(new Error('It was looked at already.')) } };
+  const folder = { id, spaceId: before.spaceId, kind: 'folder' } as DriveItem;
+  const now = await lookAtApp(deps, before, folder, AbortSignal.timeout(10_000));
+  expect(now.waitingId).toBe(waitingVersionId);
 });
 
 test('a key that may not read secrets does not move what is given them to a computer of its choice', async () => {
