@@ -512,6 +512,18 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await computer.exec('cat evil')).stdout).toBe(`${evil}\n`);
   }, 120_000);
 
+  test('a run that is given secrets does not start where its files cannot be those of its version', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const manifest = manifestOf('cat a/x b/x; touch ~/ran', { secrets: ['API_TOKEN'] });
+    const id = await apps.app(manifest, { 'a/x': '1', 'b/x': '2' });
+    expect((await apps.run(id)).body).toMatchObject({ ok: true, output: '12' });
+    // Two files of the version are one now, so whichever is written last is both.
+    await computer.exec(`rm -r ran apps/${id}/b && ln -s a apps/${id}/b`);
+    expect((await apps.run(id)).body).toMatchObject({ ok: false, code: 'APP_FILES_CHANGED' });
+    expect((await computer.exec('ls ran')).exitCode).not.toBe(0);
+  }, 120_000);
+
   test('a manifest in a working tree waits where it asks for more than the one in use', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
