@@ -15,7 +15,7 @@ const sentences = [
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
   /^Activity task failed$/,
   /^(Activity|activity ScheduleToClose) timeout$/,
-  /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|RECORDING_UNAVAILABLE|PROFILE_TOO_LARGE|PROFILE_UNUSABLE|QUOTA_EXCEEDED|ROW_TOO_LARGE|GIT_[A-Z_]+)$/,
+  /^(CALLED_OFF|NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|RECORDING_UNAVAILABLE|PROFILE_TOO_LARGE|PROFILE_UNUSABLE|QUOTA_EXCEEDED|ROW_TOO_LARGE|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^A part is away\.$/,
   /^UnhandledCommand$/, // a signal came in between
