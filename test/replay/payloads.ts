@@ -18,6 +18,7 @@ const sentences = [
   /^(CALLED_OFF|NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|RECORDING_UNAVAILABLE|PROFILE_TOO_LARGE|PROFILE_UNUSABLE|QUOTA_EXCEEDED|ROW_TOO_LARGE|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^A part is away\.$/,
+  /^Nobody here waits for it any more\.$/,
   /^UnhandledCommand$/, // a signal came in between
 ];
 
@@ -39,17 +40,21 @@ const summaries = [
   /^Automation: start (what is due|a run)$/,
   /^App: start what is due$/,
   /^Sweep: start what was lost, end what has vanished$/,
+  /^Contents: hold what may be damaged against its hash$/,
   /^Reconcile payments: credit what was paid, report what cannot be explained$/,
 ];
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
-const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper|(automation\/atm|app\/sch)_[0-9A-HJKMNP-TV-Z]{26})$/;
+/** How long a schedule's workflow waits for its activities. */
+const duration = /^\d+ (minutes|hours)$/;
+const installationId = /^ins_[0-9a-f]{20}$/;
+const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper|contents|(automation\/atm|app\/sch)_[0-9A-HJKMNP-TV-Z]{26})$/;
 
 /**
  * The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself.
  */
 const shapes: Record<string, readonly RegExp[]> = {
-  '': [id, name, time, scheduleId, ...summaries],
+  '': [id, name, time, duration, installationId, scheduleId, ...summaries],
   activity_id: [/^\d+$/],
   activity_type: [name],
   automationId: [id],
