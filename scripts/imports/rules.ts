@@ -15,7 +15,7 @@ export const rules: Record<string, Rule> = {
   base: { may: [], why: 'it is the ground floor: errors, ids and text of the domain, which every layer uses' },
   config: { may: [], why: 'everything else depends on it' },
   disk: { may: [], packages: ['node:fs', 'node:fs/promises'], why: 'it is a primitive, which runs in sandboxes too' },
-  crypto: { may: ['base', 'config', 'disk'], why: 'it is a primitive' },
+  crypto: { may: ['config', 'disk'], why: 'it is a primitive' },
   telemetry: { may: [], why: 'everything else may log' },
   models: {
     may: ['base', 'crypto', 'telemetry'],
@@ -40,8 +40,8 @@ export const rules: Record<string, Rule> = {
   },
   temporal: {
     // What a failure of git means, which operations have in common with whoever meets it at once.
-    may: ['base', 'workflows', 'activities', 'integrations/git/rules/failures.ts'],
-    typesOf: ['models', 'config', 'telemetry'],
+    may: ['workflows', 'activities', 'integrations/git/rules/failures.ts'],
+    typesOf: ['base', 'models', 'config', 'telemetry'],
     why: 'it joins workflows and activities, and is used by the API',
   },
   api: {
@@ -65,7 +65,7 @@ export const rules: Record<string, Rule> = {
   },
   backup: {
     // What a database of a space should be on its server.
-    may: ['base', 'models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
+    may: ['models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
     typesOf: ['config'],
     why: 'it copies what all parts hold, beside a running Atrium or without one',
   },

@@ -26,7 +26,7 @@ afterAll(() => environment.close());
 
 test('every sweep of every area is run', () => {
   const { config, database } = environment;
-  const deps = { config, database } as MainDeps;
+  const deps = { config, database, workflows: {} } as MainDeps;
   const made = [
     createAppSweeps,
     createAutomationSweeps,
@@ -51,7 +51,7 @@ test('every sweep of every area is run', () => {
 
 test('what the schedule of the sweeper names is there', () => {
   const { config, database } = environment;
-  expect(createMain({ config, database } as MainDeps).activities).toMatchObject(
+  expect(createMain({ config, database, workflows: {} } as MainDeps).activities).toMatchObject(
     Object.fromEntries(Object.values(sweeperActivities).flatMap(([name]) => [[name, expect.any(Function)]])),
   );
 });

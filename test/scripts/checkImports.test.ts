@@ -31,7 +31,8 @@ test.each([
   ['api/chat/routes.ts', `import type { x } from '../drive/lookup.ts';`, 'api/chat may not use drive'],
   ['api/frame/request.ts', `import { x } from '../chat/presentThread.ts';`, 'api/frame may not use chat'],
   ['api/chat/routes.ts', `import { areas } from '../areas.ts';`, 'api/chat may not use areas.ts'],
-  ['base/ids.ts', `import { Thread } from './chat/thread.ts';`, 'base/ids.ts may not use chat'],
+  ['base/ids.ts', `import { Thread } from '../models/chat/thread.ts';`, 'base/ may not'],
+  ['models/database/pages.ts', `import { Thread } from '../chat/thread.ts';`, 'models/database may not use chat'],
   ['activities/drive/a.ts', `import { sweeps } from '../main.ts';`, 'activities/drive may not use main.ts'],
   ['activities/chat/a.ts', `await import('../../api/frame/app.ts');`, 'activities/ may not'],
 ])('in %s, %s is found', (path, source, message) => {

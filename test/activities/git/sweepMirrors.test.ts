@@ -23,8 +23,9 @@ function sweep(): Promise<number> {
   const { config, database } = environment;
   const git = { ...config.git, dir: world.dir };
   const logger = createLogger({ level: 'silent' });
-  const deps = { config: { ...config, git }, database, logger, gitMirrors: world.mirrors } as unknown as GitDeps;
-  return new MockActivityEnvironment().run(createGitSweeps(deps).sweepMirrors);
+  const deps = { config: { ...config, git }, database, logger, workflows: {}, gitMirrors: world.mirrors } as unknown;
+  const { sweepMirrors } = createGitSweeps(deps as GitDeps);
+  return new MockActivityEnvironment().run(sweepMirrors);
 }
 
 const folder = (name: string) => {
