@@ -160,7 +160,7 @@ test('an attempt that no worker had room for is not over when its time is', asyn
     },
   });
   await transaction(database, async (tx) => insertAttempt(tx, await getRun(database, runId)));
-  const deps = { ...product.environment, database, liveComputers: undefined } as never;
+  const deps = { ...product.environment, database, liveComputers: undefined, workflows: {} } as never;
   const { failAppRunAttempt } = createAppActivities(deps);
   const late = { runId, attempt: 1, code: 'TIMED_OUT' };
   const attemptOf = async () =>

@@ -219,8 +219,8 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     // As on a computer that stands still: it is known there.
     const client = { process: () => Promise.resolve({ state: 'running' }) };
     const liveComputers = { settled: () => Promise.resolve(), asIs: () => Promise.resolve(client) };
-    const { database } = product.environment;
-    const { failAppRunAttempt } = createAppActivities({ database, liveComputers } as unknown as AppDeps);
+    const deps = { ...product.environment, liveComputers, workflows: {} };
+    const { failAppRunAttempt } = createAppActivities(deps as unknown as AppDeps);
     await failAppRunAttempt({ runId: run?.id ?? '', attempt: 1, code: 'TIMED_OUT' });
     expect((await apps.getRun(run?.id ?? '')).body.status).toBe('running');
     await computer.exec('rm hold');
