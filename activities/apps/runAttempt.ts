@@ -26,7 +26,7 @@ import { isPassing } from './passing.ts';
 import { placeFiles } from './placeFiles.ts';
 import { readApp } from './takeDueAppRun.ts';
 
-/** Of the output that a run keeps beside its log, for each stream. */
+/** The most output that a run keeps beside its log, for each stream. */
 const maxOutputBytes = 65_536;
 const watchIntervalMs = 1_000;
 /** How often files are placed for one attempt that other programs change before it starts. */

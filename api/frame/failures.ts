@@ -113,7 +113,7 @@ function describeFields(status: number, faults: readonly ValidatorFault[], body:
 function fieldErrorOf({ path = '', message = 'is wrong' }: ValidatorFault, body: unknown): FieldError {
   const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
   const words = plainWords(message);
-  // Of a list it is the value that the caller knows, not its place.
+  // In a list, the caller knows the value, not its position.
   const value = path.startsWith('/body/') && words.startsWith('must be one of:') ? valueAt(body, pointer) : undefined;
   const isShort = typeof value === 'string' && value.length <= 100;
   const detail = isShort ? `is ${JSON.stringify(value)}, and ${words}` : words;

@@ -12,7 +12,7 @@ export function streamSlots({ http }: Pick<Config, 'http'>): RequestHandler {
   return (req, res, next) => {
     const userId = req.caller?.userId;
     const isStream = req.operation?.answerTypes.includes('text/event-stream') === true;
-    // Of one that has gone already nobody would give the place back.
+    // A client that has gone already would never give its place back.
     if (userId !== undefined && isStream && !res.closed) whenClosed(res, streams.enter(userId));
     next();
   };

@@ -105,6 +105,23 @@ test('it writes when its user approves, and not else', async () => {
   expect(asking.output).toContain('this turn only reads');
 });
 
+test('neither a viewer, nor a key that only looks, nor another space', async () => {
+  const viewer = await product.user();
+  await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
+  const sql = 'SELECT * FROM notes';
+  expect(await read(sql, { as: asUser(product, { ...viewer, spaceId: user.spaceId }) })).toContain('may not use');
+  const made = await user.fetch('/api/keys', {
+    method: 'POST',
+    body: { name: 'bot', scopes: ['chat', 'databases:read'] },
+  });
+  const { key } = (await made.json()) as { key: string };
+  const bot = asUser(product, { ...user, token: key });
+  expect(await read(sql, { as: bot })).toContain('lacks the scope "databases:write"');
+  expect((await call('database_list', {}, { as: bot })).output).toMatchObject({ databases: [{ database: 'shop' }] });
+  expect(await read(sql, { as: await product.user() })).toContain('no such database');
+});
+
+// The last, since it leaves databases in the space.
 test('another database under the approved name is not changed, and the model is told', async () => {
   const own = databasesOf(user);
   const { id } = await own.make('spare');
@@ -118,22 +135,4 @@ test('another database under the approved name is not changed, and the model is 
   expect((await call('database_query', { database: 'spare', sql: 'SHOW TABLES' })).output).toMatchObject({
     data: { rows: [] },
   });
-});
-
-test('neither a viewer, nor a key that only looks, nor another space', async () => {
-  const viewer = await product.user();
-  await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
-  const sql = 'SELECT * FROM notes';
-  expect(await read(sql, { as: asUser(product, { ...viewer, spaceId: user.spaceId }) })).toContain('may not use');
-  const made = await user.fetch('/api/keys', {
-    method: 'POST',
-    body: { name: 'bot', scopes: ['chat', 'databases:read'] },
-  });
-  const { key } = (await made.json()) as { key: string };
-  const bot = asUser(product, { ...user, token: key });
-  expect(await read(sql, { as: bot })).toContain('lacks the scope "databases:write"');
-  expect((await call('database_list', {}, { as: bot })).output).toMatchObject({
-    databases: expect.arrayContaining([expect.objectContaining({ database: 'shop' })]),
-  });
-  expect(await read(sql, { as: await product.user() })).toContain('no such database');
 });
