@@ -1,5 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
-import { temporal as proto } from '@temporalio/proto';
+import proto from '@temporalio/proto'; // CommonJS: its names are not seen as named exports
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
 import { operator } from '../../../models/audit/audit.ts';
 import { connectInstallation } from '../../../models/git/installations.ts';
@@ -14,7 +14,7 @@ import type { GitServer } from '../../support/gitServer.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-const { History } = proto.api.history.v1;
+const { History } = proto.temporal.api.history.v1;
 
 let github: FakeGitHub;
 let server: GitServer;
