@@ -1,91 +1,24 @@
+import type { All } from '../base/all.ts';
 import { isQuiet } from '../models/installation/installation.ts';
-import type { AppDeps } from './apps/deps.ts';
-import { createAppActivities, createRunQueueActivities } from './apps/index.ts';
-import { appSweeps } from './apps/sweeps.ts';
-import type { AutomationDeps } from './automations/deps.ts';
-import { createAutomationActivities } from './automations/index.ts';
-import { automationSweeps } from './automations/sweeps.ts';
-import type { BillingDeps } from './billing/deps.ts';
-import { createBillingActivities } from './billing/index.ts';
-import { billingSweeps } from './billing/sweeps.ts';
-import { type BrowserDeps, createBrowserActivities } from './browsers/index.ts';
-import { browserSweeps } from './browsers/sweeps.ts';
-import type { ChatDeps } from './chat/deps.ts';
-import { createHeadStarts, type HeadStarts } from './chat/headStarts.ts';
-import { createChatActivities } from './chat/index.ts';
-import { chatSweeps } from './chat/sweeps.ts';
-import type { ComputerDeps } from './computers/deps.ts';
-import { createComputerActivities } from './computers/index.ts';
-import { computerSweeps } from './computers/sweeps.ts';
-import type { DatabaseDeps } from './databases/deps.ts';
-import { createDatabaseActivities, createDatabaseQueueActivities } from './databases/index.ts';
-import { databaseSweeps } from './databases/sweeps.ts';
-import { createDesktopActivities, type DesktopDeps } from './desktops/index.ts';
-import { desktopSweeps } from './desktops/sweeps.ts';
-import type { DriveDeps } from './drive/deps.ts';
-import { createDriveActivities } from './drive/index.ts';
-import { contentSweeps, driveSweeps } from './drive/sweeps.ts';
-import { createEgressSweeps, type EgressDeps, egressSweeps } from './egress/sweeps.ts';
-import { hostingSweeps } from './git/hostingSweeps.ts';
-import { createGitActivities, createGitQueueActivities } from './git/index.ts';
-import type { GitDeps } from './git/ordered.ts';
-import { gitSweeps } from './git/sweeps.ts';
-import { createIdentitySweeps, type IdentityDeps, identitySweeps } from './identity/sweeps.ts';
-import type { MailDeps } from './mail/deps.ts';
-import { createMailActivities } from './mail/index.ts';
-import { mailSweeps } from './mail/sweeps.ts';
-import { createOperationActivities } from './operations/index.ts';
-import { operationSweeps } from './operations/sweeps.ts';
-import { createPushTurn } from './push/pushTurn.ts';
-import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
+import { createRunQueueActivities } from './apps/index.ts';
+import * as areas from './areas.ts';
+import { createHeadStarts } from './chat/headStarts.ts';
+import { createDatabaseQueueActivities } from './databases/index.ts';
+import { createGitQueueActivities } from './git/index.ts';
 import type { Sweeps } from './sweepEach.ts';
 import { OutOfTime } from './sweepTime.ts';
 import { createSweepTogether } from './sweepTogether.ts';
-import type { WebhookDeps } from './webhooks/deps.ts';
 import { createWebhookQueueActivities } from './webhooks/index.ts';
-import { createWebhookSweeps, webhookSweeps } from './webhooks/sweeps.ts';
 
-/** The dependencies of the main queue's activities: what each area asks for. */
-export type MainDeps = ChatDeps &
-  DriveDeps &
-  BillingDeps &
-  MailDeps &
-  EgressDeps &
-  IdentityDeps &
-  SecretDeps &
-  ComputerDeps &
-  DesktopDeps &
-  BrowserDeps &
-  GitDeps &
-  AppDeps &
-  AutomationDeps &
-  DatabaseDeps &
-  WebhookDeps;
+type AnyArea = (typeof areas)[keyof typeof areas];
+
+type CreateDeps = All<Parameters<AnyArea['create']>[0]>;
+
+/** The dependencies of the main queue's activities: those that each area asks for. */
+export type MainDeps = Omit<CreateDeps, 'headStarts'>;
 
 /** Every activity of the main queue, by the name that workflows call it. */
-function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
-  return {
-    ...createChatActivities(deps, headStarts),
-    ...createDriveActivities(deps),
-    ...createBillingActivities(deps),
-    ...createOperationActivities(deps),
-    ...createMailActivities(deps),
-    pushTurn: createPushTurn(deps),
-    ...createEgressSweeps(deps),
-    ...createIdentitySweeps(deps),
-    ...createSecretSweeps(deps),
-    ...createComputerActivities(deps),
-    ...createDesktopActivities(deps),
-    ...createBrowserActivities(deps),
-    ...createGitActivities(deps),
-    ...createAppActivities(deps),
-    ...createAutomationActivities(deps),
-    ...createDatabaseActivities(deps),
-    ...createWebhookSweeps(deps),
-  };
-}
-
-export type Activities = ReturnType<typeof createMainActivities>;
+export type Activities = All<ReturnType<AnyArea['create']>>;
 export type GitQueueActivities = ReturnType<typeof createGitQueueActivities>;
 export type RunQueueActivities = ReturnType<typeof createRunQueueActivities>;
 export type BackupQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['backup'];
@@ -95,7 +28,9 @@ export type WebhookQueueActivities = ReturnType<typeof createWebhookQueueActivit
 /** The activities of the queues that every worker polls, and the head starts that their process can make. */
 export function createMain(deps: MainDeps) {
   const headStarts = createHeadStarts(deps);
-  const activities = createMainActivities(deps, headStarts);
+  const all: CreateDeps = { ...deps, headStarts };
+  const made = Object.values<{ create(deps: CreateDeps): object }>(areas).map(({ create }) => create(all));
+  const activities = Object.assign({}, ...made) as Activities;
   const { budgetMs } = deps.config.sweeper;
   const together = (names: readonly (keyof Activities)[], patienceMs?: number) =>
     createSweepTogether({ ...deps, budgetMs, patienceMs }, measuredSweeps(deps, names, activities));
@@ -128,44 +63,25 @@ export const sweeperActivities = {
 /** Longer than the workflow waits: the read of a large object ends by itself. */
 const contentsPatienceMs = 24 * 3_600_000;
 
-const areaSweeps = [
-  chatSweeps,
-  operationSweeps,
-  mailSweeps,
-  egressSweeps,
-  billingSweeps,
-  secretSweeps,
-  identitySweeps,
-  driveSweeps,
-  computerSweeps,
-  desktopSweeps,
-  browserSweeps,
-  gitSweeps,
-  hostingSweeps,
-  appSweeps,
-  automationSweeps,
-  databaseSweeps,
-  webhookSweeps,
-] as const satisfies readonly Sweeps<keyof Activities>[];
+interface Swept {
+  create: unknown;
+  sweeps?: Sweeps<keyof Activities>;
+}
 
-/** What each of the schedules runs. */
+const sweepsOf = Object.values<Swept>(areas).flatMap(({ sweeps = [] }) => sweeps);
+
+/** The sweeps that each of the schedules runs. */
 export const sweeps: Record<keyof typeof sweeperActivities, readonly (keyof Activities)[]> = {
-  rescue: areaSweeps.flatMap(({ rescue }) => rescue),
-  upkeep: areaSweeps.flatMap(({ upkeep }) => upkeep),
-  contents: contentSweeps,
+  rescue: sweepsOf.flatMap(({ rescue }) => rescue),
+  upkeep: sweepsOf.flatMap(({ upkeep }) => upkeep),
+  contents: sweepsOf.flatMap(({ contents = [] }) => contents),
 };
 
 /** The names of all sweeps. */
 export const sweepNames = Object.values(sweeps).flat();
 
-/** They start what waits while the installation is quiet. */
-const quietened: ReadonlySet<string> = new Set<keyof Activities>([
-  'sweepMails',
-  'sweepDueAppSchedules',
-  'sweepDueAutomations',
-  'sweepAutomationRuns',
-  'sweepWebhookDeliveries',
-]);
+/** They start work that waits while the installation is quiet. */
+const quietened: ReadonlySet<string> = new Set(sweepsOf.flatMap(({ quietened = [] }) => quietened));
 
 /** Some sweeps, counted by what they have done. */
 function measuredSweeps({ database, meters }: MainDeps, names: readonly (keyof Activities)[], activities: object) {

@@ -19,6 +19,10 @@ export interface Sweeps<Name extends string> {
   rescue: readonly Name[];
   /** Those that delete by age, compare and index. However far behind they are, they hold up no rescue. */
   upkeep: readonly Name[];
+  /** Those that read contents. An object may take longer than other sweeps can wait. */
+  contents?: readonly Name[];
+  /** Those that start waiting work, which a quiet installation leaves alone (docs/backups.md). */
+  quietened?: readonly Name[];
 }
 
 export interface Sweep<Row extends Waiting> {

@@ -1,51 +1,20 @@
-import { apps } from './apps/index.ts';
-import { automations } from './automations/index.ts';
-import { billing } from './billing/index.ts';
-import { browsers } from './browsers/index.ts';
-import { chat } from './chat/index.ts';
-import { computers } from './computers/index.ts';
-import { databases } from './databases/index.ts';
-import { desktops } from './desktops/index.ts';
-import { drive } from './drive/index.ts';
-import { egress } from './egress/index.ts';
-import { type Area, tableOf } from './frame/area.ts';
-import type { Access, OperationId } from './frame/auth/access.ts';
-import { git } from './git/index.ts';
-import { identity } from './identity/index.ts';
-import { mcp } from './mcp/index.ts';
-import { openai } from './openai/index.ts';
-import { operations } from './operations/index.ts';
-import { push } from './push/index.ts';
-import { secrets } from './secrets/index.ts';
-import { service } from './service/index.ts';
-import { webhooks } from './webhooks/index.ts';
-
-/** Every area of the API. A new one is a folder, its contract's file and a line here. */
-export const areas = [
-  service,
-  identity,
-  secrets,
-  chat,
-  openai,
-  automations,
-  push,
-  egress,
-  mcp,
-  drive,
-  computers,
-  desktops,
-  browsers,
-  git,
-  apps,
-  databases,
-  webhooks,
-  operations,
-  billing,
-] as const satisfies readonly Area[];
-
-/**
- * Who may do what: the areas' rows as the one table. An operation without a row does not compile, nor does one with
- * two, nor a row of no operation. test/api/frame/roles.test.ts calls every operation as every kind of caller and
- * compares.
- */
-export const accessTable = tableOf(areas) satisfies Record<OperationId, Access>;
+/** Every area of the API. `registry.ts` serves them. */
+export { apps } from './apps/index.ts';
+export { automations } from './automations/index.ts';
+export { billing } from './billing/index.ts';
+export { browsers } from './browsers/index.ts';
+export { chat } from './chat/index.ts';
+export { computers } from './computers/index.ts';
+export { databases } from './databases/index.ts';
+export { desktops } from './desktops/index.ts';
+export { drive } from './drive/index.ts';
+export { egress } from './egress/index.ts';
+export { git } from './git/index.ts';
+export { identity } from './identity/index.ts';
+export { mcp } from './mcp/index.ts';
+export { openai } from './openai/index.ts';
+export { operations } from './operations/index.ts';
+export { push } from './push/index.ts';
+export { secrets } from './secrets/index.ts';
+export { service } from './service/index.ts';
+export { webhooks } from './webhooks/index.ts';

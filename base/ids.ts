@@ -55,7 +55,11 @@ export const idPrefixes = {
   databaseBackup: 'dbb',
 } as const;
 
-export type IdKind = keyof typeof idPrefixes;
+/** A kind of this list, or an area's own prefix with its underscore: `rem_`. */
+export type IdKind = keyof typeof idPrefixes | `${string}_`;
+
+const prefixOf = (kind: IdKind): string =>
+  kind in idPrefixes ? `${idPrefixes[kind as keyof typeof idPrefixes]}_` : kind;
 
 // Random bytes are fetched for 256 ids at a time: the library's own way asks the system for each letter.
 const random = new Uint8Array(4_096);
@@ -76,10 +80,10 @@ const timeLength = 10;
 
 /** Sorts before every id of this kind made at `time` or later, and after all earlier ones. */
 export function idBound(kind: IdKind, time: Date): string {
-  return `${idPrefixes[kind]}_${encodeTime(time.getTime(), timeLength)}`;
+  return `${prefixOf(kind)}${encodeTime(time.getTime(), timeLength)}`;
 }
 
 /** A new id, `<prefix>_<ULID>`: unique, sortable by time of making, safe in a URL. */
 export function newId(kind: IdKind): string {
-  return `${idPrefixes[kind]}_${nextUlid()}`;
+  return `${prefixOf(kind)}${nextUlid()}`;
 }

@@ -1,21 +1,15 @@
 import type { Client } from '@temporalio/client';
+import type { All } from '../base/all.ts';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { createLauncherKit } from './launcherKit.ts';
-import { createActorLauncher } from './launchers/actors.ts';
-import { createAppScheduleLauncher } from './launchers/appSchedules.ts';
-import { createAutomationLauncher } from './launchers/automations.ts';
-import { createBillingLauncher } from './launchers/billing.ts';
-import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
-import { createDatabaseLauncher } from './launchers/databases.ts';
-import { createMailLauncher } from './launchers/mail.ts';
+import { createLauncherKit, type HeadStart, type LauncherParts } from './launcherKit.ts';
+import * as areas from './launchers/areas.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
 import { createScheduleKit } from './schedules/scheduleKit.ts';
 
-/**
- * Starts and signals all workflows, by function, with ids made from the row. An area adds a file in `launchers/` and a
- * line here.
- */
+type AnyLauncher = ReturnType<(typeof areas)[keyof typeof areas]>;
+
+/** Starts and signals all workflows, by function, with ids made from the row. */
 export function createLauncher(options: {
   client: Client;
   config: Config;
@@ -28,19 +22,16 @@ export function createLauncher(options: {
   headStart?: HeadStart;
 }) {
   const { config, headStart, logger } = options;
-  const kit = createLauncherKit(options);
-  const schedules = createScheduleKit(options);
-  const actors = createActorLauncher(kit, config);
-  return {
-    ...createChatLauncher(kit, config, headStart),
-    ...actors,
-    ...createOperationLauncher(kit, config, logger, actors),
-    ...createDatabaseLauncher(kit, config),
-    ...createMailLauncher(kit),
-    ...createBillingLauncher(kit),
-    ...createAppScheduleLauncher(schedules, config),
-    ...createAutomationLauncher(kit, schedules, config),
+  const parts: LauncherParts = {
+    kit: createLauncherKit(options),
+    schedules: createScheduleKit(options),
+    config,
+    logger,
+    headStart,
   };
+  const made = Object.values<(parts: LauncherParts) => object>(areas).map((create) => create(parts));
+  const launchers = Object.assign({}, ...made) as All<AnyLauncher>;
+  return { ...launchers, ...createOperationLauncher(parts, launchers) };
 }
 
 export type Launcher = ReturnType<typeof createLauncher>;

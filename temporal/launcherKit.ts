@@ -8,11 +8,14 @@ import {
 } from '@temporalio/client';
 import type { SearchAttributePair, SignalDefinition, Workflow } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
+import type { ChatSettings } from '../models/chat/settings.ts';
+import type { Turn } from '../models/chat/turn.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { type ActorInput, changedSignal, interruptedSignal } from '../workflows/actor.ts';
+import type { ScheduleKit } from './schedules/scheduleKit.ts';
 import { kindKey, spaceIdKey } from './searchKeys.ts';
 import { mainTaskQueue } from './taskQueues.ts';
-import { type ActorKind, actorWorkflowId } from './workflowIds.ts';
+import { actorWorkflowId } from './workflowIds.ts';
 
 /** `absent`: Temporal does not know it, since it was never started or is past its retention. */
 export type WorkflowState = 'running' | 'closed' | 'absent';
@@ -160,7 +163,7 @@ export function createLauncherKit(options: {
       workflow: (input: Input) => Promise<void>,
       { inputOf, summary }: { inputOf(id: string, limits: ActorInput): Input; summary: string },
     ) {
-      const kind = workflow.name as ActorKind;
+      const kind = workflow.name;
       const telling =
         (signal: SignalDefinition) =>
         ({ id, spaceId }: ActorReference): Promise<Reached> =>
@@ -209,3 +212,21 @@ export function createLauncherKit(options: {
 }
 
 export type LauncherKit = ReturnType<typeof createLauncherKit>;
+
+/** Begins a new turn's work in this process before its workflow is started. */
+export interface HeadStart {
+  /** For how long at a time it holds the first step of a turn, in milliseconds; absent where it would not begin one. */
+  holdMs(): number | undefined;
+  /** Resolves when it is time to start the workflow. Never rejects. */
+  begin(turn: Turn, settings: ChatSettings): Promise<void>;
+}
+
+/** What the launchers of an area are made of. */
+export interface LauncherParts {
+  kit: LauncherKit;
+  schedules: ScheduleKit;
+  config: Config;
+  logger: Logger;
+  /** Absent where this process begins no turns. */
+  headStart: HeadStart | undefined;
+}

@@ -14,18 +14,8 @@ export function operationOfWorkflow(workflowId: string): { kind: string; operati
   return kind && operationId && rest.length === 0 ? { kind, operationId } : undefined;
 }
 
-/** The workflows of rows that live for as long as something is wanted of them (workflows/actor.ts). */
-export type ActorKind =
-  | 'appRun'
-  | 'browser'
-  | 'computer'
-  | 'desktop'
-  | 'desktopRecording'
-  | 'repository'
-  | 'spaceDatabase'
-  | 'webhookEndpoint';
-
-export function actorWorkflowId(kind: ActorKind, id: string): string {
+/** The workflow of an actor (workflows/actor.ts). Its kind is the name of the workflow. */
+export function actorWorkflowId(kind: string, id: string): string {
   return `${kind}/${id}`;
 }
 

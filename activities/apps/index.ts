@@ -7,7 +7,7 @@ import { endAttempt, nextRunStep, type RunStep } from '../../models/apps/steps.t
 import { processOf } from './attemptProcess.ts';
 import type { AppDeps } from './deps.ts';
 import { createRunAttempt, ownFailure } from './runAttempt.ts';
-import { createAppSweeps } from './sweeps.ts';
+import { appSweeps, createAppSweeps } from './sweeps.ts';
 import { takeDueAppRun } from './takeDueAppRun.ts';
 
 /** How far Temporal's clock may be ahead of a worker's: its tick is not to be found too early. */
@@ -68,3 +68,5 @@ export function createAppActivities(deps: AppDeps) {
 export function createRunQueueActivities(deps: AppDeps) {
   return { runAppAttempt: createRunAttempt(deps) };
 }
+
+export const apps = { create: createAppActivities, sweeps: appSweeps };

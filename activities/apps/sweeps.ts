@@ -81,4 +81,5 @@ export function createAppSweeps(deps: SweepDeps) {
 export const appSweeps = {
   rescue: ['sweepRuns', 'sweepChangedApps', 'sweepDueAppSchedules'],
   upkeep: ['mendAppSchedules', 'sweepRemovedApps', 'purgeOldRuns', 'purgeOldDeliveries'],
+  quietened: ['sweepDueAppSchedules'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createAppSweeps>>;

@@ -1,7 +1,7 @@
 import { takeDueRun } from '../../models/automations/runs.ts';
 import type { AutomationDeps } from './deps.ts';
 import { createStartAutomationRun } from './startAutomationRun.ts';
-import { createAutomationSweeps } from './sweeps.ts';
+import { automationSweeps, createAutomationSweeps } from './sweeps.ts';
 
 /** How far Temporal's clock may be ahead of a worker's: its tick is not to be found too early. */
 const clockSkewMs = 2_000;
@@ -17,3 +17,5 @@ export function createAutomationActivities(deps: AutomationDeps) {
     ...createAutomationSweeps(deps),
   };
 }
+
+export const automations = { create: createAutomationActivities, sweeps: automationSweeps };

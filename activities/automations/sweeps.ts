@@ -80,4 +80,5 @@ export function createAutomationSweeps(deps: AutomationDeps) {
 export const automationSweeps = {
   rescue: ['sweepDueAutomations', 'sweepAutomationRuns', 'settleAutomationRuns'],
   upkeep: ['mendAutomationSchedules', 'purgeAutomationRuns'],
+  quietened: ['sweepDueAutomations', 'sweepAutomationRuns'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createAutomationSweeps>>;

@@ -3,7 +3,7 @@ import type { BillingDeps } from './deps.ts';
 import { createReconciliation } from './reconcile.ts';
 import { createSettlements } from './settlePaymentEvent.ts';
 import { createStorageMetering } from './storage.ts';
-import { createBillingSweeps } from './sweeps.ts';
+import { billingSweeps, createBillingSweeps } from './sweeps.ts';
 
 export function createBillingActivities(deps: BillingDeps) {
   return {
@@ -14,3 +14,5 @@ export function createBillingActivities(deps: BillingDeps) {
     ...createBillingSweeps(deps),
   };
 }
+
+export const billing = { create: createBillingActivities, sweeps: billingSweeps };

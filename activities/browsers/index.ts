@@ -25,7 +25,7 @@ import { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { collectDownloads } from './collectDownloads.ts';
 import { openProfile, saveProfile } from './profiles.ts';
-import { createBrowserSweeps } from './sweeps.ts';
+import { browserSweeps, createBrowserSweeps } from './sweeps.ts';
 
 export interface BrowserDeps extends CommonDeps {
   liveComputers: LiveComputers;
@@ -188,3 +188,5 @@ export function createBrowserActivities(deps: BrowserDeps) {
     }
   }
 }
+
+export const browsers = { create: createBrowserActivities, sweeps: browserSweeps };

@@ -5,10 +5,12 @@ import type { HeadStarts } from './headStarts.ts';
 import { createNameThread } from './nameThread.ts';
 import { createRunTool } from './runTool.ts';
 import { createSummarizeThread } from './summarizeThread.ts';
-import { createChatSweeps } from './sweeps.ts';
+import { chatSweeps, createChatSweeps } from './sweeps.ts';
 import { createParking } from './toolCalls.ts';
 
-export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
+/** `headStarts` are the first model calls that this process has begun before their workflows. */
+export function createChatActivities(deps: ChatDeps & { headStarts: Pick<HeadStarts, 'take' | 'soon'> }) {
+  const { headStarts } = deps;
   return {
     callModel: createCallModel(deps, headStarts),
     awaitHeadStart: createAwaitHeadStart(headStarts),
@@ -20,3 +22,5 @@ export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts
     ...createChatSweeps(deps),
   };
 }
+
+export const chat = { create: createChatActivities, sweeps: chatSweeps };

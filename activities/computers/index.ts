@@ -1,9 +1,11 @@
 import type { ComputerDeps } from './deps.ts';
 import { createComputerPurges } from './purges.ts';
 import { createComputerSteps } from './steps.ts';
-import { createComputerSweeps } from './sweeps.ts';
+import { computerSweeps, createComputerSweeps } from './sweeps.ts';
 
 /** What the main queue does for computers; their hosts have queues of their own. */
 export function createComputerActivities(deps: ComputerDeps) {
   return { ...createComputerSteps(deps), ...createComputerSweeps(deps), ...createComputerPurges(deps) };
 }
+
+export const computers = { create: createComputerActivities, sweeps: computerSweeps };

@@ -16,7 +16,7 @@ import { requireOrder } from '../order.ts';
 import { createBackupActivities } from './backups.ts';
 import type { DatabaseDeps } from './deps.ts';
 import { fillOf } from './fill.ts';
-import { createDatabaseSweeps } from './sweeps.ts';
+import { createDatabaseSweeps, databaseSweeps } from './sweeps.ts';
 import { asWanted } from './wanted.ts';
 
 const restoreFailed = {
@@ -150,3 +150,5 @@ export function whileLiving(database: Database, databaseId: string): { signal: A
   const timer = setInterval(() => void look(), lookEveryMs);
   return { signal: deleted.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }
+
+export const databases = { create: createDatabaseActivities, sweeps: databaseSweeps };

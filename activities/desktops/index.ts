@@ -11,7 +11,7 @@ import type { CommonDeps } from '../deps.ts';
 import { failuresOf } from '../failures.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { createRecordingActivities } from './recordings.ts';
-import { createDesktopSweeps } from './sweeps.ts';
+import { createDesktopSweeps, desktopSweeps } from './sweeps.ts';
 
 export interface DesktopDeps extends CommonDeps {
   liveComputers: LiveComputers;
@@ -92,3 +92,5 @@ export function createDesktopActivities(deps: DesktopDeps) {
     ...createDesktopSweeps(deps),
   };
 }
+
+export const desktops = { create: createDesktopActivities, sweeps: desktopSweeps };

@@ -1,7 +1,7 @@
 import type { DriveDeps } from './deps.ts';
 import { createFinishUpload } from './finishUpload.ts';
 import { createDrivePurges } from './purges.ts';
-import { createDriveSweeps } from './sweeps.ts';
+import { createDriveSweeps, driveSweeps } from './sweeps.ts';
 
 export function createDriveActivities(deps: DriveDeps) {
   return {
@@ -10,3 +10,5 @@ export function createDriveActivities(deps: DriveDeps) {
     ...createDriveSweeps(deps),
   };
 }
+
+export const drive = { create: createDriveActivities, sweeps: driveSweeps };

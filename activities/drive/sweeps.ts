@@ -76,7 +76,5 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
 export const driveSweeps = {
   rescue: [],
   upkeep: ['purgeDriveTrash', 'giveUpUploads', 'removeDriveObjects'],
+  contents: ['sweepContents'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createDriveSweeps>>;
-
-/** Those that read contents: an object may take longer than other sweeps can wait. */
-export const contentSweeps = ['sweepContents'] as const satisfies (keyof ReturnType<typeof createDriveSweeps>)[];

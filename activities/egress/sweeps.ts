@@ -20,3 +20,5 @@ export const egressSweeps = {
   rescue: [],
   upkeep: ['purgeEgressLog'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createEgressSweeps>>;
+
+export const egress = { create: createEgressSweeps, sweeps: egressSweeps };

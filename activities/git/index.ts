@@ -6,11 +6,11 @@ import {
   type RepositoryStepEnd,
 } from '../../models/git/steps.ts';
 import { createDraftActivities } from './draftActivities.ts';
-import { createHostingSweeps } from './hostingSweeps.ts';
+import { createHostingSweeps, hostingSweeps } from './hostingSweeps.ts';
 import { createMirrorActivities } from './mirrorActivities.ts';
 import { oneAfterTheOther } from './oneAfterTheOther.ts';
 import type { GitDeps } from './ordered.ts';
-import { createGitSweeps, createRepositoryPurges } from './sweeps.ts';
+import { createGitSweeps, createRepositoryPurges, gitSweeps } from './sweeps.ts';
 import { createTreeActivities } from './treeActivities.ts';
 
 /** The activities of the main queue for repositories. */
@@ -44,3 +44,8 @@ export function createGitQueueActivities(deps: GitDeps) {
   const { restoreDraft } = createDraftActivities(deps);
   return { cloneMirror, bringFiles, fetchMirror, pushMirror, restoreFiles, restoreDraft };
 }
+
+export const git = {
+  create: createGitActivities,
+  sweeps: { rescue: gitSweeps.rescue, upkeep: [...gitSweeps.upkeep, ...hostingSweeps.upkeep] },
+};

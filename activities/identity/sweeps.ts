@@ -25,3 +25,5 @@ export const identitySweeps = {
   rescue: [],
   upkeep: ['purgeIdentity'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createIdentitySweeps>>;
+
+export const identity = { create: createIdentitySweeps, sweeps: identitySweeps };

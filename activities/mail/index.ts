@@ -1,7 +1,9 @@
 import { createDelivery } from './deliverMail.ts';
 import type { MailDeps } from './deps.ts';
-import { createMailSweeps } from './sweeps.ts';
+import { createMailSweeps, mailSweeps } from './sweeps.ts';
 
 export function createMailActivities(deps: MailDeps) {
   return { ...createDelivery(deps), ...createMailSweeps(deps) };
 }
+
+export const mail = { create: createMailActivities, sweeps: mailSweeps };

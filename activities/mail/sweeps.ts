@@ -24,4 +24,5 @@ export function createMailSweeps({ config, logger, mails, workflows }: MailDeps)
 export const mailSweeps = {
   rescue: ['sweepMails'],
   upkeep: [],
+  quietened: ['sweepMails'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createMailSweeps>>;

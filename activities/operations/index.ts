@@ -1,6 +1,8 @@
 import { createPurges, type OperationDeps } from './purges.ts';
-import { createOperationSweeps } from './sweeps.ts';
+import { createOperationSweeps, operationSweeps } from './sweeps.ts';
 
 export function createOperationActivities(deps: OperationDeps) {
   return { ...createPurges(deps), ...createOperationSweeps(deps) };
 }
+
+export const operations = { create: createOperationActivities, sweeps: operationSweeps };

@@ -56,3 +56,5 @@ export function createPushTurn(deps: PushDeps) {
     });
   };
 }
+
+export const push = { create: (deps: PushDeps) => ({ pushTurn: createPushTurn(deps) }) };

@@ -20,3 +20,5 @@ export const secretSweeps = {
   rescue: [],
   upkeep: ['purgeExpiredSecrets'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createSecretSweeps>>;
+
+export const secrets = { create: createSecretSweeps, sweeps: secretSweeps };

@@ -33,4 +33,5 @@ export function createWebhookSweeps({ config, database, logger, workflows }: Web
 export const webhookSweeps = {
   rescue: ['sweepWebhookDeliveries'],
   upkeep: ['purgeWebhookDeliveries'],
+  quietened: ['sweepWebhookDeliveries'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createWebhookSweeps>>;

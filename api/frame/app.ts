@@ -3,7 +3,7 @@ import express from 'express';
 import helmet from 'helmet';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { areas as allAreas } from '../areas.ts';
+import { areas as allAreas } from '../registry.ts';
 import { type Area, mergeAccess } from './area.ts';
 import { createAuthenticate } from './auth/passport.ts';
 import { createSecurityHandlers } from './auth/securityHandlers.ts';

@@ -49,27 +49,27 @@ export interface Area {
 
 type IdsOf<One> = One extends { access: infer Rows } ? keyof Rows : never;
 
-type Repeated<Areas extends readonly Area[]> = Areas extends readonly [
-  infer First,
-  ...infer Rest extends readonly Area[],
-]
-  ? (IdsOf<First> & IdsOf<Rest[number]>) | Repeated<Rest>
-  : never;
+type Named = Readonly<Record<string, Area>>;
 
-/** Ids with more than one row, and ids that no operation has. */
-type WrongIds<Areas extends readonly Area[]> = Repeated<Areas> | Exclude<IdsOf<Areas[number]>, OperationId>;
+/** Operations that have a row in more than one area. */
+type Repeated<Areas extends Named> = {
+  [Name in keyof Areas]: IdsOf<Areas[Name]> & IdsOf<Areas[Exclude<keyof Areas, Name>]>;
+}[keyof Areas];
 
-type Sound<Areas extends readonly Area[]> = [WrongIds<Areas>] extends [never]
+/** Ids that stand in several rows, and ids that the contract does not have. */
+type WrongIds<Areas extends Named> = Repeated<Areas> | Exclude<IdsOf<Areas[keyof Areas]>, OperationId>;
+
+type Sound<Areas extends Named> = [WrongIds<Areas>] extends [never]
   ? Areas
   : { 'has two rows, or is not an operation': WrongIds<Areas> };
 
-type Merged<Areas extends readonly Area[]> = {
-  [Id in IdsOf<Areas[number]>]: Extract<Areas[number]['access'], Record<Id, unknown>>[Id];
+type Merged<Areas extends Named> = {
+  [Id in IdsOf<Areas[keyof Areas]>]: Extract<Areas[keyof Areas]['access'], Record<Id, unknown>>[Id];
 };
 
-/** The areas' access rows as one table; the compiler refuses a row that stands twice or names no operation. */
-export function tableOf<const Areas extends readonly Area[]>(areas: Areas & Sound<Areas>): Merged<Areas> {
-  return mergeAccess(areas) as Merged<Areas>;
+/** The areas' access rows as one table. The compiler refuses a repeated row and a row that names no operation. */
+export function tableOf<const Areas extends Named>(areas: Areas & Sound<Areas>): Merged<Areas> {
+  return mergeAccess(Object.values<Area>(areas)) as Merged<Areas>;
 }
 
 /** The same for areas that the compiler does not know, such as a test's. Throws on a duplicate row. */
@@ -77,6 +77,6 @@ export function mergeAccess(areas: readonly Area[]): AccessTable {
   const rows = areas.flatMap(({ access }) => Object.entries(access));
   const table = Object.fromEntries(rows);
   const twice = rows.map(([id]) => id).filter((id, index, ids) => ids.indexOf(id) !== index);
-  if (twice.length > 0) throw new Error(`More than one access.ts has a row for ${twice.join(', ')}.`);
+  if (twice.length > 0) throw new Error(`More than one area has a row for ${twice.join(', ')}.`);
   return table;
 }

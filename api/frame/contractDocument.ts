@@ -7,6 +7,7 @@ import { load } from 'js-yaml';
 type Named = Record<string, unknown>;
 
 interface Part {
+  tags?: readonly Named[];
   paths?: Named;
   components?: Record<string, Named>;
 }
@@ -56,16 +57,17 @@ function cached(cacheDir: string, hash: string, merge: () => OpenApi.DocumentV3_
 }
 
 /**
- * Merges the parts: `common.yaml` is the document, and every other file adds paths and components to it. Throws when
+ * Merges the parts: `common.yaml` is the document, and every other file adds paths, components and tags to it. Throws when
  * two describe the same one, or when a part has anything else.
  */
 export function mergeParts(texts: Record<string, string>): Named {
   const { [commonPart]: common = '', ...areas } = texts;
   const document = load(common) as Named & Part;
   for (const [name, text] of Object.entries(areas)) {
-    const { paths = {}, components = {}, ...rest } = load(text) as Part;
+    const { paths = {}, components = {}, tags = [], ...rest } = load(text) as Part;
     for (const key of Object.keys(rest)) throw new Error(`${name} has "${key}", which belongs in ${commonPart}.`);
     document.paths = merged(name, document.paths, paths);
+    document.tags = [...(document.tags ?? []), ...tags];
     for (const [kind, entries] of Object.entries(components)) {
       document.components = { ...document.components, [kind]: merged(name, document.components?.[kind], entries) };
     }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../../config/index.ts';
-import { areas as allAreas } from '../areas.ts';
+import { areas as allAreas } from '../registry.ts';
 import { createApp, type Surface } from './app.ts';
 import type { ApiDeps } from './deps.ts';
 import { ownHosts } from './ownHosts.ts';

@@ -1,5 +1,4 @@
 import { QueryTypes } from 'sequelize';
-import type { AreaPurge } from '../database/areaPurge.ts';
 import type { Database } from '../database/database.ts';
 
 /** What to purge: one thread, or all threads of a space. */
@@ -7,13 +6,6 @@ export type PurgeScope = { threadId: string } | { spaceId: string };
 
 const turnsPerBatch = 50;
 const textsPerBatch = 20;
-
-export const chatPurge: AreaPurge = {
-  ofTurn: ['turn_segments', 'answer_pieces', 'turn_contexts', 'model_calls', 'tool_calls', 'completion_requests'],
-  ofThread: ['messages', 'thread_summaries', 'thread_aliases', 'thread_shares'],
-  ofSpace: ['chat_settings'],
-  own: ['threads', 'turns', 'thread_texts', 'thread_words'],
-};
 
 /**
  * Purges threads with everything that belongs to them and to their turns. Children are deleted before parents, so a

@@ -1,15 +1,5 @@
-import type { AreaPurge } from '../database/areaPurge.ts';
 import type { Database } from '../database/database.ts';
 import { type Computer, computerColumns, computerOf } from './computer.ts';
-
-/** Emptied before the other rows of a space, since homes go from their hosts too: by {@link deleteComputersOf}. */
-export const computersPurge: AreaPurge = {
-  ofSpace: ['port_link_visits', 'port_links', 'computers', 'computer_secrets'],
-  kept: {
-    computer_hosts: 'They are the installation’s.',
-    computer_remains: 'They name homes that a host still has to remove, and nothing of their space.',
-  },
-};
 
 /** Deletes the computers of a deleted space. Returns those that there still are: their workflows remove them. */
 export async function deleteComputersOf({ pool }: Pick<Database, 'pool'>, spaceId: string): Promise<Computer[]> {

@@ -1,16 +1,7 @@
-import type { AreaPurge } from '../database/areaPurge.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { driveModels } from './models.ts';
 import { purgeSubtree } from './purgeItems.ts';
 import { abortUploadsInto } from './uploads.ts';
-
-/**
- * Emptied before the other rows of a space, since objects go from the store too: by {@link purgeDrive}, and
- * removeDoomed (removeObjects.ts).
- */
-export const drivePurge: AreaPurge = {
-  own: ['drive_items', 'drive_objects', 'drive_uploads', 'drive_versions', 'drive_words', 'drives'],
-};
 
 const itemsPerBatch = 500;
 

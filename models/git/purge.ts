@@ -1,6 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { AreaPurge } from '../database/areaPurge.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
@@ -51,20 +50,6 @@ async function forget(database: Database, itemId: string, tables: readonly strin
     }
   });
 }
-
-/** {@link removeRepositoriesOf} comes before the other rows of a space: it ends orders, and removes mirrors from disks. */
-export const gitPurge: AreaPurge = {
-  ofSpace: [
-    'git_credentials',
-    'git_installations',
-    'git_installation_repositories',
-    'git_connections',
-    'git_orders',
-    'git_bundles',
-    'git_drafts',
-    'git_repositories',
-  ],
-};
 
 /** Marks the repositories of a deleted space as removed. Returns the remaining ones: their workflows remove them. */
 export async function removeRepositoriesOf(

@@ -1,32 +1,5 @@
-import type { AreaPurge } from '../database/areaPurge.ts';
 import { deleteByIds, deleteInBatches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
-
-const ofPeople = 'It is a person’s, for all of their spaces.';
-
-export const identityPurge: AreaPurge = {
-  ofSpace: ['space_members', 'invitations'],
-  own: ['data_keys'],
-  kept: {
-    spaces: 'The row says that there was such a space, and when it was deleted; its name goes.',
-    users: ofPeople,
-    user_identities: ofPeople,
-    unproven_users: ofPeople,
-    sessions: ofPeople,
-    api_keys: ofPeople,
-    auth_codes: ofPeople,
-    sign_ins: ofPeople,
-    signing_keys: 'They are the installation’s.',
-  },
-  /**
-   * Destroys the space's keys: what is sealed with them, in a backup or a row that came too late, can be read by nobody
-   * any more.
-   */
-  async finish(database, spaceId) {
-    await database.pool.query("UPDATE spaces SET name = '' WHERE id = ? AND deleted_at IS NOT NULL", [spaceId]);
-    await database.pool.query('DELETE FROM data_keys WHERE scope = ?', [spaceId]);
-  },
-};
 
 const endedKeptMs = 30 * 86_400_000;
 

@@ -15,9 +15,9 @@ export interface Layer {
 export const layers: Record<string, Layer> = {
   api: {
     common: ['frame', 'generated'],
-    joins: ['areas.ts'],
+    joins: ['areas.ts', 'registry.ts'],
     named: {
-      frame: { 'areas.ts': 'the app serves what is listed there' },
+      frame: { 'registry.ts': 'the app serves what is listed there' },
       drive: { chat: 'the files of a thread are for whoever may read the thread' },
       git: { drive: 'a repository is an item, for whoever may see that' },
       apps: {
@@ -30,7 +30,7 @@ export const layers: Record<string, Layer> = {
   },
   workflows: { joins: ['index.ts'] },
   activities: {
-    joins: ['main.ts'],
+    joins: ['areas.ts', 'main.ts'],
     named: {
       automations: { push: 'they tell their owners that they have paused themselves' },
       billing: {
@@ -45,8 +45,9 @@ export const layers: Record<string, Layer> = {
   },
   models: {
     common: ['audit', 'database', 'installation', 'links', 'migrations', 'operations', 'sweeping', 'words'],
-    joins: ['purge.ts'],
+    joins: ['areas.ts', 'purge.ts'],
     named: {
+      migrations: { 'areas.ts': 'an area describes its own tables' },
       chat: {
         drive: 'attachments and large results are files',
         identity: 'a turn has the authority of the credential that asked for it',

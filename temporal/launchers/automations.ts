@@ -1,12 +1,10 @@
-import type { Config } from '../../config/index.ts';
 import { automationDue, automationRun } from '../../workflows/automations/automationRun.ts';
-import type { LauncherKit, Reached } from '../launcherKit.ts';
+import type { LauncherParts, Reached } from '../launcherKit.ts';
 import { createRowSchedules } from '../schedules/rowSchedules.ts';
-import type { ScheduleKit } from '../schedules/scheduleKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
 import { automationDueWorkflowId, automationRunWorkflowId, automationSchedulePrefix } from '../workflowIds.ts';
 
-export function createAutomationLauncher(kit: LauncherKit, schedules: ScheduleKit, { installation }: Config) {
+export function createAutomationLauncher({ config: { installation }, kit, schedules }: LauncherParts) {
   const rows = createRowSchedules(schedules, {
     prefix: automationSchedulePrefix(installation),
     workflow: automationDue,

@@ -1,6 +1,6 @@
 import { settlePayment } from '../../workflows/billing/settlePayment.ts';
 import { checkoutChangedSignal } from '../../workflows/billing/topUp.ts';
-import type { LauncherKit } from '../launcherKit.ts';
+import type { LauncherParts } from '../launcherKit.ts';
 import { kindKey } from '../searchKeys.ts';
 import { operationWorkflowId, settlementWorkflowId } from '../workflowIds.ts';
 import { gathered } from './gathered.ts';
@@ -9,7 +9,7 @@ import { gathered } from './gathered.ts';
 const settlementPaceMs = 50;
 const mostSettledAtOnce = 100;
 
-export function createBillingLauncher(kit: LauncherKit) {
+export function createBillingLauncher({ kit }: Pick<LauncherParts, 'kit'>) {
   const settle = (eventIds: [string, ...string[]]) =>
     kit.start(settlePayment, {
       workflowId: settlementWorkflowId(eventIds),

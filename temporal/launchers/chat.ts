@@ -1,27 +1,18 @@
-import type { Config } from '../../config/index.ts';
 import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { runChatTurn, stopTurnSignal } from '../../workflows/chat/runChatTurn.ts';
 import { toolsAnsweredSignal } from '../../workflows/chat/toolCalls.ts';
-import type { LauncherKit, Reached } from '../launcherKit.ts';
+import type { LauncherParts, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey, threadIdKey, userIdKey } from '../searchKeys.ts';
 import { turnWorkflowId } from '../workflowIds.ts';
 
 /** What a turn's workflow is started with, taken from its row. */
 export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' | 'modelId'>;
 
-/** Begins a new turn's work in this process before its workflow is started. */
-export interface HeadStart {
-  /** For how long at a time it holds the first step of a turn, in milliseconds; absent where it would not begin one. */
-  holdMs(): number | undefined;
-  /** Resolves when it is time to start the workflow. Never rejects. */
-  begin(turn: Turn, settings: ChatSettings): Promise<void>;
-}
-
 /** The server's own limit of a workflow task. */
 const longestTaskMs = 10_000;
 
-export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config, headStart?: HeadStart) {
+export function createChatLauncher({ config: { chat, temporal }, headStart, kit }: LauncherParts) {
   function start(turn: TurnReference): Promise<Reached> {
     return kit.start(runChatTurn, {
       workflowId: turnWorkflowId(turn.id),

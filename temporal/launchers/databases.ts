@@ -1,12 +1,22 @@
-import type { Config } from '../../config/index.ts';
 import { databaseBackup } from '../../workflows/databases/databaseBackup.ts';
-import type { LauncherKit, Reached } from '../launcherKit.ts';
+import { spaceDatabase } from '../../workflows/databases/spaceDatabase.ts';
+import type { LauncherParts, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
-import { backupTaskQueue } from '../taskQueues.ts';
+import { backupTaskQueue, longDatabaseTaskQueue } from '../taskQueues.ts';
 import { databaseBackupWorkflowId } from '../workflowIds.ts';
 
-export function createDatabaseLauncher(kit: LauncherKit, { installation, temporal: { heartbeatTimeoutMs } }: Config) {
+export function createDatabaseLauncher({ config, kit }: LauncherParts) {
+  const {
+    installation,
+    temporal: { heartbeatTimeoutMs },
+  } = config;
+  const databases = kit.actor(spaceDatabase, {
+    inputOf: (databaseId, limits) => ({ databaseId, longQueue: longDatabaseTaskQueue(installation), ...limits }),
+    summary: 'Database',
+  });
   return {
+    startDatabase: databases.tell,
+
     startDatabaseBackup: ({ id, spaceId }: { id: string; spaceId: string }): Promise<Reached> =>
       kit.start(databaseBackup, {
         workflowId: databaseBackupWorkflowId(id),

@@ -1,9 +1,9 @@
 import { sendMail } from '../../workflows/mail/sendMail.ts';
-import type { LauncherKit } from '../launcherKit.ts';
+import type { LauncherParts } from '../launcherKit.ts';
 import { kindKey } from '../searchKeys.ts';
 import { mailWorkflowId } from '../workflowIds.ts';
 
-export function createMailLauncher(kit: LauncherKit) {
+export function createMailLauncher({ kit }: LauncherParts) {
   return {
     /** Sends a mail that waits in the table. */
     startMail: (mailId: string) =>

@@ -1,22 +1,19 @@
 import type { SearchAttributePair } from '@temporalio/common';
-import type { Config } from '../../config/index.ts';
-import type { Logger } from '../../telemetry/logger.ts';
-import type { LauncherKit, Reached } from '../launcherKit.ts';
+import type { LauncherParts, Reached } from '../launcherKit.ts';
 import { findDefinition, isOfObject } from '../operations/index.ts';
 import type { OperationReference } from '../operations/operation.ts';
 import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
 import { operationWorkflowId } from '../workflowIds.ts';
-import type { ActorLauncher } from './actors.ts';
+import type { createComputerLauncher } from './computers.ts';
+import type { createDatabaseLauncher } from './databases.ts';
+import type { createGitLauncher } from './git.ts';
 
-export function createOperationLauncher(
-  kit: LauncherKit,
-  config: Config,
-  logger: Logger,
-  actors: Pick<
-    ActorLauncher,
-    'startComputer' | 'interruptComputer' | 'startRepository' | 'interruptRepository' | 'startDatabase'
-  >,
-) {
+/** The actors that do some of the operations. */
+type Subjects = ReturnType<typeof createComputerLauncher> &
+  ReturnType<typeof createGitLauncher> &
+  ReturnType<typeof createDatabaseLauncher>;
+
+export function createOperationLauncher({ config, kit, logger }: LauncherParts, actors: Subjects) {
   return {
     /**
      * Starts the workflow of an operation whose intent is written. An operation of a kind that only a newer version

@@ -1,4 +1,4 @@
-import { areaPurges } from '../../models/purge.ts';
+import { areaSchemas } from '../../models/purge.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
 let environment: TestEnvironment;
@@ -16,7 +16,7 @@ const columnsOfTables = async () => {
 };
 
 test('each table is one area’s to remove or to keep, with a reason, when a space is deleted', async () => {
-  const declared = areaPurges.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [], kept = {} }) => [
+  const declared = areaSchemas.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [], kept = {} }) => [
     ...ofTurn,
     ...ofThread,
     ...ofSpace,
@@ -25,7 +25,7 @@ test('each table is one area’s to remove or to keep, with a reason, when a spa
   ]);
   const tables = [...(await columnsOfTables()).keys()];
   expect(declared.toSorted()).toEqual(tables.toSorted());
-  for (const { kept = {} } of areaPurges) expect(Object.values(kept)).toEqual(Object.values(kept).filter(Boolean));
+  for (const { kept = {} } of areaSchemas) expect(Object.values(kept)).toEqual(Object.values(kept).filter(Boolean));
 });
 
 test.each([
@@ -34,6 +34,6 @@ test.each([
   ['ofSpace', 'space_id'],
 ] as const)('tables %s have a %s', async (by, column) => {
   const columns = await columnsOfTables();
-  const tables = areaPurges.flatMap((area) => area[by] ?? []);
+  const tables = areaSchemas.flatMap((area) => area[by] ?? []);
   expect(tables.filter((table) => columns.get(table)?.includes(column) !== true)).toEqual([]);
 });

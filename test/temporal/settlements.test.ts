@@ -7,7 +7,7 @@ test('what is not settled in time has one workflow, however often and with whate
     started.push(workflowId);
     return 'reached' as const;
   };
-  const { settleAgain } = createBillingLauncher({ start } as unknown as LauncherKit);
+  const { settleAgain } = createBillingLauncher({ kit: { start } as unknown as LauncherKit });
   await Promise.all(['evt_1', 'evt_2', 'evt_3'].map(settleAgain));
   await Promise.all(['evt_2', 'evt_3', 'evt_4'].map(settleAgain));
   const ids = ['evt_1', 'evt_2', 'evt_3', 'evt_2', 'evt_3', 'evt_4'];

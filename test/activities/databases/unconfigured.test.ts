@@ -4,7 +4,8 @@ import { createDatabaseActivities } from '../../../activities/databases/index.ts
 import { newId } from '../../../base/ids.ts';
 import { finishAlignment } from '../../../models/databases/alignment.ts';
 import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
-import { databasesPurge, purgeDatabasesOf } from '../../../models/databases/purge.ts';
+import { purgeDatabasesOf } from '../../../models/databases/purge.ts';
+import { databasesSchema } from '../../../models/databases/schema.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
@@ -70,13 +71,13 @@ test('of a deleted space the rows of its databases stay until the server has non
   const { id, spaceId } = await make();
   const { database } = environment;
   expect(await purgeDatabasesOf(database, spaceId)).toEqual([{ id, spaceId }]);
-  await databasesPurge.finish?.(database, spaceId);
+  await databasesSchema.finish?.(database, spaceId);
   const [rows, accounts] = await rowsOf(spaceId);
   expect(rows).toEqual([expect.objectContaining({ id, name: '', live_name: null, state: 'purged' })]);
   expect(accounts).toHaveLength(3);
   // Its space's keys are gone by then.
   await query("UPDATE space_database_accounts SET sealed = 'nothing' WHERE database_id = ?", [id]);
   await settle(id);
-  await databasesPurge.finish?.(database, spaceId);
+  await databasesSchema.finish?.(database, spaceId);
   expect(await rowsOf(spaceId)).toEqual([[], []]);
 });

@@ -1,6 +1,6 @@
 import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import { type OperationKind, operationModels } from '../../../models/operations/operation.ts';
-import { areaPurges } from '../../../models/purge.ts';
+import { areaSchemas } from '../../../models/purge.ts';
 import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
 import { operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
@@ -8,7 +8,7 @@ import { driveOf } from '../../builders/drive.ts';
 import { contentsOf, fillSpace, indexTexts } from '../../builders/fullSpace.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 
-const tables = areaPurges.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [] }) => [
+const tables = areaSchemas.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [] }) => [
   ...ofTurn,
   ...ofThread,
   ...ofSpace,

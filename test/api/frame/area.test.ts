@@ -8,7 +8,7 @@ const users = areaOf({ getMe: 'signedIn' });
 const spaces = areaOf({ getSpace: 'viewer', listSpaces: 'signedIn' });
 
 test('the rows of areas become one table', () => {
-  const table = tableOf([users, spaces]);
+  const table = tableOf({ users, spaces });
   table satisfies Pick<Record<OperationId, Access>, 'getMe' | 'getSpace' | 'listSpaces'>;
   // @ts-expect-error no area has a row for most operations
   table satisfies Record<OperationId, Access>;
@@ -17,7 +17,7 @@ test('the rows of areas become one table', () => {
 
 test('an operation has one row', () => {
   // @ts-expect-error getMe has two
-  expect(() => tableOf([users, spaces, areaOf({ getMe: 'anyone' })])).toThrow('has a row for getMe');
+  expect(() => tableOf({ users, spaces, others: areaOf({ getMe: 'anyone' }) })).toThrow('has a row for getMe');
   expect(() => mergeAccess([users, users])).toThrow('has a row for getMe');
 });
 
@@ -25,7 +25,7 @@ test('a row is of an operation', () => {
   // @ts-expect-error there is no such operation
   const unknown = { getMee: 'signedIn' } as const satisfies AccessRows;
   // @ts-expect-error nor is it let in where the rows are merged
-  expect(tableOf([users, areaOf(unknown)])).toEqual({ getMe: 'signedIn', getMee: 'signedIn' });
+  expect(tableOf({ users, others: areaOf(unknown) })).toEqual({ getMe: 'signedIn', getMee: 'signedIn' });
   // @ts-expect-error nor is there such an access
   const misspelt = { getMe: 'signedin' } as const satisfies AccessRows;
   expect(misspelt).toBeDefined();

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { accessTable } from '../../../api/areas.ts';
 import { accessOf } from '../../../api/frame/auth/access.ts';
 import { loadContract, type Operation } from '../../../api/frame/contract.ts';
+import { accessTable } from '../../../api/registry.ts';
 import { allows, scopes } from '../../../models/identity/scopes.ts';
 import { type ArbitraryCall, callsOf } from '../../builders/arbitraryCalls.ts';
 import { anyBodyFor, bodySchemaOf, objectsFor, parametersOf, statusesOf } from '../../builders/operationCall.ts';

@@ -1,9 +1,9 @@
-import { accessTable, areas } from '../../../api/areas.ts';
 import { createApp } from '../../../api/frame/app.ts';
 import { type Access, accessOf } from '../../../api/frame/auth/access.ts';
 import { loadContract, type Operation } from '../../../api/frame/contract.ts';
 import type { ApiDeps } from '../../../api/frame/deps.ts';
 import { identity } from '../../../api/identity/index.ts';
+import { accessTable, areas } from '../../../api/registry.ts';
 import {
   anyBodyFor,
   bodyFor,

@@ -1,17 +1,17 @@
 import { noSpace } from '../../../models/drive/objectReserve.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
-import { areaPurges } from '../../../models/purge.ts';
+import { areaSchemas } from '../../../models/purge.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { contentsOf, fillSpace, fillThread } from '../../builders/fullSpace.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 const ofThread = [
-  ...areaPurges.flatMap((area) => [...(area.ofTurn ?? []), ...(area.ofThread ?? [])]),
+  ...areaSchemas.flatMap((area) => [...(area.ofTurn ?? []), ...(area.ofThread ?? [])]),
   'threads',
   'turns',
 ];
-const removed = [...ofThread, ...areaPurges.flatMap((area) => [...(area.ofSpace ?? []), ...(area.own ?? [])])];
+const removed = [...ofThread, ...areaSchemas.flatMap((area) => [...(area.ofSpace ?? []), ...(area.own ?? [])])];
 const tables = [...new Set(removed)];
 
 let product: TestProduct;

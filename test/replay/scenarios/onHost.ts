@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
 import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import type { Database } from '../../../models/database/database.ts';
-import { type ActorKind, actorWorkflowId } from '../../../temporal/workflowIds.ts';
+import { actorWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildComputer, type TestComputer } from '../../builders/computer.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import type { Scenario } from './scenario.ts';
@@ -13,7 +13,7 @@ import type { Scenario } from './scenario.ts';
 export function onHost(
   walk: (computer: TestComputer) => Promise<void>,
   endedId: (pool: Database['pool']) => Promise<string | undefined>,
-  kind: ActorKind,
+  kind: string,
   more: Environment = {},
 ): Pick<Scenario, 'environment' | 'run'> {
   let dir = '';

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Browser profiles, sessions and links. */
-export const browsers = initialTables('browsers', [
+const initial = initialTables('browsers', [
   // Cookies and settings of browsers, kept between sessions.
   `CREATE TABLE IF NOT EXISTS browser_profiles (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -86,3 +87,9 @@ export const browsers = initialTables('browsers', [
     KEY browser_links_space (space_id)
   )`,
 ]);
+
+/** Saved profiles go with the objects of the drive, folders with the computers. */
+export const browsersSchema: AreaSchema = {
+  initial,
+  ofSpace: ['browser_downloads', 'browser_folders', 'browser_links', 'browser_sessions', 'browser_profiles'],
+};

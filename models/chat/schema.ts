@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Threads, their turns and messages, the turn log, and the search index. */
-export const chat = initialTables('chat', [
+const initial = initialTables('chat', [
   `CREATE TABLE IF NOT EXISTS threads (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     space_id VARCHAR(40) NOT NULL,
@@ -209,3 +210,11 @@ export const chat = initialTables('chat', [
     updated_at DATETIME(3) NOT NULL
   )`,
 ]);
+
+export const chatSchema: AreaSchema = {
+  initial,
+  ofTurn: ['turn_segments', 'answer_pieces', 'turn_contexts', 'model_calls', 'tool_calls', 'completion_requests'],
+  ofThread: ['messages', 'thread_summaries', 'thread_aliases', 'thread_shares'],
+  ofSpace: ['chat_settings'],
+  own: ['threads', 'turns', 'thread_texts', 'thread_words'],
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Push notifications. */
-export const push = initialTables('push', [
+const initial = initialTables('push', [
   // Devices that get push notifications.
   `CREATE TABLE IF NOT EXISTS push_subscriptions (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -30,3 +31,12 @@ export const push = initialTables('push', [
     seq INT UNSIGNED NOT NULL
   )`,
 ]);
+
+export const pushSchema: AreaSchema = {
+  initial,
+  ofTurn: ['turn_receipts'],
+  kept: {
+    push_subscriptions: 'They are devices of people, for all of their spaces.',
+    push_keys: 'They are the installation’s.',
+  },
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Secrets of spaces, and values that people typed into forms. */
-export const secrets = initialTables('secrets', [
+const initial = initialTables('secrets', [
   `CREATE TABLE IF NOT EXISTS secrets (
     space_id VARCHAR(40) NOT NULL,
     name VARCHAR(128) NOT NULL,
@@ -28,3 +29,8 @@ export const secrets = initialTables('secrets', [
     KEY dynamic_secrets_expires (expires_at)
   )`,
 ]);
+
+export const secretsSchema: AreaSchema = {
+  initial,
+  ofSpace: ['secrets', 'dynamic_secrets'],
+};

@@ -1,7 +1,9 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from './database/areaSchema.ts';
+import { deleteInBatches } from './database/batches.ts';
+import { initialTables } from './migrations/migration.ts';
 
 /** The tables of no area: operations, the audit log, mail, sweeps, and the installation itself. */
-export const shared = initialTables(
+const initial = initialTables(
   'shared',
   [
     // One row per operation that takes more than one step. A client asks for its state here.
@@ -87,3 +89,25 @@ export const shared = initialTables(
   ],
   ["INSERT IGNORE INTO installation (one, identity) VALUES (1, CONCAT('ins_', LOWER(HEX(RANDOM_BYTES(10)))))"],
 );
+
+export const sharedSchema: AreaSchema = {
+  initial,
+  ofSpace: ['audit_entries'],
+  kept: {
+    operations:
+      'The deletion is one, and tells that it has ended. What is still running has to end too; the rest goes.',
+    idempotency_keys: 'They are a caller’s, and go after their 30 days.',
+    schema_migrations: 'It is the schema’s.',
+    program_versions: 'They are the schema’s.',
+    sweep_rounds: 'They are the installation’s.',
+    purge_positions: 'They are the installation’s.',
+    installation: 'It is the installation’s own.',
+  },
+  async finish(database, spaceId) {
+    await deleteInBatches(
+      database,
+      "DELETE FROM operations WHERE space_id = ? AND kind <> 'deleteSpace' AND status <> 'running' LIMIT ?",
+      [spaceId],
+    );
+  },
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Requests to other hosts. */
-export const egress = initialTables('egress', [
+const initial = initialTables('egress', [
   // Hosts that the requests of a space may reach. An empty allow_list allows all that are not denied.
   `CREATE TABLE IF NOT EXISTS egress_policies (
     space_id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -36,3 +37,9 @@ export const egress = initialTables('egress', [
     withdrawn_at DATETIME(3) NULL
   )`,
 ]);
+
+export const egressSchema: AreaSchema = {
+  initial,
+  ofSpace: ['egress_policies', 'egress_log'],
+  kept: { egress_authorities: 'They are the installation’s.' },
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Desktop sessions of computers, links to them and recordings. */
-export const desktops = initialTables('desktops', [
+const initial = initialTables('desktops', [
   // A session belongs to one start of its computer: its generation.
   `CREATE TABLE IF NOT EXISTS desktop_sessions (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -76,3 +77,8 @@ export const desktops = initialTables('desktops', [
     KEY desktop_recordings_space (space_id)
   )`,
 ]);
+
+export const desktopsSchema: AreaSchema = {
+  initial,
+  ofSpace: ['desktop_recordings', 'desktop_links', 'desktop_sessions'],
+};

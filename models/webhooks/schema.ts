@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Webhook endpoints of spaces, and what they are told. */
-export const webhooks = initialTables('webhooks', [
+const initial = initialTables('webhooks', [
   // Addresses that a space wants its events sent to.
   `CREATE TABLE IF NOT EXISTS webhook_endpoints (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -48,3 +49,9 @@ export const webhooks = initialTables('webhooks', [
     KEY webhook_deliveries_due (pending, endpoint_id, next_attempt_at, id)
   )`,
 ]);
+
+/** Endpoints first: a delivery is only added while its endpoint is there. */
+export const webhooksSchema: AreaSchema = {
+  initial,
+  ofSpace: ['webhook_endpoints', 'webhook_deliveries'],
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Computers, the hosts that run them, and links to their ports. */
-export const computers = initialTables('computers', [
+const initial = initialTables('computers', [
   // A limit of NULL is the operator's default.
   `CREATE TABLE IF NOT EXISTS computers (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -108,3 +109,13 @@ export const computers = initialTables('computers', [
     KEY port_link_visits_space (space_id)
   )`,
 ]);
+
+/** Emptied before the other rows of a space, since homes go from their hosts too: by `deleteComputersOf` (purge.ts). */
+export const computersSchema: AreaSchema = {
+  initial,
+  ofSpace: ['port_link_visits', 'port_links', 'computers', 'computer_secrets'],
+  kept: {
+    computer_hosts: 'They are the installation’s.',
+    computer_remains: 'They name homes that a host still has to remove, and nothing of their space.',
+  },
+};

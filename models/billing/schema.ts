@@ -1,10 +1,13 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
+
+const books = 'Books are kept, whatever becomes of a space: what was paid, spent and given back must stay explainable.';
 
 /**
  * The ledger, holds and payments. Books are kept when their space is deleted. Amounts are in micro-credits, those of
  * payments in minor units of the currency.
  */
-export const billing = initialTables(
+const initial = initialTables(
   'billing',
   [
     // The balance of each account, derived from the ledger. Every posting locks this row. `atrium billing check` compares
@@ -208,3 +211,26 @@ export const billing = initialTables(
     "INSERT IGNORE INTO billing_state (name, value) VALUES ('initialCredits', ''), ('developmentSecret', HEX(RANDOM_BYTES(32)))",
   ],
 );
+
+export const billingSchema: AreaSchema = {
+  initial,
+  ofSpace: ['billing_call_sizes'],
+  kept: {
+    billing_balances: books,
+    billing_checkouts: books,
+    billing_day_use: 'Sums of its last calls, by which its caps were kept. They go after two weeks.',
+    billing_grants: books,
+    billing_holds: books,
+    billing_reversals: books,
+    billing_settings: 'It says which customer of the payment provider the space was, for refunds and disputes.',
+    development_payments: books,
+    ledger_entries: books,
+    ledger_transactions: books,
+    payment_events: books,
+    payment_findings: books,
+    billing_state: 'It is the installation’s.',
+  },
+  async finish(database, spaceId) {
+    await database.pool.query('UPDATE billing_settings SET auto_enabled = 0 WHERE space_id = ?', [spaceId]);
+  },
+};

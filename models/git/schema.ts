@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Repositories and drafts, and the right to use git servers. */
-export const git = initialTables('git', [
+const initial = initialTables('git', [
   // Repositories, each an item of the drive.
   `CREATE TABLE IF NOT EXISTS git_repositories (
     item_id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -140,3 +141,18 @@ export const git = initialTables('git', [
     KEY git_connections_expires (expires_at)
   )`,
 ]);
+
+/** `removeRepositoriesOf` (purge.ts) comes before the other rows of a space: it ends orders, and removes mirrors from disks. */
+export const gitSchema: AreaSchema = {
+  initial,
+  ofSpace: [
+    'git_credentials',
+    'git_installations',
+    'git_installation_repositories',
+    'git_connections',
+    'git_orders',
+    'git_bundles',
+    'git_drafts',
+    'git_repositories',
+  ],
+};

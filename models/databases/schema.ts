@@ -1,7 +1,9 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { deleteInBatches } from '../database/batches.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Databases of spaces, their accounts and backups. */
-export const databases = initialTables('databases', [
+const initial = initialTables('databases', [
   // Databases of spaces on the tenant server.
   `CREATE TABLE IF NOT EXISTS space_databases (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -73,3 +75,25 @@ export const databases = initialTables('databases', [
     KEY space_database_backups_due (due_at, id)
   )`,
 ]);
+
+/** After `purgeDatabasesOf` (purge.ts): then the server has none of them any more, where there is one. */
+export const databasesSchema: AreaSchema = {
+  initial,
+  own: ['space_database_accounts', 'space_database_backups', 'space_databases'],
+  async finish(database, spaceId) {
+    // Their objects go with those of the space.
+    await deleteInBatches(database, 'DELETE FROM space_database_backups WHERE space_id = ? LIMIT ?', [spaceId]);
+    // What a server has that is not configured now stays known: it is removed when there is one again.
+    await deleteInBatches(
+      database,
+      'DELETE FROM space_databases WHERE space_id = ? AND (due_at IS NULL OR is_made = 0) LIMIT ?',
+      [spaceId],
+    );
+    await deleteInBatches(
+      database,
+      `DELETE FROM space_database_accounts
+        WHERE space_id = ? AND database_id NOT IN (SELECT id FROM space_databases WHERE space_id = ?) LIMIT ?`,
+      [spaceId, spaceId],
+    );
+  },
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** MCP servers. */
-export const mcp = initialTables('mcp', [
+const initial = initialTables('mcp', [
   // MCP servers whose tools a space uses.
   `CREATE TABLE IF NOT EXISTS mcp_servers (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -22,3 +23,8 @@ export const mcp = initialTables('mcp', [
     UNIQUE KEY mcp_servers_name (space_id, name)
   )`,
 ]);
+
+export const mcpSchema: AreaSchema = {
+  initial,
+  ofSpace: ['mcp_servers'],
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Chat turns that start by themselves, and their runs. */
-export const automations = initialTables('automations', [
+const initial = initialTables('automations', [
   // Chat turns that start by themselves.
   `CREATE TABLE IF NOT EXISTS automations (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -66,3 +67,9 @@ export const automations = initialTables('automations', [
     KEY automation_runs_space (space_id)
   )`,
 ]);
+
+/** Automations first: a run is only added while its automation is there. */
+export const automationsSchema: AreaSchema = {
+  initial,
+  ofSpace: ['automations', 'automation_runs'],
+};

@@ -1,7 +1,10 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
+
+const ofPeople = 'It is a person’s, for all of their spaces.';
 
 /** Users, spaces and their members; sign-ins, API keys and invitations; the keys that seal and sign. */
-export const identity = initialTables('identity', [
+const initial = initialTables('identity', [
   `CREATE TABLE IF NOT EXISTS users (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     email VARCHAR(254) NOT NULL,
@@ -128,3 +131,28 @@ export const identity = initialTables('identity', [
     retired_at DATETIME(3) NULL
   )`,
 ]);
+
+export const identitySchema: AreaSchema = {
+  initial,
+  ofSpace: ['space_members', 'invitations'],
+  own: ['data_keys'],
+  kept: {
+    spaces: 'The row says that there was such a space, and when it was deleted; its name goes.',
+    users: ofPeople,
+    user_identities: ofPeople,
+    unproven_users: ofPeople,
+    sessions: ofPeople,
+    api_keys: ofPeople,
+    auth_codes: ofPeople,
+    sign_ins: ofPeople,
+    signing_keys: 'They are the installation’s.',
+  },
+  /**
+   * Destroys the space's keys: what is sealed with them, in a backup or a row that came too late, can be read by nobody
+   * any more.
+   */
+  async finish(database, spaceId) {
+    await database.pool.query("UPDATE spaces SET name = '' WHERE id = ? AND deleted_at IS NOT NULL", [spaceId]);
+    await database.pool.query('DELETE FROM data_keys WHERE scope = ?', [spaceId]);
+  },
+};

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** The tree of files, their contents in the object store, uploads, and the search index. */
-export const drive = initialTables('drive', [
+const initial = initialTables('drive', [
   // One row per space. A transaction that changes the tree of a space holds it locked.
   `CREATE TABLE IF NOT EXISTS drives (
     space_id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -103,3 +104,12 @@ export const drive = initialTables('drive', [
     KEY drive_words_item (item_number, word)
   )`,
 ]);
+
+/**
+ * Emptied before the other rows of a space, since objects go from the store too: by `purgeDrive` (purge.ts), and
+ * removeDoomed (removeObjects.ts).
+ */
+export const driveSchema: AreaSchema = {
+  initial,
+  own: ['drive_items', 'drive_objects', 'drive_uploads', 'drive_versions', 'drive_words', 'drives'],
+};

@@ -1,10 +1,13 @@
+import type { Migration } from '../migrations/migration.ts';
 import type { Database } from './database.ts';
 
 /**
- * What an area does with its rows when a thread or a space is permanently removed. Each table of the database is named
- * by exactly one area: `test/models/purge.test.ts` compares them with the schema.
+ * The tables of an area, and what it does with their rows when a thread or a space is permanently removed. Each table is
+ * named by exactly one area: `test/models/purge.test.ts` compares these names with the database.
  */
-export interface AreaPurge {
+export interface AreaSchema {
+  /** Makes the tables of the area in a new database. Later changes are further steps in `migrations/index.ts`. */
+  initial?: Migration;
   /** Tables whose rows go with their `turn_id`. */
   ofTurn?: readonly string[];
   /** Tables whose rows go with their `thread_id`. */

@@ -1,7 +1,8 @@
-import { initialTables } from '../migration.ts';
+import type { AreaSchema } from '../database/areaSchema.ts';
+import { initialTables } from '../migrations/migration.ts';
 
 /** Apps, their versions, runs, webhooks and schedules. */
-export const apps = initialTables('apps', [
+const initial = initialTables('apps', [
   // Folders and repositories of the drive that are apps.
   `CREATE TABLE IF NOT EXISTS apps (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
@@ -196,3 +197,19 @@ export const apps = initialTables('apps', [
     KEY app_schedules_space (space_id)
   )`,
 ]);
+
+export const appsSchema: AreaSchema = {
+  initial,
+  ofSpace: [
+    'app_schedules',
+    'app_deliveries',
+    'app_webhook_secrets',
+    'app_run_attempts',
+    'app_runs',
+    'app_changes',
+    'app_versions',
+    'apps',
+    // Last: whoever makes it holds an app.
+    'app_usage',
+  ],
+};
