@@ -19,8 +19,8 @@ export function findSystemProgram(name: string): string | undefined {
 }
 
 /**
- * Runs a program of the system and returns what it printed. Rejects with its last complaint when it fails or takes too
- * long. It forks this process; a process with much memory uses `run` of the spawner.
+ * Runs a program of the system and returns its output. Rejects with its last complaint when it fails or takes too long.
+ * It forks this process, so a process with much memory uses `run` of the spawner instead.
  */
 export function runHere(
   file: string,
