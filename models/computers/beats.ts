@@ -16,7 +16,7 @@ export interface Alive {
   lastActiveAt: Date;
 }
 
-/** What a host does about a computer that it has told of: with a space, its workflow has to look at what has changed. */
+/** What a host does about a reported computer. With a `spaceId`, its row has changed, so its workflow must look. */
 export type Verdict = 'fine' | 'stop' | { spaceId: string };
 
 type Deps = { database: Database; config: Pick<Config, 'billing' | 'computers'> };
@@ -92,7 +92,7 @@ export async function noteGone(
   });
 }
 
-/** Notes that a host has shut down and stopped its computers in order. */
+/** Notes that a host has shut down cleanly and stopped its computers. */
 export async function noteShutdown(deps: Deps, hostId: string): Promise<void> {
   for (const { id } of await activeOn(deps.database, hostId)) {
     await transaction(deps.database, async (tx) => {

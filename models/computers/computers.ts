@@ -141,7 +141,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
 export type Computers = ReturnType<typeof createComputers>;
 
-/** A new computer’s row, as `created`. */
+/** Inserts a new computer, with the status `created`. */
 export async function insertComputer(
   tx: Transaction,
   { id, spaceId, createdBy, row }: { id: string; spaceId: string; createdBy: string; row: Record<string, unknown> },
@@ -168,13 +168,13 @@ export async function lockComputer(tx: Transaction, spaceId: string, id: string)
   return computer;
 }
 
-/** The row of a computer, also of one that is being deleted, locked. */
+/** The row of a computer, locked, even if the computer is being deleted. */
 export async function lockAnyComputer(tx: Transaction, id: string): Promise<Computer | undefined> {
   const [row] = await select<object>(tx, `SELECT ${computerColumns} FROM computers WHERE id = ? FOR UPDATE`, [id]);
   return row && computerOf(row);
 }
 
-/** Locks the space, so that its limits hold; `known` where there is a computer of this id. Throws 404, 409. */
+/** Locks the space, so that its limits hold. Returns `known` if a computer has this id. Throws 404, 409. */
 export async function roomFor(
   tx: Transaction,
   spaceId: string,

@@ -2,7 +2,7 @@ import type { AreaPurge } from '../database/areaPurge.ts';
 import type { Database } from '../database/database.ts';
 import { type Computer, computerColumns, computerOf } from './computer.ts';
 
-/** Emptied before the other rows of a space, since homes go from their hosts too: by {@link deleteComputersOf}. */
+/** {@link deleteComputersOf} empties these before other rows of a space, because homes go from their hosts too. */
 export const computersPurge: AreaPurge = {
   ofSpace: ['port_link_visits', 'port_links', 'computers', 'computer_secrets'],
   kept: {
@@ -11,7 +11,7 @@ export const computersPurge: AreaPurge = {
   },
 };
 
-/** Deletes the computers of a deleted space. Returns those that there still are: their workflows remove them. */
+/** Deletes the computers of a deleted space. Returns those that still exist: their workflows remove them. */
 export async function deleteComputersOf({ pool }: Pick<Database, 'pool'>, spaceId: string): Promise<Computer[]> {
   const now = new Date();
   await pool.query(
