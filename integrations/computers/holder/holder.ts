@@ -29,7 +29,7 @@ const hostEnded = 'The host has ended before the computer ran.';
 
 interface Starter {
   report: (message: HolderReport) => Promise<void>;
-  /** The host's next order. Undefined where the host is gone. */
+  /** The host's next order. Undefined if the host is gone. */
   ordered: <T extends HolderOrder['type']>(type: T) => Promise<Extract<HolderOrder, { type: T }> | undefined>;
 }
 

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 /** The system's own folders, regardless of this process's PATH. */
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** The path of a system program. Undefined where it is not installed. */
+/** The path of a system program. Undefined if it is not installed. */
 export function findSystemProgram(name: string): string | undefined {
   return folders
     .map((folder) => `${folder}/${name}`)

@@ -48,7 +48,7 @@ export async function clear(
   );
 }
 
-/** Ends a computer and records why it ended. With a grace, its holder first ends it in order. */
+/** Ends a computer and records why it ended. With a grace, its holder first ends it cleanly. */
 export async function end(
   context: HostContext,
   record: ComputerRecord,

@@ -74,7 +74,7 @@ async function settleEarlier(
   if (generation === spec.generation && isRunning(last) && last.startedAt !== null)
     return { startedAt: last.startedAt };
   if (last.phase === 'running' || (last.phase === 'ended' && generation === spec.generation)) {
-    // A running computer is ended in order. Other runs are only cleaned up.
+    // A running computer is ended cleanly. Other runs are only cleaned up.
     const graceMs = isRunning(last) ? context.deadlines.stopGraceMs : 0;
     const { reason } = await end(context, record, 'it ended without a word', graceMs);
     if (generation < spec.generation) return undefined;
