@@ -5,7 +5,10 @@ import { insert, select } from '../database/sql.ts';
 import { hashLinkToken, linkEnded, linkHolds, newLinkToken } from '../links/links.ts';
 import { findLinks, type PortLink, portLinkKind } from './portLink.ts';
 
-/** The user who asked for the address that let a browser in. It stays in only while that user may use the link. */
+/**
+ * The user who asked for the address that let a browser in, and their credential. The browser stays in only while both
+ * may use the link.
+ */
 export interface VisitAsker {
   userId: string;
   apiKeyId: string | null;
