@@ -2,7 +2,7 @@ import type { ComputerLimits, ComputerSpec, DriverName, HostedState } from '../.
 import type { Computers } from '../../models/computers/computers.ts';
 import type { CommonDeps } from '../deps.ts';
 
-/** What is asked of the machine that runs computers. All of it may be asked for twice. */
+/** The machine that runs computers. Every call may be repeated. */
 export interface ComputerHost {
   readonly hostId: string;
   readonly drivers: readonly DriverName[];
@@ -22,6 +22,6 @@ export interface ComputerDeps extends CommonDeps {
 
 export interface HostDeps extends ComputerDeps {
   host: ComputerHost;
-  /** Variables that every process on this host has; a computer’s own come before them. */
+  /** Variables of every process on this host. A computer's own override them. */
   environment: Readonly<Record<string, string>>;
 }

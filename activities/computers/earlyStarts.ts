@@ -5,10 +5,10 @@ import { startOrdered } from './startOrdered.ts';
 type Deps = Pick<HostDeps, 'database' | 'host' | 'computers' | 'environment' | 'logger'>;
 
 /**
- * Starts that begin before their activity: the order is in the computer's row before its workflow is told, so the
- * process that is its host starts it while Temporal does its part, and the activity finds it running. Nothing depends on
- * it. A start that fails here, or dies with this process, is made again by the workflow; one that somebody has called
- * off meanwhile is ended by the next step of the workflow, or else by the host's next beat.
+ * Starts computers before their start activity runs. The order is in the computer's row before its workflow is told. If
+ * this process is the computer's host, it starts the computer while Temporal does its part, and the activity finds it
+ * running. Nothing depends on this. The workflow repeats a start that fails here or dies with this process. A start
+ * that was called off meanwhile is ended by the workflow's next step, or else by the host's next beat.
  */
 export class EarlyStarts {
   readonly #deps: Deps;
@@ -19,7 +19,7 @@ export class EarlyStarts {
     this.#deps = deps;
   }
 
-  /** Resolves with whether it runs; false at once where this is not its host. However often it is asked, it is begun once. */
+  /** Resolves with whether it runs, or with false at once if this is not its host. Concurrent calls share one start. */
   begin(computer: Computer): Promise<boolean> {
     const { id, generation } = computer;
     if (!this.#isOpen || !this.#isOrdered(computer)) return Promise.resolve(false);
@@ -31,7 +31,7 @@ export class EarlyStarts {
     return begun;
   }
 
-  /** Begins no more; settles when those under way have ended. */
+  /** Begins no more starts. Settles when those under way have ended. */
   async close(): Promise<void> {
     this.#isOpen = false;
     await Promise.all(this.#underWay.values());
@@ -59,7 +59,7 @@ export class EarlyStarts {
     if (!isWanted) throw new Error('Nobody wants this start of the computer any more.');
   }
 
-  /** Its workflow may have removed all of it before it was made here, and does not look again. */
+  /** Its workflow may have removed it before it was made here, and does not look again. */
   async #removeIfDeleted({ id }: Computer): Promise<boolean> {
     const now = await findComputer(this.#deps.database, id);
     if (now !== undefined && now.deletedAt === null) return false;

@@ -4,17 +4,17 @@ import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
 import { startOrdered } from './startOrdered.ts';
 
-/** Which computer, and for which of its starts. */
+/** A computer, and one of its starts. */
 export interface HostWork {
   computerId: string;
   generation: number;
 }
 
-/** What a host does for workflows, on its own queue. Each may run twice, and does nothing for an older generation. */
+/** A host's activities for workflows, on its own queue. Each may run twice, and refuses an older generation. */
 export function createHostActivities(deps: HostDeps) {
   const { database, host, computers, logger } = deps;
 
-  /** Does the work for the computer as its row orders it, with heartbeats. */
+  /** Does the work with heartbeats, if the computer's row still orders it. */
   async function forOrdered(
     work: HostWork,
     isOrdered: (computer: Computer) => boolean,
@@ -34,7 +34,7 @@ export function createHostActivities(deps: HostDeps) {
   }
 
   return {
-    /** Starts it, or lets it go on where it is paused. */
+    /** Starts it, or resumes it if it is paused. */
     startComputer: (work: HostWork): Promise<void> =>
       forOrdered(
         work,
@@ -68,7 +68,7 @@ export function createHostActivities(deps: HostDeps) {
         },
       ),
 
-    /** Removes all that there is of a deleted computer. */
+    /** Removes everything of a deleted computer. */
     destroyComputer: (work: HostWork): Promise<void> =>
       forOrdered(
         work,
@@ -85,8 +85,8 @@ function refusal(code: string, message: string): ApplicationFailure {
 }
 
 /**
- * What a host refuses stays so; what was late, or went wrong otherwise, is tried again until the step is over. What
- * exactly went wrong is in the host's log, and not in the history.
+ * A host's refusal is final. A timeout or any other failure is retried until the step is over. The details are in the
+ * host's log, not in the history.
  */
 function failureOf(error: unknown): ApplicationFailure {
   const code =

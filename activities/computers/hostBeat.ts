@@ -8,8 +8,8 @@ import type { HostDeps } from './deps.ts';
 type Hosted = { computerId: string; hosted: HostedState };
 
 /**
- * What a host does every few seconds, by itself: it says that it is there and what it runs, ends what should not run
- * here, and removes what is left of deleted computers.
+ * What a host does by itself every few seconds: it reports itself and its computers, ends computers that should not run
+ * here, and removes what is left of deleted ones.
  */
 export class HostBeat {
   readonly #deps: HostDeps;
@@ -63,7 +63,9 @@ export class HostBeat {
     }
   }
 
-  /** What runs here. Where one of them does not answer, it is unknown, and the others are asked by themselves. */
+  /**
+   * What runs here. If the list fails, each computer is asked by itself. One that does not answer counts as running.
+   */
   async #look(should: readonly Computer[]): Promise<Hosted[]> {
     const { host } = this.#deps;
     try {
@@ -88,7 +90,7 @@ export class HostBeat {
     } else if (verdict !== 'fine') await workflows.startComputer({ id: computerId, spaceId: verdict.spaceId });
   }
 
-  /** One that fails does not keep the others from it; the next beat tries again. */
+  /** A failure at one computer does not affect the others. The next beat tries again. */
   async #each(computerId: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();

@@ -3,7 +3,7 @@ import { createComputerPurges } from './purges.ts';
 import { createComputerSteps } from './steps.ts';
 import { computerSweeps, createComputerSweeps } from './sweeps.ts';
 
-/** What the main queue does for computers; their hosts have queues of their own. */
+/** Activities for computers on the main queue. Their hosts have queues of their own. */
 export function createComputerActivities(deps: ComputerDeps) {
   return { ...createComputerSteps(deps), ...createComputerSweeps(deps), ...createComputerPurges(deps) };
 }

@@ -2,10 +2,9 @@ import { deleteComputersOf } from '../../models/computers/purge.ts';
 import { requireOrder } from '../order.ts';
 import type { ComputerDeps } from './deps.ts';
 
-/** What becomes of the computers of a deleted space. */
 export function createComputerPurges({ database, workflows }: ComputerDeps) {
   return {
-    /** Has the computers of a deleted space removed, and returns how many there still are. */
+    /** Orders the removal of a deleted space's computers. Returns how many still exist. */
     async purgeComputersOf(scope: { threadId: string } | { spaceId: string }): Promise<number> {
       await requireOrder(database, scope);
       if (!('spaceId' in scope)) return 0;

@@ -2,8 +2,8 @@ import type { Computer } from '../../models/computers/computer.ts';
 import type { HostDeps } from './deps.ts';
 
 /**
- * Starts a computer as its row orders it, or lets it go on where it is paused. `confirm` is asked last, when its
- * variables have been opened, which may take long: what it throws is thrown.
+ * Starts a computer as its row orders, or resumes it if it is paused. Calls `confirm` last, because opening the
+ * variables may take long. Rejects if `confirm` does.
  */
 export async function startOrdered(
   { host, computers, environment }: Pick<HostDeps, 'host' | 'computers' | 'environment'>,

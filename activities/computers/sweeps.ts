@@ -6,7 +6,7 @@ import type { ComputerDeps } from './deps.ts';
 export function createComputerSweeps(deps: ComputerDeps) {
   const { database, workflows } = deps;
   return {
-    /** Computers that run, or of which something is wanted. */
+    /** Computers that run or have an order. */
     sweepComputers: sweepActors(deps, {
       rows: restlessComputers,
       tell: workflows.startComputer,
@@ -14,7 +14,7 @@ export function createComputerSweeps(deps: ComputerDeps) {
       needsNoWord: ({ wish }) => wish === null,
     }),
 
-    /** Forgets hosts that hold nothing and never came back. Returns how many. */
+    /** Forgets silent hosts without computers. Returns how many. */
     forgetSilentHosts: (): Promise<number> => forgetSilentHosts(database, new Date()),
   };
 }

@@ -88,8 +88,8 @@ function inMissingFolder(error: unknown, path: string): unknown {
 }
 
 /**
- * The body as it comes. The sender decides how long that takes, so before it ends we check again that the sender may
- * still write.
+ * The body as it comes. The sender decides how long that takes, so at its end we check again that the sender may still
+ * write.
  */
 async function* bytesOf(deps: RouteDeps, req: Request): AsyncGenerator<Buffer> {
   // A refusal may come before the end of the body, and must reach the sender.
@@ -137,7 +137,7 @@ async function sendFile(req: Request, res: Response, client: HostClient, path: s
     await pipeline(file.body, res);
   } catch (error) {
     if (!res.headersSent) throw error;
-    // Break off, so that the reader sees it.
+    // Break off, so that the reader sees that the file is incomplete.
     res.destroy();
   } finally {
     file.body.destroy();

@@ -9,7 +9,7 @@ import type { FileEntry, OutputRecord, ProcessInfo, StartProcess } from './types
 
 export type { ComputerEndpoint } from './client/requests.ts';
 
-/** A path inside a computer, absolute or relative to the home. Bytes where it is not UTF-8. */
+/** A path inside a computer, absolute or relative to the home. Bytes if it is not UTF-8. */
 export type FilePath = string | Uint8Array;
 
 export interface HolderStatus {
@@ -64,18 +64,18 @@ export interface FileContent {
   mode: number;
   modifiedAt: string;
   etag: string;
-  /** The range that `body` has. Undefined where it is the whole file. */
+  /** The range that `body` has. Undefined if `body` is the whole file. */
   range: { start: number; end: number } | undefined;
-  /** Destroy it when it is not read to the end. */
+  /** The caller destroys it if it does not read it to the end. */
   body: Readable;
 }
 
 export interface WriteFileRequest {
   mode?: number;
   parents?: boolean;
-  /** Writes only where the file has this ETag, otherwise throws 412. */
+  /** Writes only if the file has this ETag, otherwise throws 412. */
   ifMatch?: string;
-  /** Writes only where no file exists, otherwise throws 412. */
+  /** Writes only if no file exists, otherwise throws 412. */
   ifNew?: boolean;
   signal?: AbortSignal;
 }
@@ -120,15 +120,17 @@ export class HostClient {
     await this.#requests.json('GET', '/ping');
   }
 
-  /** For the host: the computer is paused or goes on, and the time limits of its processes with it. */
+  /**
+   * For the host: tells the holder that the computer was paused or resumed, so that time limits of processes follow.
+   */
   async setPaused(isPaused: boolean): Promise<void> {
     await this.#requests.json('POST', '/paused', { json: { isPaused }, deadlineMs: pausedDeadlineMs });
   }
 
   /**
    * Starts a process, or attaches to the one with this id and command; `isNew` says which. Throws 409
-   * `PROCESS_ID_TAKEN` where the id has another command and `FILES_CHANGED` where an expected file differs, 429 `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`,
-   * `COMMAND_NOT_FOUND` or `COMMAND_NOT_STARTED`.
+   * `PROCESS_ID_TAKEN` if the id has another command and `FILES_CHANGED` if an expected file differs, 429
+   * `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`, `COMMAND_NOT_FOUND` or `COMMAND_NOT_STARTED`.
    */
   async startProcess(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
     const { status, value } = await this.#requests.answer<ProcessInfo>('POST', this.#processes, { json: request });
@@ -154,8 +156,8 @@ export class HostClient {
   /**
    * A process's output from a position on. With `follow` it waits for more and ends after the `exit` record. A cut
    * connection is made again at the reached position, so no output is missing or repeated (a `resize` may be). A `gap`
-   * record stands for output that is no longer kept. Throws 416 `POSITION_UNKNOWN` where the process has not written
-   * that much.
+   * record stands for output that is no longer kept. Throws 416 `POSITION_UNKNOWN` if the process has not written that
+   * much.
    */
   async *output(processId: string, request: OutputRequest = {}): AsyncGenerator<OutputRecord, void, undefined> {
     let after = request.after ?? 0;
@@ -177,14 +179,14 @@ export class HostClient {
     await this.#requests.json('DELETE', this.#pathOf(processId));
   }
 
-  /** The screen of the process's terminal. Throws 409 `NO_TERMINAL` where it has none. */
+  /** The screen of the process's terminal. Throws 409 `NO_TERMINAL` if it has none. */
   screen(processId: string): Promise<Screen> {
     return this.#requests.json('GET', `${this.#pathOf(processId)}/screen`);
   }
 
   /**
-   * Writes to a process's input, and settles when it is on its way. Throws 409 `PROCESS_ENDED`, `INPUT_CLOSED`,
-   * `INPUT_OUT_OF_ORDER` (a number was left out) or `TOO_MANY_WRITERS`, and 503 `INPUT_FULL` where the process does not
+   * Writes to a process's input, and settles when the input is on its way. Throws 409 `PROCESS_ENDED`, `INPUT_CLOSED`,
+   * `INPUT_OUT_OF_ORDER` (a number was left out) or `TOO_MANY_WRITERS`, and 503 `INPUT_FULL` if the process does not
    * read.
    */
   async sendInput(processId: string, { number, bytes, eof }: ProcessInput): Promise<void> {
@@ -246,7 +248,7 @@ export class HostClient {
     await this.#requests.json('DELETE', '/files', { query: { path, recursive }, deadlineMs: fileDeadlineMs });
   }
 
-  /** Throws 409 `FILE_EXISTS` where something is at `to`, unless that may be replaced. */
+  /** Throws 409 `FILE_EXISTS` if `to` exists, unless it may be replaced. */
   async moveFile(from: FilePath, to: FilePath, { replace = false }: { replace?: boolean } = {}): Promise<void> {
     await this.#requests.json('POST', '/files/move', {
       query: { path: from, to, replace },
@@ -273,7 +275,7 @@ export class HostClient {
     }
   }
 
-  /** The stored processes of a stopped computer. */
+  /** The stored processes, if the error says that the computer is stopped and its store is on this machine. */
   #storeInsteadOf(error: unknown): ProcessStore | undefined {
     const isStopped = error instanceof DomainError && error.code === 'COMPUTER_NOT_RUNNING';
     if (!isStopped || !('processesDir' in this.#endpoint) || this.#endpoint.processesDir === undefined)
@@ -289,7 +291,10 @@ export class HostClient {
     return dial(this.#endpoint, `/ports/${port}`, signal);
   }
 
-  /** A connection to a unix socket inside. One of `own` keeps no computer awake. Throws 502 `SOCKET_NOT_LISTENING`. */
+  /**
+   * A connection to a unix socket inside. With `own` it does not keep the computer awake. Throws 502
+   * `SOCKET_NOT_LISTENING`.
+   */
   dialSocket(path: string, { signal }: { signal?: AbortSignal } = {}): Promise<Duplex> {
     const prefix = this.#processes === '/processes' ? '' : '/own';
     return dial(this.#endpoint, `${prefix}/sockets/${encodeURIComponent(path)}`, signal);

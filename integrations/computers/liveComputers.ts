@@ -22,8 +22,8 @@ export interface LiveComputers {
   /** Wakes the computer, and counts as use. Throws 402, 409, 503. */
   awake(ref: ComputerRef, by: WokenBy): Promise<HostClient>;
   /**
-   * Does not wake the computer. Throws 409 `COMPUTER_NOT_RUNNING` for one that was never used. For a stopped one, the
-   * client's requests throw that.
+   * Does not wake the computer. Throws 409 `COMPUTER_NOT_RUNNING` if it was never used. If it is stopped, the client's
+   * requests throw that.
    */
   asIs(ref: ComputerRef): Promise<HostClient>;
   /**
@@ -33,15 +33,15 @@ export interface LiveComputers {
   unpaused(ref: ComputerRef): Promise<HostClient>;
   /**
    * For Atrium's own programs on its files (`HostClient.own`): in the computer while it runs, otherwise beside it
-   * without network. It keeps no computer awake, and users do not see it. Throws 409 `COMPUTER_NOT_RUNNING` for one
-   * that was never used, `COMPUTER_PAUSED`, and 429 or 503 `FILES_BUSY`.
+   * without network. They do not keep the computer awake, and users do not see them. Throws 409 `COMPUTER_NOT_RUNNING`
+   * if it was never used, `COMPUTER_PAUSED`, and 429 or 503 `FILES_BUSY`.
    */
   work(ref: ComputerRef): Promise<HostClient>;
-  /** Waits briefly for a wake that is under way: a computer answers before it is shown as running. */
+  /** Waits briefly for a wake that is under way, because a computer answers before it is shown as running. */
   settled(ref: ComputerRef): Promise<void>;
   /**
-   * Only while it runs, for requests that wake nothing. Otherwise throws 409 `COMPUTER_NOT_RUNNING`, or 503
-   * `COMPUTER_WAKES` where it is about to run.
+   * Only while the computer runs, for requests that must not wake it. Otherwise throws 409 `COMPUTER_NOT_RUNNING`, or
+   * 503 `COMPUTER_WAKES` if it is about to run.
    */
   running(ref: ComputerRef): Promise<HostClient>;
 }
@@ -52,10 +52,10 @@ export interface LiveHost {
   client(computerId: string): HostClient;
   /** A client of a computer's files and logs, whether it runs or not. */
   files(computerId: string): Promise<HostClient>;
-  /** Like `files`, but Atrium's own processes may be started, without network where the computer does not run. */
+  /** Like `files`, but Atrium's own processes may be started. They have no network if the computer does not run. */
   work(computerId: string): Promise<HostClient>;
   metrics(computerId: string): Promise<ComputerMetrics>;
 }
 
-/** Finds a host. Throws 503 `HOST_LOST` where there is none. */
+/** Finds a host. Throws 503 `HOST_LOST` if there is none. */
 export type HostOf = (hostId: string) => Promise<LiveHost>;

@@ -1,4 +1,4 @@
-/** The limits of a computer. Each holds for everything that runs in it together. */
+/** The limits of a computer. Except `maxLogBytes`, each holds for everything in it together. */
 export interface ComputerLimits {
   /** In thousandths of a core. */
   cpuMilli: number;
@@ -8,18 +8,18 @@ export interface ComputerLimits {
   maxTasks: number;
   /** How many processes started from outside may run at once. */
   maxProcesses: number;
-  /** The length of one process's output. The middle of a longer one is dropped. */
+  /** The length of each process's output. The middle of a longer one is dropped. */
   maxLogBytes: number;
 }
 
-/** A host's order to run a computer. One generation is started once, however often this is asked. */
+/** A host's order to run a computer. One generation is started once, even if the order is repeated. */
 export interface ComputerSpec {
   computerId: string;
   spaceId: string;
   /** Counts the starts. Messages of older generations are ignored. */
   generation: number;
   limits: ComputerLimits;
-  /** The driver. The host's first, if undefined. */
+  /** Undefined: the host's first driver. */
   driver?: DriverName;
   env: Record<string, string>;
 }
@@ -54,7 +54,7 @@ export interface ComputerMetrics extends ProcessUsage {
   logBytes: number;
 }
 
-/** Files that must have their content when a process starts. */
+/** Files whose content is checked when a process starts. */
 export interface ExpectedFiles {
   /** Absolute, or relative to the home. */
   folder: string;
@@ -77,19 +77,19 @@ export interface StartProcess {
   input?: boolean;
   /** The beginning of the standard input, in base64. */
   stdin?: string;
-  /** After this it is killed with everything that it started. */
+  /** After this time the process is killed with everything that it started. */
   timeoutMs?: number;
   /**
-   * Whether this is one of Atrium's own processes that only looks. Those leave places to processes that change
+   * Whether this is one of Atrium's own processes that only looks. Such processes leave slots to those that change
    * something.
    */
   isLook?: boolean;
   /**
-   * Whether it has secrets that other processes of the computer must not read. Where the driver can, only this process
-   * and its children see each other, and all end with it.
+   * Whether it has secrets that other processes of the computer must not read. If the driver supports it, only this
+   * process and its children see each other, and all end with it.
    */
   isPrivate?: boolean;
-  /** Its sandbox reads these files right before the start, and refuses it where one has another content. */
+  /** Its sandbox checks these files right before the start, and refuses the start if one has other content. */
   files?: ExpectedFiles;
 }
 
@@ -132,6 +132,6 @@ export interface FileEntry {
   modifiedAt: string;
   /** Where a symlink points, unresolved. */
   target?: string;
-  /** The name's bytes in base64, where they are not UTF-8 and `name` only resembles them. */
+  /** The name's bytes in base64, if they are not UTF-8. `name` then only resembles them. */
   nameBytes?: string;
 }

@@ -7,7 +7,7 @@ import { chargeAll, setError, stopped } from './ends.ts';
 import { detailOf } from './reasons.ts';
 import { change } from './starting.ts';
 
-/** What a host says of a computer that it runs. */
+/** A host's report about a computer that it runs. */
 export interface Alive {
   computerId: string;
   generation: number;
@@ -16,7 +16,7 @@ export interface Alive {
   lastActiveAt: Date;
 }
 
-/** What a host does about a computer that it has told of: with a space, its workflow has to look at what has changed. */
+/** What a host does about a reported computer. With a `spaceId`, its row has changed, so its workflow must look. */
 export type Verdict = 'fine' | 'stop' | { spaceId: string };
 
 type Deps = { database: Database; config: Pick<Config, 'billing' | 'computers'> };
@@ -44,8 +44,8 @@ export async function forgetRemains({ pool }: Pick<Database, 'pool'>, hostId: st
 }
 
 /**
- * Notes that a computer runs, at that time. `stop` where it should not: it was given up meanwhile, or nobody knows it.
- * One that was taken for lost with its host goes on where it was.
+ * Notes that a computer ran at that time. Returns `stop` if it should not run: it was given up meanwhile, or is
+ * unknown. A computer that counted as lost with its host gets its state back.
  */
 export async function noteAlive({ database }: Deps, hostId: string, alive: Alive, at: Date): Promise<Verdict> {
   const { computerId, generation, runningProcesses, lastActiveAt, state } = alive;
@@ -53,7 +53,7 @@ export async function noteAlive({ database }: Deps, hostId: string, alive: Alive
     const computer = await lockAnyComputer(tx, computerId);
     if (computer?.hostId !== hostId) return 'stop';
     const { status, wish } = computer;
-    // A step is under way, which ends by itself.
+    // A step is under way and records its own result.
     if (status === 'starting' || status === 'stopping' || wish !== null) return 'fine';
     if (computer.generation !== generation) return 'stop';
     const seen = { aliveAt: at, activeAt: lastActiveAt, processes: runningProcesses };
@@ -63,7 +63,7 @@ export async function noteAlive({ database }: Deps, hostId: string, alive: Alive
     }
     if (status === 'paused') return 'fine';
     if (status === 'running') {
-      // A pause that was taken for failed, and was done.
+      // The host has paused it, although the pause was recorded as failed.
       const ranMs = computer.ranMs + Math.max(0, at.getTime() - (computer.startedAt ?? at).getTime());
       await change(tx, computer, { status: 'paused', ranMs, startedAt: null });
       return { spaceId: computer.spaceId };
@@ -75,7 +75,7 @@ export async function noteAlive({ database }: Deps, hostId: string, alive: Alive
   });
 }
 
-/** A computer that should run on a host, and does not: it ended by itself. Unless it was started after `at`. */
+/** Notes that a computer has ended by itself. Does nothing if its status is newer than `at`. */
 export async function noteGone(
   deps: Deps,
   hostId: string,
@@ -92,7 +92,7 @@ export async function noteGone(
   });
 }
 
-/** Notes that a host has stopped all that ran on it, in order. */
+/** Notes that a host has shut down cleanly and stopped its computers. */
 export async function noteShutdown(deps: Deps, hostId: string): Promise<void> {
   for (const { id } of await activeOn(deps.database, hostId)) {
     await transaction(deps.database, async (tx) => {

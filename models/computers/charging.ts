@@ -7,18 +7,18 @@ import type { Computer } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 
 const minuteMs = 60_000;
-/** A transaction books at most so many, so that it locks the balances for a short time. */
+/** A transaction books at most this many minutes, so that it locks the balances for a short time. */
 const minutesAtOnce = 50;
 
-/** How many minutes this generation has begun by then. It does not run while it is paused. */
+/** How many minutes this generation has begun until then. Paused time does not count. */
 export function minutesBegun({ ranMs, startedAt }: Pick<Computer, 'ranMs' | 'startedAt'>, until: Date): number {
   const runs = startedAt === null ? 0 : Math.max(0, until.getTime() - startedAt.getTime());
   return startedAt === null && ranMs === 0 ? 0 : Math.floor((ranMs + runs) / minuteMs) + 1;
 }
 
 /**
- * Books the minutes that the computer has begun by then and that are not in the ledger. Its row is locked. Returns
- * whether that was all of them.
+ * Books the minutes that the computer has begun until then and that are not in the ledger yet. Its row is locked.
+ * Returns whether all of them are booked.
  */
 export async function chargeBegun(
   tx: Transaction,
@@ -42,7 +42,7 @@ export async function chargeBegun(
   return last === begun;
 }
 
-/** The same in as many transactions as it takes, for what its host has confirmed. */
+/** Books all minutes that the host has confirmed, in as many transactions as it takes. */
 export async function chargeConfirmed(
   database: Database,
   computerId: string,

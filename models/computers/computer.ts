@@ -5,12 +5,12 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 
 export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
 
-/** What somebody wants of a computer and is still to be done. */
+/** An order for a computer that is still to be carried out. */
 export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete';
 
 export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
 
-/** What a computer may use and how it is run; null is the operator’s default. */
+/** What a computer may use and how it runs. Null: the operator's default. */
 export interface ComputerSettings {
   driver: ComputerDriver | null;
   cpuMilli: number | null;
@@ -19,7 +19,7 @@ export interface ComputerSettings {
   idleMinutes: number | null;
 }
 
-/** A computer as its row says. */
+/** A row of `computers`. */
 export interface Computer extends ComputerSettings {
   id: string;
   spaceId: string;
@@ -30,26 +30,26 @@ export interface Computer extends ComputerSettings {
   status: ComputerStatus;
   statusAt: Date;
   wish: ComputerWish | null;
-  /** Why it is in `error`, or was stopped though nobody asked. */
+  /** Why it is in `error`, or was stopped without an order. */
   errorCode: string | null;
   errorDetail: string | null;
   /** Counts its starts. */
   generation: number;
-  /** Where its home is; null before it was ever used. */
+  /** The host that has its home. Null if it was never used. */
   hostId: string | null;
   forkedFrom: string | null;
   createdBy: string | null;
   createdAt: Date;
   startedAt: Date | null;
-  /** When its host last said that it runs. */
+  /** When its host last reported that it runs. */
   aliveAt: Date | null;
-  /** When something on it was last active, as its host says. */
+  /** When it was last active, as its host reports. */
   activeAt: Date | null;
-  /** When something was last asked of it. */
+  /** When a request last used it. */
   usedAt: Date | null;
-  /** How many processes its host has counted on it. */
+  /** How many processes its host counts on it. */
   processes: number;
-  /** How long this generation had run before `startedAt`: it does not run while it is paused. */
+  /** How long this generation ran before `startedAt`. Paused time does not count. */
   ranMs: number;
   /** How many minutes of this generation are in the ledger. */
   minutesCharged: number;
@@ -75,7 +75,7 @@ export async function getComputer(database: Database, spaceId: string, computerI
   return computer;
 }
 
-/** A computer, also one that is being deleted. */
+/** A computer, even if it is being deleted. */
 export async function findComputer({ pool }: Pick<Database, 'pool'>, id: string): Promise<Computer | undefined> {
   const [rows] = await pool.query(`SELECT ${computerColumns} FROM computers WHERE id = ?`, [id]);
   const [row] = rows as object[];
@@ -88,7 +88,9 @@ export async function listComputers(database: Database, spaceId: string, page: P
   return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read: computerOf });
 }
 
-/** What a computer may use: as it says, or by the operator’s defaults, and never more than the operator allows now. */
+/**
+ * What a computer may use: its own settings or the operator's defaults, but never more than the operator allows now.
+ */
 export function limitsOf(computer: ComputerSettings, { computers }: Pick<Config, 'computers'>) {
   const { defaults, most } = computers;
   const within = (name: 'cpuMilli' | 'memoryMiB' | 'diskMiB' | 'idleMinutes') =>

@@ -3,13 +3,13 @@ import { type Operation, type OperationEnd, type OperationKind, operationModels 
 import type { Computer } from './computer.ts';
 import { detailOf } from './reasons.ts';
 
-/** What callers ask of a computer in more than one step. */
+/** Requests on a computer that take more than one step. */
 export type ComputerOperationKind = Extract<
   OperationKind,
   'wakeComputer' | 'stopComputer' | 'pauseComputer' | 'recoverComputer' | 'forkComputer' | 'deleteComputer'
 >;
 
-/** The operation of this kind that the user has under way for the computer, begun where there is none. */
+/** The user's running operation of this kind for the computer. Begins one if there is none. */
 export async function beginComputerOperation(
   tx: Transaction,
   { id, spaceId }: Pick<Computer, 'id' | 'spaceId'>,
@@ -24,7 +24,7 @@ export async function beginComputerOperation(
   return known ?? Operation.begin({ kind, spaceId, userId, subjectId: id }, tx);
 }
 
-/** Ends the operations of these kinds that wait for the computer. */
+/** Ends the running operations of these kinds for the computer. */
 export async function endComputerOperations(
   tx: Transaction,
   computerId: string,

@@ -17,16 +17,16 @@ export interface ComputerSecret {
   name: string;
   /** The variable whose value is the placeholder. */
   variable: string;
-  /** Where the value is sent in its place. */
+  /** The hosts to which the value is sent in place of the placeholder. */
   hosts: string[];
   inUrl: boolean;
-  /** Further headers in which it is sent, in lower case. */
+  /** Further headers in which the value is sent, in lower case. */
   headers: string[];
   updatedAt: Date;
   updatedBy: string;
 }
 
-/** One for the egress proxy: it opens the value when it is about to send it. */
+/** A secret for the egress proxy, which opens the value only when it is about to send it. */
 export interface PlacedSecret extends Pick<ComputerSecret, 'name' | 'hosts' | 'inUrl' | 'headers'> {
   placeholder: string;
   value(): Promise<string | undefined>;
@@ -36,8 +36,8 @@ const maxSecrets = 100;
 const columns = 'name, variable, hosts, in_url AS inUrl, headers, updated_at AS updatedAt, updated_by AS updatedBy';
 
 /**
- * Which secrets a computer may use without knowing them. It is given texts that stand for them; the values are read
- * when a request leaves for a host that they are for.
+ * Which secrets a computer may use without knowing them. The computer gets placeholders. The egress proxy reads the
+ * values when a request leaves for a host that they are for.
  */
 export function createComputerSecrets(database: Database, envelope: Envelope) {
   async function open(spaceId: string, name: string): Promise<string | undefined> {
@@ -54,7 +54,7 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
 
   return {
     /**
-     * Gives a secret to a computer, or changes what it is for; its placeholder stays. Throws 404, 409 `VARIABLE_TAKEN`,
+     * Gives a secret to a computer, or changes its settings; its placeholder stays. Throws 404, 409 `VARIABLE_TAKEN`,
      * 422 `RESERVED_SECRET_NAME` or `TOO_MANY_SECRETS`.
      */
     async put(
@@ -103,7 +103,7 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
       return { isNew, secret: { name, variable, hosts, inUrl, headers, updatedAt, updatedBy: actor.userId } };
     },
 
-    /** Takes it back, at once for requests that are still to come. Throws 404. */
+    /** Takes a secret away, effective from the next request that leaves the computer. Throws 404. */
     async remove(
       { spaceId, computerId }: { spaceId: string; computerId: string },
       name: string,
@@ -120,7 +120,7 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
       });
     },
 
-    /** All of a computer’s, by name. Throws 404. */
+    /** All secrets of a computer, by name. Throws 404. */
     async list(spaceId: string, computerId: string): Promise<ComputerSecret[]> {
       await getComputer(database, spaceId, computerId);
       const [rows] = await database.pool.query(
@@ -160,7 +160,7 @@ function placementOf({ hosts, inUrl, headers }: PlacementRow): Pick<ComputerSecr
   };
 }
 
-/** It can stand anywhere in a header, a URL or a shell’s word, and is nothing that anybody else would write. */
+/** It is valid anywhere in a header, a URL or a shell word, and too random to occur by accident. */
 function newPlaceholder(): string {
   return `atrium_secret_${randomBytes(20).toString('hex')}`;
 }

@@ -19,7 +19,7 @@ import { defaultComputerName } from './defaultComputer.ts';
 import { assertOffered } from './hosts.ts';
 import { placeholderVariables } from './placeholders.ts';
 
-/** What a caller says of a computer. What is left out stays as it is, or is the operator’s default. */
+/** The fields of a computer that a caller sets. A missing field stays as it is, or gets the operator's default. */
 export interface ComputerFields {
   name?: string;
   driver?: Computer['driver'];
@@ -30,7 +30,7 @@ export interface ComputerFields {
   env?: Record<string, string>;
 }
 
-/** What a host is told: ids and limits, and the variables in clear. */
+/** An order to a host: ids and limits, and the variables in clear. */
 export interface ComputerOrder {
   computerId: string;
   spaceId: string;
@@ -49,7 +49,7 @@ export interface ComputerOrder {
 
 const maxEnvBytes = 32_768;
 
-/** Computers as their spaces have them. Their variables are sealed; nothing but a start opens them. */
+/** The computers of spaces. Their variables are sealed. Only a start and a fork open them. */
 export function createComputers(database: Database, envelope: Envelope, config: Pick<Config, 'computers'>) {
   const sealEnv = async (spaceId: string, id: string, env: Record<string, string>) => {
     await keepOutOfLogs(Object.values(env));
@@ -87,7 +87,10 @@ export function createComputers(database: Database, envelope: Envelope, config: 
   }
 
   return {
-    /** Throws 404, 409 `TOO_MANY_COMPUTERS`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or `DRIVER_NOT_OFFERED`. The same id again is the same computer. */
+    /**
+     * Throws 404, 409 `TOO_MANY_COMPUTERS`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or `DRIVER_NOT_OFFERED`. A known id returns
+     * the same computer.
+     */
     async create(
       spaceId: string,
       id: string,
@@ -103,7 +106,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       return getComputer(database, spaceId, id);
     },
 
-    /** Applies from the next start. Throws as `create`. */
+    /** The changes apply from the next start. Throws as `create`. */
     async update(spaceId: string, id: string, fields: ComputerFields, actor: Actor): Promise<Computer> {
       const row = await rowOf(spaceId, id, fields);
       await transaction(database, async (tx) => {
@@ -114,7 +117,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       return getComputer(database, spaceId, id);
     },
 
-    /** What its host has to know to start it. */
+    /** The order with which its host starts it. */
     async orderOf(computer: Computer): Promise<ComputerOrder> {
       const { driver, idleMinutes: _, ...limits } = limitsOf(computer, config);
       const { maxTasks, maxProcesses, maxLogBytes } = config.computers;
@@ -138,7 +141,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
 export type Computers = ReturnType<typeof createComputers>;
 
-/** A new computer’s row, as `created`. */
+/** Inserts a new computer, with the status `created`. */
 export async function insertComputer(
   tx: Transaction,
   { id, spaceId, createdBy, row }: { id: string; spaceId: string; createdBy: string; row: Record<string, unknown> },
@@ -165,13 +168,13 @@ export async function lockComputer(tx: Transaction, spaceId: string, id: string)
   return computer;
 }
 
-/** The row of a computer, also of one that is being deleted, locked. */
+/** The row of a computer, locked, even if the computer is being deleted. */
 export async function lockAnyComputer(tx: Transaction, id: string): Promise<Computer | undefined> {
   const [row] = await select<object>(tx, `SELECT ${computerColumns} FROM computers WHERE id = ? FOR UPDATE`, [id]);
   return row && computerOf(row);
 }
 
-/** Locks the space, so that its limits hold; `known` where there is a computer of this id. Throws 404, 409. */
+/** Locks the space, so that its limits hold. Returns `known` if a computer has this id. Throws 404, 409. */
 export async function roomFor(
   tx: Transaction,
   spaceId: string,

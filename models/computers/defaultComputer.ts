@@ -21,7 +21,8 @@ export async function addDefaultComputer(tx: Transaction, spaceId: string, creat
 }
 
 /**
- * The computer that is meant where none is named. A space that an older process has made during an upgrade gets it here.
+ * The computer that a request without a computer means. A space that an older release made during an upgrade gets its
+ * computer here.
  */
 export async function defaultComputer(database: Database, spaceId: string): Promise<Computer> {
   const known = await find(database, spaceId);

@@ -13,7 +13,7 @@ import { addRemains } from './wishes.ts';
 
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
-/** How a step ended: without a code, well. */
+/** How a step ended. Without a code it succeeded. */
 export interface StepEnd {
   computerId: string;
   generation: number;
@@ -22,14 +22,14 @@ export interface StepEnd {
 }
 
 /**
- * Records how a step of a computer ended, with what it has used until then and the operations that waited for it. A step
- * of an older generation changes nothing, nor does the same end again.
+ * Records how a step of a computer ended: charges the use until then, and ends the operations that waited for it. A
+ * step of an older generation changes nothing, nor does the same end again.
  */
 export async function endStep(deps: Deps, { computerId, generation, step, code }: StepEnd): Promise<void> {
   await transaction(deps.database, async (tx) => {
     const computer = await lockAnyComputer(tx, computerId);
     if (computer === undefined || computer.generation !== generation) return;
-    // Nobody wanted it when the host looked. What is wanted now, be it the same again, is the next step.
+    // The row no longer ordered this step when the host looked. The next look decides what follows.
     if (code === 'NOT_ORDERED') return;
     if (code === 'COMPUTER_STOPPED' && isWantedStill(step, computer)) return;
     if (step === 'start' && isStartedAgain(code) && isCutOff(deps, computer)) {
@@ -40,22 +40,23 @@ export async function endStep(deps: Deps, { computerId, generation, step, code }
 }
 
 /**
- * Whether an interruption came too late, for something that had been done by then: a pause or a copy that nobody has
- * taken back is made all the same.
+ * Whether a pause or a fork is still wanted although its step was interrupted: the interruption was for another order,
+ * which is done by now. The step is then taken again.
  */
 function isWantedStill(step: HostStep, { wish, status }: Computer): boolean {
   return (step === 'pause' && wish === 'pause' && status === 'running') || (step === 'fork' && wish === 'fork');
 }
 
 /**
- * By another number: its host was killed while it started, and has ended what there was of it; or the start was
- * interrupted for what had been done by then, and what there is of it is being ended.
+ * Whether a failed start can be made again under another generation. `GENERATION_ENDED`: its host was killed during the
+ * start, and has ended this generation. `COMPUTER_STOPPED`: the start was interrupted for another order, which is done
+ * by now, and what had started is being ended.
  */
 function isStartedAgain(code: string | undefined): boolean {
   return code === 'GENERATION_ENDED' || code === 'COMPUTER_STOPPED';
 }
 
-/** Whether this start was begun and never done, and there is time left for another. */
+/** Whether this start was begun but never done, and there is time left for another. */
 function isCutOff({ config }: Deps, { status, wish, minutesCharged, ranMs, statusAt }: Computer): boolean {
   const hasRun = minutesCharged > 0 || ranMs > 0;
   const isLate = Date.now() - statusAt.getTime() > config.computers.transitionMs;
@@ -102,10 +103,10 @@ const done: Record<HostStep, End> = {
 const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer, code: string) => Promise<void>> = {
   async start(deps, tx, computer, code) {
     if (computer.status === 'starting' && computer.wish === 'wake') {
-      // Nobody has stopped what is wanted still: interrupted for something else, it has no time left.
+      // No caller stopped it. It was interrupted for another order, and there is no time left to start it again.
       await setError(deps, tx, computer, code === 'COMPUTER_STOPPED' ? 'TIMED_OUT' : code);
     }
-    // Somebody wants it stopped or deleted meanwhile, which is next.
+    // It was ordered to stop or to be deleted meanwhile. That is the next step.
     else if (computer.status === 'starting') await change(tx, computer, { status: 'stopping' });
   },
   async stop(deps, tx, computer, code) {
@@ -125,25 +126,28 @@ const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer,
   },
 };
 
-/** Nothing of it runs any more. Another wish than that stays. */
+/** Records that nothing of the computer runs any more. A wish other than `stop` stays. */
 export async function stopped(tx: Transaction, computer: Computer): Promise<void> {
   const wish = computer.wish === 'stop' ? null : computer.wish;
   await change(tx, computer, { status: 'stopped', wish, startedAt: null, processes: 0 });
   await succeed(tx, computer, ['stopComputer']);
 }
 
-/** What is half copied is nobody’s computer, and takes nobody’s place. */
+/** Removes a half-copied computer, so that it takes no place in its space. */
 export async function abandonFork(tx: Transaction, computer: Computer, code: string): Promise<void> {
   await endComputerOperations(tx, computer.id, ['forkComputer'], failedWith(code));
   await removeComputer(tx, computer, { isHomeGone: false });
 }
 
-/** Ends operations of these kinds well. */
+/** Ends operations of these kinds as succeeded. */
 export async function succeed(tx: Transaction, { id }: Computer, kinds: ComputerOperationKind[]): Promise<void> {
   await endComputerOperations(tx, id, kinds, { status: 'succeeded', result: { ok: true, id } });
 }
 
-/** It runs no more, or never did: it takes no place, costs nothing, and says why. A wish to delete it stays. */
+/**
+ * Records that it does not run any more, or never did, and why. It takes no place and costs nothing. A wish to delete
+ * it stays.
+ */
 export async function setError(
   { config }: Pick<Deps, 'config'>,
   tx: Transaction,
@@ -153,7 +157,7 @@ export async function setError(
   const { startedAt, aliveAt } = computer;
   let { ranMs } = computer;
   if (startedAt !== null && aliveAt !== null) {
-    // Nobody pays for what its host has not confirmed.
+    // Charge no time that its host has not confirmed.
     await chargeAll(tx, computer, aliveAt, config);
     ranMs += Math.max(0, aliveAt.getTime() - startedAt.getTime());
   }
@@ -168,7 +172,7 @@ export async function setError(
   );
 }
 
-/** Its row goes, and what is left on its host is noted where the host did not say that it is gone. */
+/** Deletes its row. Unless the host has said that the home is gone, notes what is left on the host. */
 export async function removeComputer(
   tx: Transaction,
   computer: Computer,
@@ -179,7 +183,7 @@ export async function removeComputer(
   await succeed(tx, computer, ['deleteComputer']);
 }
 
-/** Books all minutes that it has begun by then. */
+/** Books all minutes that it has begun until then. */
 export async function chargeAll(tx: Transaction, computer: Computer, until: Date, config: Pick<Config, 'billing'>) {
   if (computer.startedAt === null) return;
   while (!(await chargeBegun(tx, computer, until, config)));

@@ -9,8 +9,8 @@ import { refusalOfHost } from './hosts.ts';
 import type { Asked } from './wishes.ts';
 
 /**
- * Asks for a copy of a computer, under the given id. Its home is copied by the operation; one that was never used has
- * none. Throws 404, 409 `TOO_MANY_COMPUTERS`, 503 `HOST_LOST`.
+ * Asks for a copy of a computer, under the given id. The operation copies its home. A computer that was never used has
+ * no home. Throws 404, 409 `TOO_MANY_COMPUTERS`, 503 `HOST_LOST`.
  */
 export async function askToFork(
   deps: { database: Database; config: Pick<Config, 'computers'>; computers: Computers },

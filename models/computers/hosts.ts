@@ -4,10 +4,10 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import type { ComputerDriver } from './computer.ts';
 
-/** What a host says of itself. */
+/** A host's report about itself. */
 export interface HostReport {
   id: string;
-  /** Where other processes reach it; null where only its own does. */
+  /** Where other processes reach it. Null if only its own process can. */
   address: string | null;
   drivers: readonly ComputerDriver[];
   cpuMilli: number;
@@ -23,7 +23,7 @@ export interface ComputerHostRow extends Omit<HostReport, 'drivers'> {
 const columns = `id, address, drivers, cpu_milli AS cpuMilli, memory_mib AS memoryMiB, max_running AS maxRunning,
   seen_at AS seenAt`;
 
-/** Notes that a host is there, and what it can do. */
+/** Records that a host is there, and what it can do. */
 export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostReport): Promise<void> {
   const { id, address, drivers, cpuMilli, memoryMiB, maxRunning } = host;
   await pool.query(
@@ -34,12 +34,12 @@ export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostRep
   );
 }
 
-/** Until a host says again where it is, nobody asks anything of it. */
+/** Forgets all addresses. A host gets no requests until it reports its address again. */
 export async function forgetAddresses({ pool }: Pick<Database, 'pool'>): Promise<void> {
   await pool.query('UPDATE computer_hosts SET address = NULL');
 }
 
-/** Gives a host another id, with all that is on it. Safe to run again. */
+/** Gives a host another id, together with everything on it. Safe to run again. */
 export async function renameHost(database: Database, from: string, to: string): Promise<void> {
   await transaction(database, async (tx) => {
     await execute(tx, 'UPDATE computer_hosts SET id = ? WHERE id = ?', [to, from]);
@@ -48,7 +48,7 @@ export async function renameHost(database: Database, from: string, to: string): 
   });
 }
 
-/** A host that stops in order takes no more work; what runs on it goes on. */
+/** A host that shuts down cleanly takes no more computers. Running ones go on. */
 export async function withdrawHost({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query("UPDATE computer_hosts SET drivers = '' WHERE id = ?", [id]);
 }
@@ -58,15 +58,15 @@ export async function findHost({ pool }: Pick<Database, 'pool'>, id: string): Pr
   return (rows as ComputerHostRow[])[0];
 }
 
-/** Every host that has ever been there. */
+/** All known hosts, even lost ones. */
 export async function listHosts({ pool }: Pick<Database, 'pool'>): Promise<ComputerHostRow[]> {
   const [rows] = await pool.query(`SELECT ${columns} FROM computer_hosts ORDER BY id`);
   return rows as ComputerHostRow[];
 }
 
 /**
- * Throws 422 `DRIVER_NOT_OFFERED` unless some host has it now. The one that computers have which name none is always
- * taken, as it is from those.
+ * Throws 422 `DRIVER_NOT_OFFERED` unless a host has the driver now. The default driver is always accepted, because
+ * computers that name no driver use it too.
  */
 export async function assertOffered(
   database: Pick<Database, 'pool'>,
@@ -82,20 +82,20 @@ export async function assertOffered(
   });
 }
 
-/** The one that is always taken first; each once. */
+/** Names the default driver first, and each driver once. */
 function named(offered: readonly string[], { computers }: Pick<Config, 'computers'>): string {
   const names = [...new Set([computers.driver, ...offered.filter((name) => name !== '')])];
   return `${names.length === 1 ? 'is' : 'are'} ${names.join(', ')}`;
 }
 
-/** Silent for too long: nobody is sent there now. */
+/** Whether a host has been silent for too long. It gets no work then. */
 export function isLost(host: Pick<ComputerHostRow, 'seenAt'> | undefined, { computers }: Pick<Config, 'computers'>) {
   return host === undefined || Date.now() - host.seenAt.getTime() > computers.hostLostMs;
 }
 
 /**
- * Whether what is wanted of its computers is given up. Not while this process has been up for less than a host may be
- * silent: both may have been away together, and the host be back in a moment.
+ * Whether orders for a host's computers are given up. Not while this process has been up for less time than a host may
+ * be silent: both may have been away together, and the host may be back in a moment.
  */
 export function isGivenUp(host: Pick<ComputerHostRow, 'seenAt'> | undefined, config: Pick<Config, 'computers'>) {
   if (host === undefined) return true; // it was removed
@@ -115,7 +115,7 @@ export function hostRemoved(): DomainError {
   return new DomainError('conflict', 'HOST_REMOVED', detail);
 }
 
-/** The refusal of what needs this host now; undefined where it answers. */
+/** The error for a request that needs this host now. Undefined if the host answers. */
 export async function refusalOfHost(
   database: Pick<Database, 'pool'>,
   hostId: string,

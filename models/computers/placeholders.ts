@@ -10,7 +10,7 @@ interface Placeholder {
   headers: string | null;
 }
 
-/** What a computer has been given; nothing for one that is deleted. */
+/** The placeholders that a computer was given. None for a deleted one. */
 export async function placeholdersOf({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<Placeholder[]> {
   const [rows] = await pool.query(
     `SELECT s.space_id AS spaceId, s.name, s.variable, s.placeholder, s.hosts, s.in_url AS inUrl, s.headers

@@ -13,13 +13,13 @@ type LoadedHost = Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRun
 type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB'>;
 type Settings = Pick<Config, 'computers'>;
 
-/** Whose memory is taken: what it may use, whether it does or not. */
+/** Statuses in which a computer takes all the memory that it may use, whether it uses it or not. */
 const takesMemory = "status IN ('starting', 'running', 'paused', 'stopping')";
 
 /**
- * The host that runs the computer: the one with its home, else the least loaded that can. Hosts are locked one by one, so
- * that no two computers take the last place. Throws 503 `NO_HOST`, also where the host with its home has no room, or
- * `HOST_LOST` where that one does not answer, and 409 `HOST_REMOVED` where it never will.
+ * Chooses the host that runs the computer: the one with its home, else the least loaded that can. Locks hosts one by
+ * one, so that no two computers take the last place. Throws 503 `NO_HOST`, even if only the host with its home has no
+ * room, 503 `HOST_LOST` if that host does not answer, and 409 `HOST_REMOVED` if it was removed.
  */
 export async function placeComputer(
   tx: Transaction,
@@ -57,7 +57,7 @@ function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings)
   );
 }
 
-/** Counts again with the host locked: whoever was there first has been committed by then. */
+/** Counts again with the host locked: transactions that took places before are committed by then. */
 async function takePlace(tx: Transaction, host: LoadedHost, computer: Placed, config: Settings): Promise<boolean> {
   await select(tx, 'SELECT id FROM computer_hosts WHERE id = ? FOR UPDATE', [host.id]);
   const [load] = await select<Load>(

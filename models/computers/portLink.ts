@@ -11,12 +11,12 @@ export interface PortLink {
   /** The first part of its host name. */
   label: string;
   createdBy: string;
-  /** The key that it was made with: it holds no longer than that. */
+  /** The API key that it was made with. The link is not valid for longer than the key. */
   apiKeyId: string | null;
   createdAt: Date;
   expiresAt: Date;
   revokedAt: Date | null;
-  /** Of the run that serves the port, and lasts no longer than its links; null where none does. */
+  /** The run that serves the port, which lasts no longer than its links. Null if none does. */
   runId: string | null;
 }
 
@@ -25,7 +25,7 @@ export const labelPattern = /^[a-z2-7]{26}$/;
 const columns = `l.id, l.space_id AS spaceId, l.computer_id AS computerId, l.port, l.label, l.created_by AS createdBy,
   l.api_key_id AS apiKeyId, l.created_at AS createdAt, l.expires_at AS expiresAt, l.revoked_at AS revokedAt, l.run_id AS runId`;
 
-/** The links of the table `l` that this condition names. */
+/** Finds links by a condition on the table `l`. */
 export async function findLinks({ pool }: Pick<Database, 'pool'>, sql: string, values: unknown[]): Promise<PortLink[]> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM port_links l WHERE ${sql}`, values);
   return rows as unknown as PortLink[];

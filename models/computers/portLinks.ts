@@ -9,18 +9,16 @@ import { insertLink, revokeLink } from '../links/links.ts';
 import { findLinks, mostLinks, type PortLink, portLinkKind } from './portLink.ts';
 import { portVisits } from './portVisits.ts';
 
-/** How long one that has ended is told from one that never was. */
+/** How long ended links are kept, to tell them from links that never existed. */
 const rememberedDays = 7;
 const forgottenAtOnce = 200;
 
-/** Links to ports, and who was let in by them. */
+/** Links to ports, and the browsers that they let in. */
 export function createPortLinks(database: Database) {
   const find = (sql: string, values: unknown[]) => findLinks(database, sql, values);
 
   return {
-    /**
-     * Makes a link; the same id again is the same link. Throws 422 `TOO_MANY_PORT_LINKS`.
-     */
+    /** Makes a link. A known id returns the same link. Throws 422 `TOO_MANY_PORT_LINKS`. */
     async create(fields: NewPortLink, actor: Actor): Promise<PortLink> {
       const { id, spaceId, computerId } = fields;
       await forget(database, spaceId, new Date());
@@ -28,7 +26,7 @@ export function createPortLinks(database: Database) {
       return this.get({ spaceId, computerId, linkId: id });
     },
 
-    /** Those that hold, newest first. */
+    /** The valid links, newest first. */
     list: (computerId: string) =>
       find('l.computer_id = ? AND l.revoked_at IS NULL AND l.expires_at > ? ORDER BY l.id DESC LIMIT ?', [
         computerId,
@@ -43,7 +41,7 @@ export function createPortLinks(database: Database) {
       return link;
     },
 
-    /** Throws 404. One that is revoked already stays as it is. */
+    /** Throws 404. A revoked link stays as it is. */
     async revoke(link: PortLink, actor: Actor): Promise<void> {
       await revokeLink(database, portLinkKind, { ...link, openedId: link.computerId }, actor);
     },
@@ -57,7 +55,7 @@ export type NewPortLink = Pick<PortLink, 'id' | 'spaceId' | 'computerId' | 'port
   runId?: string;
 };
 
-/** Writes a link; false where there is one with this id. Throws 404 for a space, 422 `TOO_MANY_PORT_LINKS`. */
+/** Writes a link. Returns false if the id is known. Throws 404 without a space, 422 `TOO_MANY_PORT_LINKS`. */
 export async function insertPortLink(tx: Transaction, fields: NewPortLink, actor: Actor): Promise<boolean> {
   const { id, spaceId, computerId, port, createdBy, apiKeyId, ttlSeconds, runId } = fields;
   const sql = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
@@ -77,7 +75,7 @@ export type PortLinks = ReturnType<typeof createPortLinks>;
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** Host names know no case. 130 bits. */
+/** Host names ignore case, hence base32. 26 characters have 130 bits. */
 function newLabel(): string {
   return Array.from(randomBytes(26), (byte) => alphabet[byte % alphabet.length]).join('');
 }

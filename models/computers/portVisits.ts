@@ -5,21 +5,24 @@ import { insert, select } from '../database/sql.ts';
 import { hashLinkToken, linkEnded, linkHolds, newLinkToken } from '../links/links.ts';
 import { findLinks, type PortLink, portLinkKind } from './portLink.ts';
 
-/** Who asked for the address that let a browser in, and with what. The browser stays in no longer than they may. */
+/**
+ * The user who asked for the address that let a browser in, and their credential. The browser stays in only while both
+ * may use the link.
+ */
 export interface VisitAsker {
   userId: string;
   apiKeyId: string | null;
   sessionId: string | null;
 }
 
-/** A link, and whoever asked for these cookies; none without a cookie of this link. */
+/** A link, and the users who asked for these cookies. Empty without a cookie of this link. */
 export interface Visit {
   link: PortLink;
   askers: VisitAsker[];
 }
 
 const mostVisitors = 500;
-/** An older process has noted nobody: then it is the link’s maker. */
+/** An older release did not record the user. Then it is the link's maker. */
 const askerColumns = `COALESCE(v.asked_by, l.created_by) AS userId,
   IF(v.asked_by IS NULL, l.api_key_id, v.api_key_id) AS apiKeyId, v.session_id AS sessionId`;
 
@@ -62,12 +65,12 @@ export function portVisits(database: Database) {
       return token;
     },
 
-    /** Whoever asked for this token; undefined when it is unknown or another link’s. */
+    /** The user who asked for this token. Undefined if the token is unknown or another link's. */
     async askerOf(linkId: string, token: string): Promise<VisitAsker | undefined> {
       return (await findAskers('v.token_hash = ? AND v.link_id = ?', [hashLinkToken(token), linkId]))[0];
     },
 
-    /** Exchanges a token for a cookie, once: undefined when it is unknown, another link’s or used. */
+    /** Exchanges a token for a cookie, once. Undefined if the token is unknown, another link's or used. */
     async admit(linkId: string, token: string): Promise<string | undefined> {
       const cookie = newLinkToken();
       const [result] = await database.pool.query<ResultSetHeader>(
@@ -77,7 +80,7 @@ export function portVisits(database: Database) {
       return result.affectedRows === 1 ? cookie : undefined;
     },
 
-    /** The link of a host name’s label, and who asked for those of these cookies that open it. */
+    /** The link of a host name's label, and the users who asked for the cookies among these that open it. */
     async visit(label: string, cookies: readonly string[]): Promise<Visit | undefined> {
       const [link] = await findLinks(database, 'l.label = ?', [label]);
       if (link === undefined) return undefined;

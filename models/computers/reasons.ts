@@ -23,14 +23,14 @@ const details: Readonly<Record<string, string>> = {
   IDLE: 'It stopped by itself, since nothing was running or asked of it.',
 };
 
-/** Codes that hosts use and their meaning here. */
+/** Codes of hosts, and the codes that stand for them here. */
 const sameAs: Readonly<Record<string, string>> = {
   COMPUTER_ABSENT: 'COMPUTER_ENDED',
   GENERATION_ENDED: 'COMPUTER_ENDED',
   GENERATION_OUTDATED: 'COMPUTER_ENDED',
 };
 
-/** The code that is stored for a failure: one that is known here. */
+/** The code that is stored for a failure. Codes without a detail become `HOST_FAILED`. */
 export function reasonCode(code: string): string {
   const named = sameAs[code] ?? code;
   return Object.hasOwn(details, named) ? named : 'HOST_FAILED';

@@ -10,9 +10,9 @@ import { type ComputerHostRow, isLost, listHosts } from './hosts.ts';
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
 const dayMs = 86_400_000;
-/** A host that holds nothing and has been silent for so long is forgotten; one that comes back says so by itself. */
+/** A host without computers is forgotten after this silence. If it comes back, it reports itself again. */
 const silentMs = 7 * dayMs;
-/** What is left of deleted computers on hosts that are gone. */
+/** How long remains of deleted computers keep their silent host from being forgotten. */
 const remainsMs = 90 * dayMs;
 
 /** A host, how many computers have their homes there, and how many of them run now. */
@@ -36,8 +36,8 @@ export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]>
 }
 
 /**
- * For a host that will not come back: forgets it, and tells of each of its computers that its home is gone. They can be
- * recovered with an empty one, or deleted. Returns how many there are. Throws 404, 409 `HOST_ANSWERS`.
+ * For a host that will not come back: forgets it, and records for each of its computers that its home is gone. They can
+ * be recovered with an empty home, or deleted. Returns how many there are. Throws 404, 409 `HOST_ANSWERS`.
  */
 export async function removeHost(deps: Deps, hostId: string): Promise<number> {
   const { database, config } = deps;
@@ -55,7 +55,7 @@ export async function removeHost(deps: Deps, hostId: string): Promise<number> {
     await execute(tx, 'DELETE FROM computer_remains WHERE host_id = ?', [hostId]);
     await execute(tx, 'DELETE FROM computer_hosts WHERE id = ?', [hostId]);
   });
-  // From here on they are refused as those of a removed host: what is told of each may take its time, or be done again.
+  // From here on their requests are refused with `HOST_REMOVED`, so updating each row may take its time or be repeated.
   const [rows] = await database.pool.query<RowDataPacket[]>('SELECT id FROM computers WHERE host_id = ?', [hostId]);
   for (const { id } of rows) await tellOf(deps, String(id), hostId);
   return rows.length;
@@ -71,7 +71,7 @@ async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<v
   });
 }
 
-/** Deletes the rows of hosts that hold nothing and never came back, and what waits for hosts that are gone. */
+/** Deletes the rows of silent hosts without computers, and the remains noted for them. Returns how many hosts. */
 export async function forgetSilentHosts({ pool }: Pick<Database, 'pool'>, now: Date): Promise<number> {
   const before = (ms: number) => new Date(now.getTime() - ms);
   const [silent] = await pool.query<RowDataPacket[]>(
@@ -82,7 +82,7 @@ export async function forgetSilentHosts({ pool }: Pick<Database, 'pool'>, now: D
   );
   for (const { id } of silent) {
     await pool.query('DELETE FROM computer_remains WHERE host_id = ?', [id]);
-    // Unless it has just come back.
+    // Not if it has just come back.
     await pool.query('DELETE FROM computer_hosts WHERE id = ? AND seen_at < ?', [id, before(silentMs)]);
   }
   return silent.length;

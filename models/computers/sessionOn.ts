@@ -1,12 +1,12 @@
 import type { ComputerStatus } from './computer.ts';
 
-/** A session on a computer, such as a desktop or a browser. It never outlives the computer's start that it belongs to. */
+/** A session on a computer, such as a desktop or a browser. It ends at the latest with its start of the computer. */
 export interface SessionOn {
   /** Which start of its computer it belongs to. */
   generation: number;
   /** Why it has ended, as its own row says. */
   endCode: string | null;
-  /** Its computer as it is now; null when that is deleted. */
+  /** Its computer as it is now. Null if the computer is deleted. */
   computerGeneration: number | null;
   computerStatus: ComputerStatus | null;
   computerError: string | null;
@@ -16,7 +16,7 @@ export interface SessionOn {
 export const computerOfSession =
   'c.generation AS computerGeneration, c.status AS computerStatus, c.error_code AS computerError';
 
-/** Whether the session's start of its computer is over, so that no process of it runs. */
+/** Whether the session's start of its computer is over, so that none of its processes runs. */
 export function isOffComputer({ generation, computerGeneration, computerStatus }: SessionOn): boolean {
   const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
   return !isUp || computerGeneration !== generation;

@@ -5,14 +5,14 @@ import { asRow, execute, select } from '../database/sql.ts';
 import { type Computer, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
 
-/** Statuses in which a computer takes up one of the space's places for running ones. */
+/** Statuses in which a computer counts against the space's limit of running ones. */
 export const activeStatuses = ['starting', 'running', 'paused', 'stopping'] as const;
 
 export function isActive({ status }: Pick<Computer, 'status'>): boolean {
   return (activeStatuses as readonly string[]).includes(status);
 }
 
-/** Locks the space of computers that are about to run, so that its limit holds. Throws 404. */
+/** Locks the space of computers that are about to run, so that its limit of running ones holds. Throws 404. */
 export async function lockSpaceOf(tx: Transaction, spaceId: string): Promise<void> {
   const rows = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
   if (rows.length === 0) throw notFound('space');
@@ -35,7 +35,7 @@ export async function requireRoomToRun(
   throw new DomainError('conflict', 'TOO_MANY_RUNNING', detail);
 }
 
-/** Begins the next generation: its place is taken from now on. Throws 503 where no host can run it. */
+/** Begins the next generation, and takes its place on a host. Throws 503 if no host can run it. */
 export async function beginStart(
   tx: Transaction,
   computer: Computer,
@@ -73,7 +73,7 @@ const columnOf = {
   deletedAt: 'deleted_at',
 } as const satisfies Partial<Record<keyof Computer, string>>;
 
-/** Changes a locked computer, in its row and in this object. `statusAt` follows the status and the wish. */
+/** Changes a locked computer, in its row and in this object. A change of status or wish sets `statusAt`. */
 export async function change(
   tx: Transaction,
   computer: Computer,

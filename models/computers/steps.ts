@@ -12,7 +12,7 @@ import { findHost, isGivenUp } from './hosts.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { beginStart, change, isActive } from './starting.ts';
 
-/** What a host has to do. */
+/** A step that a host takes. */
 export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy';
 
 /** What a computer’s workflow does next. */
@@ -23,14 +23,14 @@ export type ComputerStep =
 
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
-/** The shortest time that a step is given, however long ago it was asked for. */
+/** The shortest time that a step is given, even if it was asked for long ago. */
 const leastStepMs = 5_000;
 const longestWatchMs = 60_000;
 const minuteMs = 60_000;
 
 /**
- * Looks at a computer: books what it has used, notes what has become of it, and says what is to be done next. What it
- * begins is in the row, so that asking again gives the same step.
+ * Looks at a computer: charges its use, records what has happened to it, and decides the next step. The decision is in
+ * the row, so asking again gives the same step.
  */
 export async function nextStep(deps: Deps, computerId: string): Promise<ComputerStep> {
   await chargeConfirmed(deps.database, computerId, deps.config);
@@ -77,7 +77,7 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
   return watch(deps, tx, computer);
 }
 
-/** Nobody waits for a host that is lost. */
+/** Gives up what was asked of a computer whose host is lost. */
 async function giveUp(deps: Deps, tx: Transaction, computer: Computer, code: string): Promise<ComputerStep> {
   if (computer.wish === 'fork') await abandonFork(tx, computer, code);
   else await setError(deps, tx, computer, code);
@@ -115,7 +115,7 @@ function stepOf(step: HostStep, computer: Computer, { computers }: Pick<Config, 
   return { do: step, generation, hostId: hostId ?? '', deadlineMs };
 }
 
-/** A computer that runs, or is paused, and of which nothing is wanted. */
+/** Decides for a computer that runs or is paused, and has no order. */
 async function watch(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
   const { config } = deps;
   const againMs = Math.min(longestWatchMs, config.computers.hostLostMs);
@@ -128,7 +128,7 @@ async function watch(deps: Deps, tx: Transaction, computer: Computer): Promise<C
   return decide(deps, tx, computer);
 }
 
-/** How much longer it may stand still: it keeps its memory and its place, and costs nothing. */
+/** How much longer it may stay paused. It keeps its memory and its place meanwhile, and costs nothing. */
 function pauseLeft({ statusAt }: Computer, { computers }: Pick<Config, 'computers'>) {
   return { leftMs: computers.pausedMs - (Date.now() - statusAt.getTime()), ended: 'PAUSED_TOO_LONG' };
 }
@@ -140,7 +140,9 @@ function idleLeft(computer: Computer, config: Pick<Config, 'computers'>) {
   return { leftMs, ended: 'IDLE' };
 }
 
-/** Since when nothing has run or been asked. What its host has not confirmed since is taken for activity. */
+/**
+ * Since when nothing has run and no request has come. A computer that its host has not confirmed yet counts as active.
+ */
 export function idleSince(computer: Computer, now: number): number {
   const { processes, aliveAt, activeAt, usedAt, startedAt } = computer;
   if (processes > 0 || aliveAt === null) return now;

@@ -2,12 +2,12 @@ import type { ResultSetHeader } from 'mysql2';
 import type { Database } from '../database/database.ts';
 import type { Computer } from './computer.ts';
 
-/** Use is noted at most this often: far below the shortest idle time. */
+/** Use is recorded at most this often: far below the shortest idle time. */
 const notedEveryMs = 10_000;
 
 /**
- * Notes that something is asked of a running computer, so that it does not stop as idle. False when it does not run any
- * more, or is about to stop or pause: then wake it first. Call it before what is asked is begun.
+ * Records a use of a running computer, so that it does not stop as idle. Returns false if it does not run any more, or
+ * is about to stop or pause: then wake it first. Call this before the use begins.
  */
 export async function markUsed(
   { pool }: Pick<Database, 'pool'>,

@@ -20,7 +20,7 @@ import { findHost, refusalOfHost } from './hosts.ts';
 import { beginStart, change, lockSpaceOf, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
-/** A computer, and the operation that does what was asked of it; none where nothing is to be done. */
+/** A computer, and the operation that does what was asked. Undefined if there is nothing to do. */
 export interface Asked {
   computer: Computer;
   operation: Operation | undefined;
@@ -35,8 +35,8 @@ interface Request {
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
 /**
- * Asks for a computer to run. However often that is asked at once, it is started once. Throws 402, 404, 409
- * `TOO_MANY_RUNNING`, 503 `NO_HOST` or `HOST_LOST`.
+ * Asks for a computer to run. Concurrent requests start it once. Throws 402, 404, 409 `TOO_MANY_RUNNING`, 503 `NO_HOST`
+ * or `HOST_LOST`.
  */
 export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
   const { database, config } = deps;
@@ -63,13 +63,13 @@ export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
   });
 }
 
-/** Of a hundred that ask at once, most find what the first has begun, without waiting for each other. */
+/** Finds a wake that is under way without a lock, so that concurrent callers do not wait for each other. */
 async function findOperation(database: Database, { computerId, actor }: Request): Promise<Operation | undefined> {
   const where = { subjectId: computerId, kind: 'wakeComputer', userId: actor.userId, status: 'running' };
   return (await operationModels(database).Operation.findOne({ where })) ?? undefined;
 }
 
-/** Whether it runs; then this counts as use. */
+/** Whether it runs. If so, this counts as use. */
 async function runs(database: Database, computer: Computer): Promise<boolean> {
   if (computer.status !== 'running' || computer.wish !== null) return false;
   return markUsed(database, computer);
@@ -81,13 +81,13 @@ export function askToStop(deps: Deps, request: Request): Promise<Asked> {
     const { status, wish } = computer;
     if (wish === null && (status === 'created' || status === 'stopped')) return 'done';
     await endComputerOperations(tx, computer.id, beforeStop, failedWith('COMPUTER_STOPPED'));
-    // A start that is under way is given up by the workflow, which stops what there is of it.
+    // The workflow gives up a start that is under way, and stops what has started.
     await change(tx, computer, { wish: 'stop', ...(status !== 'starting' && { status: 'stopping' }) });
     return 'waits';
   });
 }
 
-/** Asks for a computer to stand still. Throws 404, 409 `COMPUTER_NOT_RUNNING`. */
+/** Asks for a computer to be paused. Throws 404, 409 `COMPUTER_NOT_RUNNING`. */
 export function askToPause(deps: Deps, request: Request): Promise<Asked> {
   return ask(deps, request, 'pauseComputer', 'computer.paused', async (tx, computer) => {
     if (computer.status === 'paused' && computer.wish === null) return 'done';
@@ -101,8 +101,8 @@ export function askToPause(deps: Deps, request: Request): Promise<Asked> {
 }
 
 /**
- * Asks for a computer to be started anew, from whatever state. With `discardHome`, and only where its host is lost, it
- * begins with an empty home on another one. Throws 402, 404, 409, 503.
+ * Asks for a computer to be started again, from any state. With `discardHome`, and only if its host is lost, it begins
+ * with an empty home on another host. Throws 402, 404, 409, 503.
  */
 export async function askToRecover(deps: Deps, request: Request & { discardHome: boolean }): Promise<Asked> {
   const { database, config } = deps;
@@ -126,24 +126,24 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
   });
 }
 
-/** Gives up what is on a lost host; that removes it when it is back. */
+/** Leaves a lost host. The host removes the computer's home when it is back. */
 async function leaveHost({ database, config }: Deps, tx: Transaction, computer: Computer): Promise<void> {
   if (computer.aliveAt !== null && computer.startedAt !== null) {
     while (!(await chargeBegun(tx, computer, computer.aliveAt, config)));
   }
-  // One that was removed for good has nothing left to clear up.
+  // A removed host has nothing left to clear up.
   if ((await findHost(database, computer.hostId ?? '')) !== undefined) await addRemains(tx, computer);
   await change(tx, computer, { hostId: null, status: 'stopped', startedAt: null });
 }
 
-/** Has the host of a deleted computer remove its home when it is back. */
+/** Notes that the host of a deleted computer must remove its home when the host is back. */
 export async function addRemains(tx: Transaction, { id, hostId }: Pick<Computer, 'id' | 'hostId'>): Promise<void> {
   if (hostId === null) return;
   const row = [id, hostId, new Date()];
   await execute(tx, 'INSERT IGNORE INTO computer_remains (computer_id, host_id, since) VALUES (?)', [row]);
 }
 
-/** Takes a computer away from everybody; its home is removed after that. Throws 404. */
+/** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */
 export function askToDelete(deps: Deps, request: Request): Promise<Asked> {
   return ask(deps, request, 'deleteComputer', 'computer.deleted', async (tx, computer) => {
     const { defaultOf, spaceId, id } = computer;
@@ -162,7 +162,10 @@ export function askToDelete(deps: Deps, request: Request): Promise<Asked> {
 
 const beforeStop = ['wakeComputer', 'recoverComputer', 'pauseComputer'] as const;
 
-/** Writes a wish, with the operation that tells of its end. Throws 409 `COMPUTER_BUSY` while it is being copied. */
+/**
+ * Writes a wish, and begins the operation that waits for it. Throws 409 `COMPUTER_BUSY` while the computer is being
+ * copied.
+ */
 async function ask(
   { database }: Deps,
   { spaceId, computerId, actor }: Request,

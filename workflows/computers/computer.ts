@@ -7,7 +7,7 @@ import { promptly, rowsLocally } from '../retries.ts';
 
 export interface ComputerInput extends ActorInput {
   computerId: string;
-  /** The name of a host's queue is this and the host's id. */
+  /** A host's queue is named by this prefix and the host's id. */
   queuePrefix: string;
 }
 
@@ -15,16 +15,16 @@ type HostWork = WorkOf<ComputerStep>;
 
 const { lookAtComputer, endComputerStep } = proxyLocalActivities<Activities>(rowsLocally);
 
-/** How long a host may take to clear up after a start that has failed. If that is too short, the host's next beat does it. */
+/** Time limit for clearing up after a failed start. If it is too short, the host's next beat clears up. */
 const clearUpTimeout = '20 seconds';
 
 /**
- * One computer, from the moment somebody wants it until it rests: it does one step after the other on the computer's
- * host, and in between watches that it is used and paid for.
+ * The workflow of one computer, from an order until it rests. It takes one step after the other on the computer's host,
+ * and in between watches that the computer is used and paid for.
  */
 export async function computer(input: ComputerInput): Promise<void> {
   const { computerId, heartbeatTimeoutMs, queuePrefix } = input;
-  // The host does each thing once, however often it is asked. What it refuses fails at once.
+  // The host does each thing once, even if asked again. Its refusals fail at once.
   const onHost = ({ generation, hostId, deadlineMs }: HostWork) =>
     proxyActivities<HostActivities>({
       taskQueue: `${queuePrefix}${hostId}`,
@@ -47,11 +47,11 @@ export async function computer(input: ComputerInput): Promise<void> {
       await endComputerStep({ ...which(step), step: step.do, ...(code !== undefined && { code }) });
       if (code !== undefined && step.do === 'start') await clearUp(step);
     },
-    // A stop and a removal are what other steps are interrupted for.
+    // Other steps are interrupted for a stop or a removal, so those two are not interrupted.
     interruption: { code: 'COMPUTER_STOPPED', isFor: (step) => step.do !== 'stop' && step.do !== 'destroy' },
   });
 
-  /** A computer that has failed half-way must not go on running. Nobody waits for that. */
+  /** A computer that has failed half-way must not go on running. No caller waits for this. */
   async function clearUp(step: HostWork): Promise<void> {
     const { stopComputer } = proxyActivities<HostActivities>({
       taskQueue: `${queuePrefix}${step.hostId}`,

@@ -11,8 +11,8 @@ import { type ForwardedBy, requestHeaders, responseHeaders } from './headers.ts'
 const headersMs = 5 * 60_000;
 
 /**
- * Passes a request to the program behind `inside`, and its answer back, both as streams. `signal` cuts it. Throws while
- * nothing has been answered.
+ * Passes a request to the program behind `inside`, and its answer back, both as streams. `signal` cuts it. Throws only
+ * before the response has begun.
  */
 export async function forward(req: Request, res: Response, inside: Duplex, by: ForwardedBy, signal: AbortSignal) {
   const cut = () => inside.destroy();

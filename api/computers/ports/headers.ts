@@ -1,8 +1,8 @@
 import { ofOneConnection } from '../../../integrations/http/connectionHeaders.ts';
 
 /**
- * The HTTP headers that pass between a browser and a program on a computer. Headers are lists of names and values in
- * turn.
+ * The HTTP headers that pass between a browser and a program on a computer. Headers are flat lists, in which each name
+ * is followed by its value.
  */
 
 const admissionCookies = ['atrium-port', 'atrium-port-lax', '__Host-atrium-port'] as const;

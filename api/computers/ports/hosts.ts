@@ -18,7 +18,7 @@ import { linkErrors } from './pages.ts';
 /** The path on the link's own host that exchanges a token for a cookie. */
 export const openPath = '/.atrium/open';
 const lookAgainMs = 3_000;
-/** A holder limits all links of its computer together. One link must not use that up. */
+/** A holder limits all links of its computer together. One link must not use up that limit. */
 const connectionsPerLink = 100;
 const readOnly: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -37,7 +37,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   app.set('trust proxy', config.http.trustedProxies);
   app.use(requestId(), accessLog(logger));
   app.use((req, _res, next) => {
-    // The log needs it, and it lets a body take its time.
+    // Log and metrics name the operation. Its body type `*/*` may be sent slowly.
     req.operation = { ...asOperation, method: req.method };
     next();
   });
@@ -64,7 +64,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   });
   app.use(linkErrors());
 
-  /** A link lasts no longer than its maker may use it. */
+  /** A link is valid only while its maker may use it. */
   async function isGood(link: PortLink): Promise<boolean> {
     const { createdBy: userId, apiKeyId } = link;
     // The link outlives a session: only visits depend on one.
@@ -82,7 +82,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
 
   async function admit(req: Request, res: Response, link: PortLink, isAdmitted: boolean): Promise<void> {
     const token = new URL(req.url, 'http://link').searchParams.get('token') ?? '';
-    // A speculative load must not use the token up.
+    // A speculative load must not use up the token.
     const isGuess = /prefetch|prerender/.test(`${req.get('sec-purpose')} ${req.get('purpose')}`);
     if (isGuess) throw new DomainError('unavailable', 'NOT_AHEAD_OF_TIME', 'This address is not opened ahead of time.');
     const asker = await portLinks.askerOf(link.id, token);

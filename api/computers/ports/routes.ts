@@ -13,7 +13,7 @@ import { openPath } from './hosts.ts';
 
 const defaultTtlSeconds = 3_600;
 
-/** Links to ports. hosts.ts serves their targets. */
+/** Links to ports. hosts.ts serves them. */
 export function portRoutes(deps: RouteDeps) {
   const { config, database, portLinks } = deps;
   const router = createRouter();
@@ -40,7 +40,7 @@ export function portRoutes(deps: RouteDeps) {
       'portLink',
       async (id) => ({ id: (await portLinks.create({ ...fields, id }, actorOf(req))).id }),
       {
-        // Only a hash of the token is stored, so the URL is made anew.
+        // Only a hash of the token is stored, so the URL gets a new token.
         show: async ({ id }) => {
           const link = await portLinks.get({ spaceId, computerId, linkId: id });
           return { ...present(link), url: await linkUrl(deps, link, caller) };
@@ -82,7 +82,7 @@ export async function linkUrl(
   return `${config.ports.originOf(link.label)}${openPath}?token=${token}`;
 }
 
-/** Throws 422 where no domain for links is configured. */
+/** Throws 422 if no domain for links is configured. */
 export function requireDomain({ config }: Pick<RouteDeps, 'config'>): void {
   if (config.ports.isReachable) return;
   const detail =

@@ -21,17 +21,17 @@ const reconnectAfterMs = 1_000;
 interface OutputSource {
   /** The output so far and to come, up to the end. */
   open(signal: AbortSignal): AsyncIterable<ShownRecord>;
-  /** An id to tell the reader first, where it does not know it. */
+  /** An id to tell the reader first, if the reader does not know it. */
   processId?: string;
-  /** The space whose members may read it, where the path does not name one. */
+  /** The space whose members may read it, if the path does not name one. */
   spaceId?: string;
-  /** The required role. That of the operation, if undefined. */
+  /** The required role. Undefined: that of the operation. */
   role?: Role | undefined;
 }
 
 /**
- * Streams a process's output as events until it ends, the reader leaves, or the reader may no longer read. A slow
- * reader is waited for: nothing is read ahead of it.
+ * Streams a process's output as events until it ends, the reader leaves, or the reader may no longer read. It never
+ * reads ahead of a slow reader.
  */
 export async function streamOutput(
   { identity, config, closing }: Pick<RouteDeps, 'identity' | 'config' | 'closing'>,

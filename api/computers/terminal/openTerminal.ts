@@ -14,7 +14,7 @@ import { pathOf, queryOf } from '../../frame/request.ts';
 import { requireFreeId } from '../processes/routes.ts';
 import { Terminal } from './terminal.ts';
 
-/** A login shell: bash where the computer has it. */
+/** A login shell: bash if the computer has it. */
 const shell = ['/bin/sh', '-c', 'exec "$(command -v bash || echo sh)" -l'];
 
 /** Opens a terminal: of an existing process, or of a new shell. */

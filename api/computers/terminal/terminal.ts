@@ -11,10 +11,10 @@ import { type ClientMessage, readMessage, type ServerMessage } from './messages.
 const endedCode = 1000;
 /** The computer went away; connect again. */
 const lostCode = 4001;
-/** How many messages may wait for the process. Beyond them the client is not read. */
+/** How many messages may wait for the process. While more wait, nothing is read from the client. */
 const mostWaiting = 100;
 
-/** One client of a terminal. Each client has its own place in the output. */
+/** One client of a terminal. Each client has its own position in the output. */
 export class Terminal {
   readonly #connection: Connection;
   readonly #client: HostClient;
@@ -24,7 +24,7 @@ export class Terminal {
   #waiting: ClientMessage[] = [];
   #isWriting = false;
   #isPaused = false;
-  /** This client's size, which counts while it writes. */
+  /** This client's size. It applies while this client writes. */
   #size: Size | undefined;
   #told: Size;
 
@@ -146,7 +146,7 @@ export class Terminal {
     this.#say({ type: 'accepted', seq });
   }
 
-  /** The size is that of whoever was active last. */
+  /** The terminal has the size of the client that was active last. */
   async #fit(): Promise<void> {
     const wanted = this.#size;
     if (wanted === undefined || (wanted.cols === this.#told.cols && wanted.rows === this.#told.rows)) return;

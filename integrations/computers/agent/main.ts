@@ -9,7 +9,7 @@ import { startNetwork } from './network/network.ts';
 import { dialPort, dialSocket } from './network/ports.ts';
 import { Processes } from './processes/processes.ts';
 
-/** When the agent starts, at most this many processes (the sandbox's first process and a shell) came before it. */
+/** The largest pid that the agent can have in a sandbox: only the first process and a shell start before it. */
 const firstPids = 9;
 
 main();
@@ -34,8 +34,8 @@ function main(): void {
     onEnd: endAll,
   });
   channel.open({ kind: 'ready' }).end();
-  // Make Node start its file threads before any program runs. Node aborts where it cannot make them, for example beside
-  // a fork bomb.
+  // Make Node start its file threads before any program runs. Node aborts if it cannot make them, for example beside a
+  // fork bomb.
   stat('/', () => undefined);
 }
 
@@ -79,8 +79,8 @@ async function take({ channel, processes }: Agent, stream: ChannelStream, reques
 }
 
 /**
- * Kills every process in the sandbox, because its first process waits for all of them to end. It only does so where the
- * agent is one of the sandbox's first processes: elsewhere `kill(-1)` would end everything on the machine.
+ * Kills every process in the sandbox, because its first process waits for all of them to end. Does so only if the agent
+ * is one of the sandbox's first processes: elsewhere `kill(-1)` would end everything on the machine.
  */
 function endAll(): never {
   for (let round = 0; round < 1_000 && process.pid <= firstPids; round++) {
@@ -99,7 +99,7 @@ function answer(stream: ChannelStream, value: unknown): void {
 }
 
 /**
- * Closes inherited descriptors, such as one of the process that started the host. Programs that we start would inherit
+ * Closes inherited descriptors, for example of the process that started the host. Programs that we start would inherit
  * them too.
  */
 function closeStrayDescriptors(): void {

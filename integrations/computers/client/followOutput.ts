@@ -5,10 +5,10 @@ import { positionAfter, RecordDecoder } from '../processes/records.ts';
 import type { OutputRecord } from '../types.ts';
 import type { Requests } from './requests.ts';
 
-/** How often in a row a connection may be lost without a record in between. */
+/** How many times in a row a connection may be lost without a record in between. */
 const maxFailures = 5;
 
-/** Reads a process's output over as many connections as it takes. */
+/** Reads a process's output, and connects again when a connection is lost. */
 export async function* followOutput(
   requests: Requests,
   processPath: string,

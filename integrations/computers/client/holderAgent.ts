@@ -2,12 +2,12 @@ import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
 
-/** Opens a path without following a link at its end, and without opening what is there. */
+/** Opens a path only as a place (O_PATH), and does not follow a link at its end. */
 const asPlace = 0o10000000 /* O_PATH, which Node does not name */ | constants.O_NOFOLLOW;
 
 /**
- * Connections to holders. Their sockets lie in folders of the computers' users, and the caller may be root: following a
- * link there could lead to the holder of another computer.
+ * Connects to holders. Their sockets lie in folders of the computers' users, and the caller may be root: a link that is
+ * followed there could lead to the holder of another computer.
  */
 export class HolderAgent extends Agent {
   override createConnection(

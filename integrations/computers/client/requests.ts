@@ -22,7 +22,7 @@ interface RequestOf {
   json?: unknown;
   body?: Uint8Array | AsyncIterable<Uint8Array>;
   signal?: AbortSignal | undefined;
-  /** For the whole answer. With `undefined` only silence ends it. */
+  /** Deadline for the whole answer. If set to `undefined`, only silence ends the request. */
   deadlineMs?: number | undefined;
 }
 
@@ -31,12 +31,12 @@ const deadlineMs = 30_000;
 export const silenceMs = 60_000;
 const maxAnswerBytes = 16 * 1_048_576;
 
-// Each request gets a connection: a holder ends with its computer, and accepts connections at once.
+// Each request to a holder gets its own connection: a holder ends with its computer, and accepts connections at once.
 const toHolder = new HolderAgent();
 const http = new HttpAgent();
 const https = new HttpsAgent({ keepAlive: true });
 
-/** Sends requests to a holder, or to the host before it. */
+/** Sends requests to a holder, or to the host in front of it. */
 export class Requests {
   readonly #endpoint: ComputerEndpoint;
 
@@ -90,7 +90,7 @@ export class Requests {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       request.setTimeout(silenceMs, () => request.destroy(new SilentHost()));
       request.on('error', reject).once('response', resolve);
-      // A refusal may come while the body is being sent, which then fails. The refusal counts.
+      // If a refusal arrives while the body is being sent, the sending fails. The refusal wins.
       if (of.body === undefined || of.body instanceof Uint8Array) request.end(of.body ?? jsonOf(of));
       else pipeline(Readable.from(of.body, { objectMode: false }), request).catch(reject);
     });

@@ -9,22 +9,21 @@ import type { Machine } from './seccomp/syscalls.ts';
 /** Files or folders of the host that a sandbox sees read-only, such as a certificate bundle. */
 export type ReadOnlyFiles = { from: string; to: string }[];
 
-/** What every driver needs for a sandbox's command. */
+/** Options that every driver needs to build a sandbox's command. */
 export interface SandboxOptions<Limits = ComputerLimits> {
   machine: Machine;
   /** The home's path on this host. */
   homeDir: string;
-  /** The folder that it sees at `agentFolder`. */
+  /** The host folder that the sandbox sees at `agentFolder`. */
   agentDir: string;
   /** The folder that `writeEtc` has written. */
   etcDir: string;
   limits: Limits;
   readOnly: ReadOnlyFiles;
-  /** The command that runs in it, with the paths that it sees. */
+  /** The command to run, with paths as seen inside. */
   command: string[];
 }
 
-/** The order for a sandbox. */
 export interface SandboxOrder {
   /** Its `computerId` is the sandbox's name in the confinement. */
   record: ComputerRecord;
@@ -38,13 +37,13 @@ export interface SandboxOrder {
 }
 
 /**
- * Makes sandboxes, and holds the processes in them together. The first process inside is always the agent, which takes
- * its holder's requests over its standard input and output.
+ * Makes sandboxes and confines their processes. The first process inside is always the agent, which takes its holder's
+ * requests over its standard input and output.
  */
 export interface Driver {
   readonly name: DriverName;
   readonly confinement: Confinement;
-  /** What the holder makes or attaches to. The confinement removes what the driver itself has made. */
+  /** Returns what the holder makes or attaches to. The confinement removes what the driver itself has made. */
   sandbox(order: SandboxOrder): SandboxSource | Promise<SandboxSource>;
   /** Called when the sandbox exists and is within its limits. Nothing in it has run yet. */
   beforeRelease?(record: ComputerRecord): Promise<Pick<ReleaseOrder, 'workOom'>>;
@@ -55,7 +54,7 @@ export interface Driver {
   beforeOpen?(record: ComputerRecord): Promise<void>;
 }
 
-/** What drivers share on a machine. */
+/** Settings that all drivers of a machine share. */
 export interface DriverSetting {
   hostId: string;
   /** The folder of programs for sandboxes, which every user may read. */
@@ -65,12 +64,12 @@ export interface DriverSetting {
   etcDir: string;
   /** The agent's command line. */
   agent: string[];
-  /** A computer's uid, for trials. Undefined where computers share our user. */
+  /** A computer's uid, for trials. Undefined if computers share our user. */
   firstUid: number | undefined;
   confinement: Confinement;
-  /** Undefined where holders have no mounts of their own. */
+  /** Undefined if holders have no mounts of their own. */
   ownView: OwnView | undefined;
-  /** The cgroups that the confinement uses, where there are any. */
+  /** The cgroups that the confinement uses, if any. */
   roots: CgroupRoots | undefined;
 }
 
@@ -78,7 +77,7 @@ export interface DriverSetting {
 export interface RefusedDriver {
   name: DriverName;
   refused: string;
-  /** Its engine is set up but does not answer now. */
+  /** The engine is set up but cannot be used now. */
   isAway?: boolean;
 }
 

@@ -9,7 +9,7 @@ import { openGvisor } from './gvisor/driver.ts';
 /** The drivers, the preferred one first. */
 export const driverNames: readonly DriverName[] = ['bubblewrap', 'gvisor', 'docker'];
 
-/** Opens those of the wanted drivers that this machine supports. */
+/** Opens the wanted drivers that this machine supports. */
 export async function openDrivers(
   setting: DriverSetting,
   { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'>,
@@ -30,8 +30,8 @@ export async function openDrivers(
 }
 
 /**
- * Looks again for missing drivers until it is stopped, since an engine may start after its host. Calls `onOpened` when
- * a driver was found.
+ * Tries missing drivers again until it is stopped, because an engine may start after its host. Calls `onOpened` when a
+ * driver has opened.
  */
 export function awaitDrivers(context: HostContext, onOpened: () => Promise<unknown>): { stop(): void } {
   const { deadlines, drivers, refused, log } = context;

@@ -19,8 +19,8 @@ interface AgentOptions {
 }
 
 /**
- * The agent in the sandbox, as the holder talks to it. Its tenant may have replaced it, so every answer is checked and
- * bounded, and none is trusted for more than it says.
+ * The agent in the sandbox, as the holder sees it. The tenant may have replaced the agent, so every answer is checked
+ * and bounded, and none is trusted for more than it says.
  */
 export class Agent {
   readonly #channel: Channel;
@@ -51,7 +51,7 @@ export class Agent {
     this.#hasNetwork = egressSocket !== null;
   }
 
-  /** Tells the agent to open the network. Requests that follow find it open. */
+  /** Tells the agent to open the network. Later requests find it open. */
   openNetwork(): void {
     if (!this.#hasNetwork) return;
     this.#channel
@@ -64,7 +64,7 @@ export class Agent {
     return this.#isReady;
   }
 
-  /** Settles when the agent takes requests. Rejects where it ends before. */
+  /** Resolves when the agent takes requests. Rejects if it ends before. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -74,8 +74,8 @@ export class Agent {
   }
 
   /**
-   * Opens a stream and waits for the answer that it begins with. The rest stays in the stream, which the caller ends or
-   * destroys. Throws the agent's refusal, and 504 where the agent does not answer.
+   * Opens a stream and waits for the answer at its start. The rest stays in the stream, which the caller ends or
+   * destroys. Throws the agent's refusal, and 504 if the agent does not answer.
    */
   async open<T>(
     request: AgentRequest,
@@ -106,7 +106,7 @@ export class Agent {
     }
   }
 
-  /** Asks for an answer that nothing follows. */
+  /** Sends a request whose stream carries nothing after the answer. */
   async ask<T>(request: AgentRequest, { deadlineMs }: { deadlineMs: number }): Promise<T> {
     const { stream, answer } = await this.open<T>(request, { deadlineMs });
     stream.resume();

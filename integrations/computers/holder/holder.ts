@@ -23,13 +23,13 @@ import { makeSandbox, type Sandbox } from './sandboxes/sandbox.ts';
 import { Screens } from './screens/screens.ts';
 import { ScreenThread, screenProgram } from './screens/screenThread.ts';
 
-/** How long writing down the end of a computer may take. */
+/** Time limit for writing the ends of processes when a computer ends. */
 const closeDeadlineMs = 10_000;
 const hostEnded = 'The host has ended before the computer ran.';
 
 interface Starter {
   report: (message: HolderReport) => Promise<void>;
-  /** The host's next order. Undefined where the host is gone. */
+  /** The host's next order. Undefined if the host is gone. */
   ordered: <T extends HolderOrder['type']>(type: T) => Promise<Extract<HolderOrder, { type: T }> | undefined>;
 }
 
@@ -77,7 +77,7 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
   return 0;
 }
 
-/** Runs from the release of a sandbox to its end. Returns why it has ended. */
+/** Holds a sandbox from its release to its end. Returns why it has ended. */
 async function hold(
   spec: HolderSpec,
   sandbox: Sandbox,
@@ -100,7 +100,7 @@ async function hold(
       clearTimeout(slow);
       if (settle != null) own = new Set(readPids(settle.agentProcs));
     },
-    // A closed channel does not say yet why it was closed.
+    // A closed channel does not say why it was closed. The end of the sandbox does.
     onEnd: (error) => (error instanceof ChannelViolation ? end(error.message) : sandbox.kill()),
   });
   const slow = setTimeout(() => end('The computer’s agent did not start in time.'), settings.agentStartTimeoutMs);
@@ -122,7 +122,7 @@ async function hold(
   const owns = { store: ownStore, screens: new Screens(ownStore, thread) };
   const { maxProcesses, maxLooks } = ownLimits;
   const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses, maxLooks });
-  // Atrium's own processes keep no computer awake.
+  // Atrium's own processes do not keep a computer awake.
   const usage = new Usage(() => processes.running > 0 || (spec.purpose === 'work' && work.running > 0));
   const view = viewOf(spec, workOom, () => processes.running + work.running > 0);
   const server = createHolderServer({
@@ -130,7 +130,7 @@ async function hold(
     users: { ...users, processes },
     own: { ...owns, processes: work },
     hasPorts: spec.purpose === 'computer',
-    // Reads keep no computer awake. Short-lived sandboxes exist to be read, so there they count.
+    // Reads do not keep a computer awake. A short-lived sandbox exists to be read, so there they count.
     use: ({ method, isOwn }) =>
       (method === 'GET' || isOwn) && spec.purpose === 'computer' ? () => undefined : usage.begin(),
     status: () => ({
@@ -154,7 +154,7 @@ async function hold(
     void Promise.all(stopping).finally(() => end('It was stopped.'));
   });
   await report({ type: 'running', startedAt });
-  // Removes what an earlier holder should have pruned.
+  // Remove what an earlier holder should have pruned.
   if (spec.purpose === 'computer') for (const each of [store, ownStore]) void each.prune().catch(() => undefined);
   const how = await sandbox.ended;
   cells?.end();
@@ -162,7 +162,7 @@ async function hold(
   clearTimeout(slow);
   clearInterval(idle);
   agent.end(new Error(how));
-  // Readers get the end, which is on disk, before they are cut.
+  // Readers get the end from the disk before they are cut.
   await atMost(
     closeDeadlineMs,
     Promise.all([processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())]),
@@ -175,11 +175,12 @@ async function hold(
   return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
 }
 
-/** Longer than any end. */
+/** Room for a `HolderEnd` as JSON. */
 const endBytes = 1_024;
 
 /**
- * The file that says why a holder has ended. It takes its room at the beginning, since the disk may be full at the end.
+ * The file that says why a holder has ended. It reserves its room at the start, because the disk may be full at the
+ * end.
  */
 class EndFile {
   readonly #file: string;
@@ -253,7 +254,7 @@ class Usage {
 }
 
 async function listen(server: Server, socketPath: string): Promise<void> {
-  // An earlier holder that was killed has left its socket.
+  // A killed holder leaves its socket behind.
   rmSync(socketPath, { force: true });
   server.listen(socketPath);
   await once(server, 'listening');

@@ -18,8 +18,8 @@ const computer = { computerId: 'rehearsal', spaceId: '', generation: 0, limits, 
 
 /**
  * Rehearses a start, so that its code is loaded and compiled before a computer needs it: makes a sandbox that ends at
- * once, starts a process of no computer over HTTP, and reads it to its end. It makes a wake a fifth faster
- * (docs/computers.md). Returns whether it succeeded; without it, only the first start takes longer.
+ * once, starts a process without a computer over HTTP, and reads it to its end. This makes a wake a fifth faster
+ * (docs/computers.md). Returns whether it succeeded. If it fails, only the first start takes longer.
  */
 export async function rehearse(folder: string): Promise<boolean> {
   try {

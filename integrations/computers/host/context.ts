@@ -26,8 +26,8 @@ export function driversOf({ drivers }: Pick<Machinery, 'drivers'>): DriverName[]
 
 /**
  * The driver that a computer was last started with. While a wanted driver is missing, the state of its computers is
- * unknown: another driver would take them for stopped. Then this throws 503 `HOST_FAILED`. Where the driver is no
- * longer wanted, or the computer has ended, any other driver cleans up.
+ * unknown: another driver would take them for stopped. Then this throws 503 `HOST_FAILED`. If the driver is no longer
+ * wanted, or the computer has ended, any other driver cleans up.
  */
 export function driverOf(
   context: Pick<HostContext, 'drivers' | 'refused'>,

@@ -34,8 +34,8 @@ const usualDeadlines: HostDeadlines = {
 };
 
 /**
- * Makes this machine a host of computers, and takes over those that an earlier process of this folder left running.
- * Throws {@link HostError} `COMPUTERS_OFF` with advice where the machine cannot run any, and `FOLDER_TAKEN` while
+ * Makes this machine a host of computers, and takes over the computers that an earlier process of this folder left
+ * running. Throws {@link HostError} `COMPUTERS_OFF` with advice if the machine cannot run any, and `FOLDER_TAKEN` while
  * another process uses the folder.
  */
 export async function createHost(given: HostOptions): Promise<Host> {
@@ -80,10 +80,10 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const socketOf: Host['socket'] = async (computerId, { running = false, purpose = 'files' } = {}) => {
     const seen = known(computerId);
     const { socket } = computerLayout(layout, computerId);
-    // A running computer can be used during other work on it, such as a copy.
+    // A running computer stays usable during other work on it, such as a copy.
     if (isRunning(seen.run)) return socket;
     if (running) throw new HostError('COMPUTER_NOT_RUNNING', `${computerId} does not run`);
-    // Before the lane, so that starts and stops do not wait for a place.
+    // Take the slot before the lane, so that starts and stops do not wait for slots.
     using _place = await sandboxes[purpose].place(seen);
     return await lanes.in(computerId, async () => {
       const record = known(computerId);
@@ -122,7 +122,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     async start(spec) {
       if (!isComputerId(spec.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
       return lanes.in(spec.computerId, async (signal) => {
-        // Work beside the stopped computer would go unnoticed by the started one.
+        // Programs in the work sandbox would use the home unnoticed by the started computer.
         await sandboxes.work.close(spec.computerId);
         return start(context, spec, signal);
       });

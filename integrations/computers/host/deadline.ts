@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HostError } from './hostErrors.ts';
 
-/** The result of `work`, unless that takes too long or the signal aborts. The work itself goes on. */
+/** Returns the result of `work`. Rejects if it takes too long or the signal aborts. The work itself goes on. */
 export async function within<T>(work: Promise<T>, ms: number, what: string, signal?: AbortSignal): Promise<T> {
   const ended = new AbortController();
   try {
@@ -27,7 +27,7 @@ async function aborted(ended: AbortSignal, signal: AbortSignal | undefined): Pro
   });
 }
 
-/** Checks until it is so, soon at first and then less often. False when it is not so in time. */
+/** Checks `isSo` again and again, every 1 to 50 ms, until it holds. Returns false if it does not hold in time. */
 export async function until(isSo: () => boolean | Promise<boolean>, ms: number): Promise<boolean> {
   const end = performance.now() + ms;
   for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 50)) {

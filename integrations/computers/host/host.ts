@@ -8,16 +8,16 @@ import type { SandboxWork } from './files/fileSandboxes.ts';
 import type { HostLimits } from './machine/machine.ts';
 
 export interface HostOptions {
-  /** The host's folder; made where it is missing. As root, other users must be able to enter it. */
+  /** The host's folder, made if it is missing. As root, other users must be able to enter it. */
   dir: string;
-  /** The wanted drivers, as far as the machine supports them. All, if undefined. */
+  /** The wanted drivers, as far as the machine supports them. Undefined: all. */
   drivers?: readonly DriverName[];
-  /** The path of gVisor's program. The system's own path, if undefined. */
+  /** The path of gVisor's program. Undefined: it is looked for in the system's folders. */
   runsc?: string;
   docker?: DockerOptions;
-  /** The size of the image with all homes. Four fifths of the free space, if undefined. */
+  /** The size of the image with all homes. Undefined: four fifths of the free space. */
   imageMiB?: number;
-  /** The memory of all computers together. All but a tenth of the machine's, if undefined, and never more. */
+  /** The memory of all computers together. Undefined: all but a tenth of the machine's, which is also the maximum. */
   memoryMiB?: number;
   /** How many sandboxes may be open on homes of computers that do not run. */
   files?: Partial<FileLimits>;
@@ -25,20 +25,20 @@ export interface HostOptions {
   work?: Partial<FileLimits>;
   /** How many started holders wait for the next computer. */
   spareHolders?: number;
-  /** Files of the host that every computer sees read-only. Asked at each start. */
+  /** Files of the host that every computer sees read-only. Called at each start. */
   readOnly?: (spec: ComputerSpec) => { from: string; to: string }[];
-  /** The computers' way out. Opened before a start and at a takeover, closed after the end. */
+  /** The computers' egress. Opened before a start and at a takeover, closed after the end. */
   egress?: HostEgress;
   /**
-   * Called before a computer's processes are asked to end. Atrium's own processes there can end in their own way,
-   * within `closeMs`.
+   * Called before a computer's processes are asked to end, so that Atrium's own processes there can end in their own
+   * way, within `closeMs`.
    */
   beforeEnd?: (client: HostClient, signal: AbortSignal) => Promise<void>;
-  /** Called when a computer has ended unasked. */
+  /** Called when a computer has ended without an order. */
   onEnd?: (computerId: string, end: HolderEnd) => void;
   log?: (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
   deadlines?: Partial<HostDeadlines>;
-  /** Switches off what the machine allows, for tests of what is then missing. */
+  /** For tests: does as if the machine lacked these. */
   without?: ('users' | 'cgroups' | 'image')[];
 }
 
@@ -57,10 +57,10 @@ export interface HostDeadlines {
   closeMs: number;
   /** How long processes have between SIGTERM and SIGKILL when their computer stops. */
   stopGraceMs: number;
-  /** For killing and clearing up what a computer has left. */
+  /** Time limit for killing and clearing up what a computer has left. */
   clearMs: number;
   freezeMs: number;
-  /** How long a program beside a stopped computer may run, since others wait for its place. */
+  /** How long a program beside a stopped computer may run, because others wait for its slot. */
   workMs: number;
   /** How often the host checks that holders live, and what watched homes use. */
   watchMs: number;
@@ -74,7 +74,7 @@ export interface HostDeadlines {
   driverMostMs: number;
 }
 
-/** Which guarantees hold on this machine. `off` names each that does not, with what to do. */
+/** Which guarantees hold on this machine. `off` names each one that does not, with advice. */
 export interface HostRights {
   /** A user of its own for each computer. */
   users: boolean;
@@ -86,14 +86,14 @@ export interface HostRights {
 }
 
 /**
- * Runs computers on this machine. Every call may be repeated, at the same time or after this process was killed: what
- * is already done is simply answered. Failures are {@link HostError}s.
+ * Runs computers on this machine. Every call may be repeated, at the same time or after this process was killed: a call
+ * whose work is already done just answers. Failures are {@link HostError}s.
  */
 export interface Host {
   /** An id that belongs to the folder. */
   readonly hostId: string;
   /**
-   * The drivers that are available now; the first is the default. Missing ones are looked for again from time to time.
+   * The drivers that are available now; the first is the default. The host looks for missing ones from time to time.
    */
   readonly drivers: readonly DriverName[];
   /** The wanted drivers that are missing now, with the reason and advice. */
@@ -102,8 +102,8 @@ export interface Host {
   /** The limits of all computers together. */
   readonly limits: HostLimits;
   /**
-   * Starts this generation, after ending an older one. For a running generation it returns the time of its start; an
-   * ended generation is not started again (`GENERATION_ENDED`).
+   * Starts this generation, after ending an older one. If the generation runs already, returns the time of its start.
+   * An ended generation is not started again (`GENERATION_ENDED`).
    */
   start(spec: ComputerSpec): Promise<{ startedAt: string }>;
   /**
@@ -136,7 +136,7 @@ export interface Host {
   work(computerId: string): Promise<HostClient>;
   /** The socket behind `files` or `work`. With `running`, only that of a running computer. */
   socket(computerId: string, options?: { running?: boolean; purpose?: SandboxWork }): Promise<string>;
-  /** Stops managing the computers, which go on. */
+  /** Stops managing the computers, which keep running. */
   close(): Promise<void>;
   /** Stops every computer, and unmounts the homes. */
   shutdown(): Promise<void>;

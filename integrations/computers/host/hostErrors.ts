@@ -11,14 +11,14 @@ export type HostErrorCode =
   | 'GENERATION_ENDED'
   | 'START_FAILED'
   | 'DISK_FULL'
-  /** It was not done in time. A repeated call continues. */
+  /** The work did not end in time. A repeated call continues it. */
   | 'TIMED_OUT'
   /** Another process runs the computers of this folder. */
   | 'FOLDER_TAKEN'
   /** This machine cannot run computers; the message says what to do. */
   | 'COMPUTERS_OFF';
 
-/** A failure of a host, with a reason for a person. */
+/** A failure of a host, with a reason for people. */
 export class HostError extends Error {
   override readonly name = 'HostError';
   readonly code: HostErrorCode;
@@ -29,7 +29,7 @@ export class HostError extends Error {
   }
 }
 
-/** The error that users of a computer get for a host's failure. It tells them nothing of the host. */
+/** The error that users of a computer get for a host's failure. It reveals nothing about the host. */
 export function notRunning(cause: HostError): DomainError {
   return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause });
 }

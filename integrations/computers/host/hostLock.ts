@@ -4,7 +4,7 @@ import { isAlive, type Stamp, stampOf } from '../system/stamps.ts';
 import { HostError } from './hostErrors.ts';
 
 /**
- * Takes the lock of a folder, since two hosts would undo each other's work. The lock of an ended process is taken over.
+ * Takes the lock of a folder, because two hosts would undo each other's work. Takes over the lock of an ended process.
  * Throws `FOLDER_TAKEN` while its owner lives.
  */
 export function takeLock(file: string): { release(): void } {
@@ -23,15 +23,15 @@ export function takeLock(file: string): { release(): void } {
   throw new HostError('FOLDER_TAKEN', `another process (${owner}) runs the computers of this folder`);
 }
 
-/** Whether the process that has taken the lock lives. */
+/** Whether the process that holds the lock lives. */
 export function isTaken(file: string): boolean {
   const owner = readOwner(file);
   return owner !== undefined && isAlive(owner);
 }
 
 /**
- * Removes the lock of an ended process. Another process may just have taken it over, so the lock is moved aside first,
- * and put back where its owner lives.
+ * Removes the lock of an ended process. Another process may just have taken the lock over, so it is moved aside first,
+ * and put back if its owner lives.
  */
 function removeStale(file: string): void {
   const aside = `${file}.${process.pid}`;

@@ -3,11 +3,11 @@ interface Lane {
   waiting: Set<AbortController>;
 }
 
-/** Runs one task at a time for each computer. An ending task cancels earlier ones instead of waiting. */
+/** Runs one task at a time for each computer. A task that ends the computer cancels the tasks before it. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
 
-  /** Runs `work` after earlier tasks of the computer. With `instead`, those are cancelled with this reason. */
+  /** Runs `work` after earlier tasks of the computer. With `instead`, cancels those with this reason. */
   async in<T>(computerId: string, work: (signal: AbortSignal) => Promise<T>, instead?: Error): Promise<T> {
     const lane = this.#lanes.get(computerId) ?? { tail: Promise.resolve(), waiting: new Set() };
     this.#lanes.set(computerId, lane);
@@ -31,7 +31,7 @@ export class Lanes {
     return this.#lanes.has(computerId);
   }
 
-  /** Settles when nothing is under way. */
+  /** Settles when no task runs or waits. */
   async idle(): Promise<void> {
     while (this.#lanes.size > 0) await Promise.all([...this.#lanes.values()].map(({ tail }) => tail));
   }

@@ -22,8 +22,8 @@ export function hostLayout(dir: string) {
 }
 
 /**
- * A socket's path may have 107 bytes (103 on macOS). The longest here is `/.run/.cmp_<26 letters>.egress`, with some to
- * spare.
+ * A socket's path may have 107 bytes (103 on macOS). The longest one here ends in `/.run/.cmp_<26 letters>.egress`,
+ * with some bytes to spare.
  */
 const longestForSockets = (process.platform === 'linux' ? 107 : 103) - 54;
 

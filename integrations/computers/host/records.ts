@@ -9,19 +9,19 @@ import { computerLayout, type HostLayout, isComputerId } from './layout.ts';
 /** A host's record of one computer. Only the host writes it. */
 export interface ComputerRecord {
   computerId: string;
-  /** Null where the computer shares our user. */
+  /** Null if the computer shares our user. */
   uid: number | null;
   limits: ComputerLimits;
   /** Set for a copy that was never started. */
   spaceId?: string;
-  /** The last start. Null where it was never started. */
+  /** The last start. Null if it was never started. */
   run: ComputerRun | null;
   removing?: boolean;
 }
 
 export interface ComputerRun {
   spec: ComputerSpec;
-  /** A record with `starting` that no host is working on is of a start that was cut off. */
+  /** `starting` while no host works on the computer means that the start was cut off. */
   phase: 'starting' | 'running' | 'ended';
   bootId: string;
   holder: Stamp | null;

@@ -17,7 +17,7 @@ import { HostError, notRunning } from './hostErrors.ts';
 
 interface HostServerOptions {
   host: Pick<Host, 'hostId' | 'drivers' | 'refused' | 'socket' | 'metrics'>;
-  /** The computer that a token is for. Throws 401 where it is for none. */
+  /** Returns the computer that a token is for. Throws 401 if the token is not valid. */
   verify: (token: string) => Promise<string>;
   log: (facts: Record<string, unknown>, message: string) => void;
 }
@@ -30,20 +30,20 @@ export interface HostServer {
 
 const maxConnections = 4_096;
 const headersMs = 10_000;
-/** The client times out first, and knows why. */
+/** Longer than the client's timeout: the client times out first, and knows why. */
 const connectionSilenceMs = silenceMs + 5_000;
 const keepAliveMs = 30_000;
 
-/** The id is a plain name, and the rest is for the computer's own holder, so no path leads to another computer. */
+/** The id is a plain name, and the rest goes to that computer's holder, so no path leads to another computer. */
 const target = /^\/(computers|work)\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
 const bearer = /^Bearer ([\w.-]+)$/i;
 const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', 'if-none-match'];
 
 /**
  * The HTTP server through which other processes and machines reach this host's computers. A request has a token for its
- * computer. Below `/computers/{computerId}` is its holder's interface, and `/metrics`; below `/work/{computerId}` the
- * same, where Atrium's own processes may be started even if the computer does not run. `GET /` says which host this is,
- * and which drivers it has and lacks.
+ * computer. `/computers/{computerId}` offers its holder's interface, and `/metrics`. `/work/{computerId}` offers the
+ * same, and can start Atrium's own processes even if the computer does not run. `GET /` needs no token. It says which
+ * host this is, and which drivers it has and lacks.
  */
 export function createHostServer(options: HostServerOptions): HostServer {
   const tunnels = new Set<Duplex>();
@@ -96,7 +96,7 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   await pipeline(response, res);
 }
 
-/** Answers without a token. The reasons, which name paths, are in the log only. */
+/** The answer to `GET /`, without a token. The reasons name paths, so they are only in the log. */
 function statusOf({ hostId, drivers, refused }: HostServerOptions['host']) {
   return { hostId, drivers, missingDrivers: refused.map(({ name }) => name) };
 }
@@ -116,14 +116,14 @@ async function tunnel(options: HostServerOptions, req: IncomingMessage, socket: 
     gone.signal,
   );
   if (socket.destroyed) return void inside.destroy();
-  // The connection may be silent while the other machine is alive.
+  // The connection may be silent while the other machine is alive, so only keep-alive ends it.
   req.socket.setTimeout(0).setKeepAlive(true, keepAliveMs);
   socket.write(switching);
   if (head.length > 0) socket.unshift(head);
   join(inside, socket);
 }
 
-/** The computer of the path. Throws where the token is for another. */
+/** The computer of the path. Throws 401 if the token is for another. */
 async function admit({ verify }: HostServerOptions, req: IncomingMessage) {
   const [, token = ''] = bearer.exec(req.headers.authorization ?? '') ?? [];
   const [, folder, computerId, rest = '/'] = target.exec(req.url ?? '') ?? [];

@@ -8,15 +8,15 @@ interface CollectedOutput {
   stderr: string;
   /** Whether a part of either is left out. The text says where. */
   truncated: boolean;
-  /** How it ended. Undefined where the records do not tell. */
+  /** How the process ended. Undefined if the records do not tell. */
   exit: Exit | undefined;
   /** The position of the next output. */
   position: number;
 }
 
 /**
- * Reads output, and keeps the beginning and the end of each stream, of `maxBytes` together. Its memory depends neither
- * on the length of the output nor on how it is cut into records. `onRecord` gets every record first.
+ * Reads output, and keeps the beginning and the end of each stream, `maxBytes` of each stream at most. Memory use
+ * depends neither on the length of the output nor on how it is cut into records. `onRecord` gets every record first.
  */
 export async function collectOutput(
   records: AsyncIterable<OutputRecord>,
@@ -75,7 +75,7 @@ class StreamEnds {
   }
 }
 
-/** The last bytes of its input, in a ring that grows up to its limit. */
+/** Keeps the last bytes of its input, in a ring that grows up to its limit. */
 class Tail {
   readonly #maxBytes: number;
   #ring: Buffer = Buffer.alloc(0);
@@ -90,7 +90,7 @@ class Tail {
     return this.#maxBytes - this.#length;
   }
 
-  /** Returns how many bytes fell out at the beginning. */
+  /** Returns how many bytes fell out at the start. */
   push(bytes: Uint8Array): number {
     const kept = bytes.length > this.#maxBytes ? bytes.subarray(bytes.length - this.#maxBytes) : bytes;
     const fallen = Math.max(0, kept.length - this.room);
@@ -115,7 +115,7 @@ class Tail {
     return end <= this.#ring.length ? first : Buffer.concat([first, this.#ring.subarray(0, end - this.#ring.length)]);
   }
 
-  /** Before the ring has its full size it never wraps. */
+  /** The ring never wraps before it has its full size. */
   #growTo(length: number): void {
     if (length <= this.#ring.length) return;
     const size = Math.min(this.#maxBytes, Math.max(length, 2 * this.#ring.length, firstBytes));

@@ -10,7 +10,7 @@ interface Masks {
   mask(options?: { beginsCut?: boolean }): StreamMask;
 }
 
-/** How much is read before the requested position, so that a reader never sees half of a secret. */
+/** How many bytes before the requested position are read, so that a reader never sees half of a secret. */
 const lookbackBytes = 16_384;
 /** How long a possible beginning of a secret is held back. */
 const quietMs = 100;
@@ -20,15 +20,16 @@ const refreshMs = 5_000;
 /**
  * Output with asterisks in place of the values of the space's secrets.
  *
- * - A mask is as long as the value, so positions mean the same bytes as without it. It does tell how long a value is.
- * - Each stream is searched by itself: a value is found where the process wrote it in pieces, and where the other
- *   stream was written in between.
- * - A reader that begins at a position gets what a reader from the beginning gets there, since output before it is read
- *   too. Where that is not enough (the stream was silent for long, or earlier output is not kept), a possible end of a
+ * - A mask is as long as the value, so positions stay the same. It reveals the length of the value.
+ * - Each stream is searched by itself. A value is found even if the process wrote it in pieces, with output of the
+ *   other stream in between.
+ * - A reader that begins at a position gets what a reader from the beginning gets there, because earlier output is read
+ *   too. If that is not enough (the stream was silent for long, or earlier output is not kept), a possible end of a
  *   value is masked.
- * - A possible beginning of a value is held back for a moment. When no more output comes, the other stream writes, or
- *   this is all that exists now, it is released: masked, unless it is one or two bytes long, which nearly every text
- *   shares with some value. At the process's end, when no other half can come, it is released as it is.
+ * - A possible beginning of a value is held back for a moment. It is released when no more output comes, when the other
+ *   stream writes, or when all existing output is read. It is released masked, unless it is one or two bytes long,
+ *   which nearly every text shares with a value. At the process's end the rest of the value can no longer come, so the
+ *   beginning is released as it is.
  */
 export async function* maskedOutput(
   open: (request: OutputRequest) => AsyncIterable<OutputRecord>,
@@ -54,7 +55,7 @@ export async function* maskedOutput(
       next = undefined;
       if (result.done === true) break;
       if (Date.now() - askedAt > refreshMs) {
-        // A database that is away for a moment ends no stream: it is asked again later.
+        // If the database is away for a moment, the stream goes on with the known secrets and asks again later.
         known = await masks().catch(() => known);
         askedAt = Date.now();
         output.use(known);
@@ -63,7 +64,7 @@ export async function* maskedOutput(
     }
     yield* output.pause();
   } finally {
-    // A source that waits for output ends by the signal. Any other ends before its connection does.
+    // The signal ends a source that waits for output. Any other source ends here, before its connection does.
     if (next === undefined) await records.return?.();
     over.abort();
     next?.catch(() => undefined);
@@ -152,7 +153,7 @@ function* recordsOf(kind: OutputKind, position: number, bytes: Buffer): Generato
   }
 }
 
-/** The next record, or `quiet` where none comes for a moment. */
+/** The next record, or `quiet` if none comes for a moment. */
 async function orQuiet<T>(next: Promise<T>): Promise<T | 'quiet'> {
   let timer: NodeJS.Timeout | undefined;
   const quiet = new Promise<'quiet'>((resolve) => {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Bytes of one stream, as text where they are UTF-8. */
+/** Bytes of one stream, as text if they are UTF-8. */
 export interface TextPiece {
   /** The number of output bytes before it. */
   position: number;
@@ -10,7 +10,7 @@ export interface TextPiece {
 }
 
 /**
- * Cuts output into pieces of text, none of them in the middle of a character: an incomplete one waits for its rest.
+ * Cuts output into pieces of text, never in the middle of a character: an incomplete character waits for its rest.
  * Bytes that are not UTF-8 pass unchanged. Nothing is lost, and each piece has its position.
  */
 export class TextPieces {

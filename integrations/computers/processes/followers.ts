@@ -1,13 +1,13 @@
 import type { LogFollower } from './logReader.ts';
 
-/** How long a part of a log is kept for a reader that has not read it yet. Its writer waits meanwhile. */
+/** How long a writer waits for a reader before it drops a part of the log that the reader has not read yet. */
 const patienceMs = 2_000;
-/** Bytes that were given to a reader may still be on their way, and are asked for again when its connection is cut. */
+/** Bytes given to a reader may still be on their way. If its connection is cut, the reader asks for them again. */
 const onItsWayBytes = 1_048_576;
 
 interface Reader {
   position: number;
-  /** The reader was too slow. It is waited for again once it reaches the end. */
+  /** The reader was too slow. The writer does not wait for it until it reaches the end again. */
   isBehind: boolean;
   /** The reader has left. It may reconnect at its position. */
   hasLeft: boolean;
@@ -16,7 +16,7 @@ interface Reader {
 /** The readers that follow a log. */
 export class Followers {
   readonly #end: () => number;
-  /** The starter of a process is about to read it, if at all, so a reader is expected at the beginning. */
+  /** Begins with an expected reader at position 0: if the starter of a process reads it, it does so soon. */
   readonly #readers = new Set<Reader>([{ position: 0, isBehind: false, hasLeft: true }]);
   #moved = Promise.withResolvers<void>();
 
@@ -48,9 +48,9 @@ export class Followers {
     };
   }
 
-  /** Settles when all readers that keep up have passed this position. Those that are late get a gap. */
+  /** Settles when all readers that keep up have passed this position. Late readers get a gap. */
   async past(position: number): Promise<void> {
-    // Never more than exists: a reader at the end cannot read on.
+    // Require no more than exists: a reader at the end cannot read on.
     const enough = position + Math.min(onItsWayBytes, Math.floor((this.#end() - position) / 2));
     const slow = () => [...this.#readers].filter((each) => each.position < enough && !each.isBehind);
     if (slow().length === 0) return;

@@ -4,7 +4,7 @@ import { encodeRecord, headerAt, isOutput, maxPayloadBytes, recordHeaderBytes } 
 
 export type LogPiece = Piece<OutputKind>;
 
-/** Joins pieces into few records, none of them too long. Records that are no output stay where they are. */
+/** Joins pieces into few records, none of them too long. Records that are not output stay where they are. */
 export function* joinRecords(pieces: readonly LogPiece[]): Generator<LogPiece> {
   let output: LogPiece[] = [];
   for (const piece of pieces) {
@@ -27,7 +27,7 @@ function* cut(pieces: LogPiece[]): Generator<LogPiece> {
   }
 }
 
-/** Joins encoded records of one stream where they follow each other. */
+/** Joins encoded records of one stream that follow each other. */
 export function joinEncoded(bytes: Buffer): Buffer {
   const parts: Buffer[] = [];
   let open: { kind: OutputKind; position: number; payloads: Buffer[]; length: number } | undefined;

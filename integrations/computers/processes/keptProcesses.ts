@@ -2,7 +2,9 @@ import { readdir, rm } from 'node:fs/promises';
 import { diskBytesOf } from './logRoom.ts';
 
 interface KeptLimits {
-  /** At most this many processes are kept, and for this long; of apps' runs the same number besides. */
+  /**
+   * At most this many processes are kept, and for this long. Runs of apps are counted separately, with the same limits.
+   */
   maxKept: number;
   maxKeptMs: number;
 }
@@ -36,7 +38,7 @@ export class KeptProcesses {
     this.#diskBytes += diskBytes;
   }
 
-  /** Sorts after processes of earlier holders were added. */
+  /** Call it after processes of earlier holders were added. */
   sort(): void {
     this.#kept = new Map([...this.#kept].toSorted(([, a], [, b]) => a.startedAt.localeCompare(b.startedAt)));
   }
@@ -53,7 +55,7 @@ export class KeptProcesses {
     }
   }
 
-  /** Deletes the oldest process, a run's only where there is no other. Undefined where there is none. */
+  /** Deletes the oldest process, but runs of apps last. Undefined if there is no process. */
   dropOldest(): Promise<void> | undefined {
     const ids = [...this.#kept.keys()];
     const oldest = ids.find((id) => !isOfRun(id)) ?? ids[0];
@@ -72,14 +74,14 @@ export class KeptProcesses {
 }
 
 /**
- * Whether an id belongs to an app's run. Its end is looked up later, however many other processes have ended since.
- * Callers cannot choose such ids.
+ * Whether an id belongs to an app's run. The end of a run is looked up later, even if many other processes have ended
+ * since. Callers cannot choose such ids.
  */
 function isOfRun(id: string): boolean {
   return id.startsWith('run_');
 }
 
-/** The names in a folder that may be ids. Empty where there is no folder. */
+/** The names in a folder that may be ids. Empty if there is no folder. */
 export async function idsIn(folder: string, isId: (name: string) => boolean): Promise<string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];

@@ -6,8 +6,8 @@ import { type ProcessMeta, writeMeta } from './processMeta.ts';
 import { type Exit, noteRecord, type Size } from './records.ts';
 
 /**
- * A running process. Its output and its end are on disk before any reader gets them. Where the disk is full, output is
- * missing in the log, but the end is still told.
+ * A running process. Its output and its end are on the disk before any reader gets them. If the disk is full, the log
+ * lacks output, but readers still get the end.
  */
 export class LiveProcess {
   readonly folder: string;
@@ -19,7 +19,7 @@ export class LiveProcess {
   #endedAt: string | null = null;
   #isEnding = false;
   #isOver = false;
-  /** The description with its end, until that is on disk. */
+  /** The description with the end of the process, until it is on the disk. */
   #unwritten: ProcessMeta | undefined;
 
   constructor(folder: string, meta: ProcessMeta, limits: LogLimits) {
@@ -57,7 +57,7 @@ export class LiveProcess {
     return { ...this.meta.info, ...exit, endedAt: this.#endedAt, outputBytes, droppedBytes };
   }
 
-  /** Settles when the records are on disk, or missing there for good, and more may come. */
+  /** Settles when the records are on the disk, or lost as a gap, and more may come. */
   append(records: readonly LogPiece[]): Promise<void> {
     return this.#writer.append(records);
   }
@@ -67,11 +67,11 @@ export class LiveProcess {
     this.meta.info = { ...this.meta.info, pty: size };
   }
 
-  /** Records its end, once, and then tells its readers. */
+  /** Records the end of the process, once, and then tells its readers. */
   async end(exit: Exit): Promise<void> {
     if (this.#isEnding) return this.ended;
     this.#isEnding = true;
-    // Wait for all earlier output. The readers' record comes last.
+    // Wait for all earlier output. The exit record comes last.
     await this.#writer.append([]);
     this.#endedAt = new Date().toISOString();
     this.#unwritten = { ...this.meta, info: { ...this.info(), ...exit, outputBytes: this.#writer.end } };
@@ -81,7 +81,7 @@ export class LiveProcess {
     await this.#finish();
   }
 
-  /** Tries to write its end. Returns whether it is on disk. */
+  /** Tries to write the end of the process. Returns whether it is on the disk. */
   async writeEnd(): Promise<boolean> {
     if (this.#unwritten === undefined) return true;
     try {

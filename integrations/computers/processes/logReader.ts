@@ -23,9 +23,9 @@ export interface ReadableLog {
   /** Whether the log is complete. */
   isOver(): boolean;
   changed(): Promise<void>;
-  /** Registers a reader that follows the log: parts that it has not read are kept while it keeps up. */
+  /** Registers a reader that follows the log. Parts that it has not read are kept while it keeps up. */
   followed?(position: number): LogFollower;
-  /** The known end of the process, where the log itself has none. */
+  /** The known end of the process, if the log itself has none. */
   exit(): Exit;
   /** For a complete log: how much output there was. Output missing at the end could not be written. */
   end(): number;
@@ -40,20 +40,20 @@ interface LogRequest {
   after: number;
   follow: boolean;
   signal?: AbortSignal;
-  /** For a follower: whether it can do without output that is dropped before it gets there. */
+  /** For a follower: whether output may be dropped before the follower reads it. */
   mayMiss?: boolean;
 }
 
 const pieceBytes = 131_072;
 /** Records with a smaller average size are joined. */
 const smallRecordBytes = 4_096;
-/** How many small pieces a follower gets. Output that comes meanwhile comes together. */
+/** The rate of small pieces for a follower. Output that comes in between is sent together. */
 const piecesPace = { perSecond: 50, atOnce: 50 };
 const smallPieceBytes = 16_384;
 
 /**
  * The encoded records of a log from a position on, in pieces that end with a record. A reader holds one piece in
- * memory, however slow it is. Output that was dropped before it got there is a `gap`. Throws 416 `POSITION_UNKNOWN`.
+ * memory, however slow it is. Output that was dropped before it was read is a `gap`. Throws 416 `POSITION_UNKNOWN`.
  */
 export async function* readLog(
   log: ReadableLog,
@@ -64,7 +64,7 @@ export async function* readLog(
   const follower = follow && !mayMiss ? log.followed?.(after) : undefined;
   try {
     for (;;) {
-      // Asked before reading, so that no write in between is missed.
+      // Get this before reading, so that no write in between is missed.
       const changed = log.changed();
       const isOver = log.isOver();
       let given = 0;
@@ -100,7 +100,7 @@ class LogCursor {
   hasExited = false;
   /** Whether a segment was dropped before it could be read, so that the segments must be listed again. */
   isStale = false;
-  /** How far the log was read while it is behind `position`. */
+  /** How far the log was parsed, even before `position`. */
   #seen = 0;
   #segment: { index: number; file: FileHandle; at: number } | undefined;
 
@@ -123,14 +123,14 @@ class LogCursor {
     }
   }
 
-  /** A gap up to a position, where nothing can be read before it. */
+  /** Yields a gap up to `end`, if the reader has not reached it. */
   *gapUpTo(end: number): Generator<Buffer> {
     if (end <= this.position) return;
     yield encodeRecord(noteRecord('gap', this.position, { droppedBytes: end - this.position }));
     this.position = end;
   }
 
-  /** Throws where the log ends before the requested position. */
+  /** Throws if the log ends before the requested position. */
   requireReached(end: number): void {
     if (Math.max(this.#seen, end) < this.position) {
       throw new DomainError('rangeNotSatisfiable', 'POSITION_UNKNOWN', 'The process has not written that much output.');
@@ -142,7 +142,7 @@ class LogCursor {
     this.#segment = undefined;
   }
 
-  /** The segment to continue in. After a drop, the next one. At first, the one that contains the position. */
+  /** The segment to continue in; after a drop, the next one. At first, the segment that contains the position. */
   #current(segments: readonly Segment[]): Segment | undefined {
     const open = this.#segment;
     if (open !== undefined) return segments.find(({ index }) => index >= open.index);
@@ -180,7 +180,7 @@ class LogCursor {
     }
   }
 
-  /** Finds the whole records of a piece, and those among them that the reader wants. */
+  /** Finds the whole records of a piece, and the part of them that the reader wants. */
   #take(piece: Buffer): { length: number; wanted: Buffer } {
     let at = 0;
     let from: number | undefined;

@@ -2,12 +2,12 @@ import { lstat, readdir } from 'node:fs/promises';
 import type { ComputerLimits } from '../types.ts';
 
 const mebibyte = 1_048_576;
-/** A file takes whole blocks. A process takes at least a folder and a description. */
+/** A file takes whole blocks. A process takes at least two: a folder and a description. */
 const blockBytes = 4_096;
 
 /**
- * The room for all logs of a computer on its host's disk: sixteen full ones, but at most a quarter of the computer's
- * own disk, and at least one.
+ * The room for all logs of a computer on its host's disk: sixteen logs of full length, but at most a quarter of the
+ * computer's own disk, and at least one log.
  */
 export function roomForLogs({ maxLogBytes, diskMiB }: Pick<ComputerLimits, 'maxLogBytes' | 'diskMiB'>): number {
   return Math.min(16 * maxLogBytes, Math.max(maxLogBytes, (diskMiB * mebibyte) / 4));
@@ -17,7 +17,7 @@ export function roomForLogs({ maxLogBytes, diskMiB }: Pick<ComputerLimits, 'maxL
 export interface GrowingLog {
   /** Its size on disk. */
   readonly diskBytes: number;
-  /** Drops a part of its middle. Undefined where it has none. */
+  /** Drops a part of its middle. Undefined if it has none to drop. */
   shrink(): Promise<void> | undefined;
 }
 
@@ -28,7 +28,7 @@ export class LogRoom {
   readonly #kept: () => number;
   readonly #dropOldest: () => Promise<void> | undefined;
 
-  /** `kept` gives the size of ended processes. `dropOldest` deletes one of them; undefined where there is none. */
+  /** `kept` returns the size of ended processes. `dropOldest` deletes one of them; undefined if there is none. */
   constructor(maxBytes: number, kept: () => number, dropOldest: () => Promise<void> | undefined) {
     this.maxBytes = maxBytes;
     this.#kept = kept;
@@ -49,7 +49,7 @@ export class LogRoom {
     this.#logs.delete(log);
   }
 
-  /** Settles when there is this much room, as far as anything can be dropped. */
+  /** Drops logs until there is this much room, or nothing more can be dropped. */
   async make(bytes: number): Promise<void> {
     while (this.usedBytes + bytes > this.maxBytes) {
       const dropping = this.#dropOldest() ?? this.#shrinkLongest();
@@ -67,7 +67,7 @@ export class LogRoom {
   }
 }
 
-/** The size on disk of a folder with the files directly in it. 0 where there is none. */
+/** The size on disk of a folder with the files directly in it. 0 if there is none. */
 export async function diskBytesOf(folder: string): Promise<number> {
   const names = await readdir(folder).catch(() => undefined);
   if (names === undefined) return 0;

@@ -8,7 +8,7 @@ import type { LogPace } from './pace.ts';
 import { encodeRecord, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
 import { type Segment, segmentPath } from './segments.ts';
 
-/** A log has at least this many segments; more where many processes share the room. */
+/** A log has at least this many segments, and more if many processes share the room. */
 const fewestSegments = 8;
 /** A log needs two segments: its beginning, and the one that is written. */
 const leastSegments = 2;
@@ -25,12 +25,12 @@ export interface LogLimits {
 
 interface WrittenSegment extends Segment {
   end: number;
-  /** Output within the segment that could not be written: its gaps. */
+  /** Output within the segment that could not be written and became gaps. */
   missingBytes: number;
 }
 
 /**
- * Writes a process's log. Output is on disk before readers get it, and takes no more room than it may: a longer log
+ * Writes a process's log. Output is on the disk before readers get it. The log stays within its limit: a longer one
  * keeps its beginning and its end. Output that cannot be written, because the disk is full, becomes a gap, so that the
  * process goes on.
  */
@@ -39,7 +39,7 @@ export class LogWriter implements GrowingLog {
   readonly #segmentBytes: number;
   readonly #batchBytes: number;
   readonly #maxSegments: number;
-  /** How many segments at the beginning are kept. The oldest of the others makes room for a new one. */
+  /** How many segments at the beginning are kept. The oldest one after them makes room for a new one. */
   readonly #headSegments: number;
   readonly #pace: LogLimits['pace'];
   readonly #room: LogRoom | undefined;
@@ -47,7 +47,7 @@ export class LogWriter implements GrowingLog {
   #diskBytes = 0;
   #segments: WrittenSegment[] = [];
   #file: FileHandle | undefined;
-  /** Output that could not be written since the last record. A gap tells it before the next record. */
+  /** Output that could not be written since the last record. A gap before the next record stands for it. */
   #missingBytes = 0;
   #missingNotes: LogPiece[] = [];
   #dropped = 0;
@@ -85,7 +85,6 @@ export class LogWriter implements GrowingLog {
     return this.#segments.reduce((sum, { missingBytes }) => sum + missingBytes, this.#dropped + this.#missingBytes);
   }
 
-  /** The segments for readers. */
   get segments(): readonly Segment[] {
     return this.#segments;
   }
@@ -100,8 +99,8 @@ export class LogWriter implements GrowingLog {
   }
 
   /**
-   * Settles when the records are on disk, or are a gap, and more output may be written. Waiting for it holds a process
-   * to its computer's pace.
+   * Settles when the records are on the disk, or became a gap, and more output may be written. A caller that waits for
+   * it holds its process to the computer's pace.
    */
   async append(records: readonly LogPiece[]): Promise<void> {
     const written = this.#last.then(() => this.#write(records));
@@ -115,7 +114,7 @@ export class LogWriter implements GrowingLog {
     if (waitMs > 0) await delay(waitMs);
   }
 
-  /** Registers a reader for which parts of the log are kept. */
+  /** Registers a reader. Parts of the log are kept for it. */
   followed(position: number): LogFollower {
     return this.#followers.add(position);
   }
@@ -128,7 +127,7 @@ export class LogWriter implements GrowingLog {
     this.#tell();
   }
 
-  /** Drops the oldest segment after the beginning. Where only the beginning is left, drops its end. */
+  /** Drops the oldest segment after the beginning. If only the beginning is left, drops from its end. */
   shrink(): Promise<void> | undefined {
     if (this.#segments.length <= leastSegments) return undefined;
     return this.#drop(Math.min(this.#headSegments, this.#segments.length - leastSegments));
@@ -156,7 +155,7 @@ export class LogWriter implements GrowingLog {
     return total;
   }
 
-  /** Writes records, and before them a gap for missing ones. */
+  /** Writes records, and before them a gap for lost output. */
   async #flush(records: LogPiece[]): Promise<void> {
     const batch: Buffer[] = [];
     let position = this.position;
@@ -172,7 +171,7 @@ export class LogWriter implements GrowingLog {
       await this.#put(batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch), position);
     } catch {
       this.#missingBytes = position - this.position;
-      // Only the last size of a terminal counts.
+      // Only the last lost size of a terminal counts.
       this.#missingNotes = [...this.#missingNotes, ...records].filter(({ kind }) => !isOutput(kind)).slice(-1);
       return;
     }
@@ -227,7 +226,7 @@ export class LogWriter implements GrowingLog {
   }
 
   async #closeFile(): Promise<void> {
-    // Some file systems report only now that the disk is full. What is missing then is unknown.
+    // Some file systems report a full disk only at the close. It is then unknown which output is missing.
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
   }

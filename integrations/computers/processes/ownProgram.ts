@@ -16,7 +16,7 @@ export class OwnProgram {
     this.#processId = processId;
   }
 
-  /** What its computer knows of the process; undefined when it knows none. */
+  /** The process as its computer knows it. Undefined if the computer does not know it. */
   async info(): Promise<ProcessInfo | undefined> {
     try {
       return await this.#own.process(this.#processId);
@@ -30,7 +30,7 @@ export class OwnProgram {
     return (await this.info())?.state === 'running';
   }
 
-  /** Sends a signal. A program that has ended is left alone. */
+  /** Sends a signal. Does nothing if the program has ended. */
   async signal(name: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     try {
       await this.#own.signalProcess(this.#processId, name);
@@ -43,7 +43,7 @@ export class OwnProgram {
     while (await this.isAlive()) await delay(lookMs, undefined, { signal });
   }
 
-  /** Kills the program and everything that it has started. Throws `notEnding()` when it is still running after 10 s. */
+  /** Kills the program and everything that it has started. Throws `notEnding()` if it still runs after 10 s. */
   async kill(notEnding: () => Error, signal?: AbortSignal): Promise<void> {
     const late = AbortSignal.timeout(killMs);
     try {

@@ -7,7 +7,7 @@ interface PaceLimits {
 /** A shorter wait is added to the next one. */
 const shortestWaitMs = 2;
 
-/** Limits a rate: callers take first and then wait. All who share it are limited together. */
+/** Limits a rate: callers take first and then wait. All callers of one instance are limited together. */
 export class Pace {
   readonly #limits: PaceLimits;
   readonly #now: () => number;
@@ -33,18 +33,19 @@ export class Pace {
 }
 
 const mebibyte = 1_048_576;
-/** A smaller write costs as much as one of this size. */
+/** Smaller writes also count against the limit for small writes. */
 const smallBytes = 16_384;
 
 /**
- * The pace at which the processes of one computer may write to their logs. The writer waits, and its process with it.
+ * The pace at which the processes of one computer may write to their logs. A fast writer waits, and its process with
+ * it.
  */
 export class LogPace {
-  /** Writes to disk: a long log at once, then as much as any disk can take. */
+  /** Limit for writes to the disk: a long log at once, then as much as any disk can take. */
   readonly #bytes: Pace;
-  /** Output that is read at once leaves the cache before it reaches the disk. */
+  /** Limit for output that is read at once. It leaves the cache before it reaches the disk. */
   readonly #read: Pace;
-  /** Small writes: output that comes meanwhile is written together. */
+  /** Limit for small writes. Output that comes meanwhile is written together. */
   readonly #writes: Pace;
 
   constructor(now?: () => number) {

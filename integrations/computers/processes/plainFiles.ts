@@ -9,8 +9,8 @@ class NotPlain extends Error {
 }
 
 /**
- * Opens a file in a folder of a computer's user. The reader may be root, so no link is followed, neither of the folder
- * nor of the file; no FIFO is waited for; and anything but a regular file counts as missing.
+ * Opens a file in a folder of a computer's user. The reader may be root, so it follows no link, neither of the folder
+ * nor of the file. It waits for no FIFO, and anything but a regular file counts as missing.
  */
 export async function openPlainFile(folder: string, name: string): Promise<FileHandle> {
   const parent = await openFolder(folder);
@@ -24,7 +24,7 @@ export async function openPlainFile(folder: string, name: string): Promise<FileH
   }
 }
 
-/** The text of a small file. Throws `ENOENT` for a larger one too. */
+/** The text of a small file. Throws `ENOENT` for a large one too. */
 export async function readPlainFile(folder: string, name: string, maxBytes: number): Promise<string> {
   const file = await openPlainFile(folder, name);
   try {
@@ -38,7 +38,7 @@ export async function readPlainFile(folder: string, name: string, maxBytes: numb
   }
 }
 
-/** Calls `read` with a path that stays the folder's even if its name changes. */
+/** Calls `read` with a path that leads to this folder even if the folder is renamed. */
 export async function inPlainFolder<T>(folder: string, read: (path: string) => Promise<T>): Promise<T> {
   const parent = await openFolder(folder);
   try {

@@ -13,9 +13,7 @@ export interface ProcessMeta {
   fingerprint: string;
 }
 
-/**
- * A hash by which two requests for the same process are recognized. Variables may differ, since some are new each time.
- */
+/** A hash that recognizes two requests for the same process. Variables may differ, because some are new each time. */
 export function fingerprintOf({ command, cwd, pty, stdin, input }: StartProcess): string {
   const what = [command, cwd ?? null, pty !== undefined, stdin ?? '', input ?? false];
   return createHash('sha256').update(JSON.stringify(what)).digest('hex');
@@ -26,7 +24,7 @@ export async function readMeta(folder: string): Promise<ProcessMeta | undefined>
     return JSON.parse(await readPlainFile(folder, 'meta.json', maxMetaBytes)) as ProcessMeta;
   } catch (error) {
     const { code, name } = error as NodeJS.ErrnoException;
-    // A holder that was killed before it wrote this has started nothing.
+    // A holder that was killed before it wrote the description has started nothing.
     if (code === 'ENOENT' || code === 'ENOTDIR' || name === 'SyntaxError') return undefined;
     throw error;
   }

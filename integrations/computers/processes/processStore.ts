@@ -63,8 +63,8 @@ export class ProcessStore {
   }
 
   /**
-   * Reserves an id on disk for a process that is about to start. `process` is undefined where the id is known. Throws
-   * 409 `PROCESS_ID_TAKEN` where it has another command.
+   * Reserves an id on disk for a process that is about to start. `process` is undefined if the id is known. Throws 409
+   * `PROCESS_ID_TAKEN` if the id has another command.
    */
   async take(request: StartProcess, cwd: string): Promise<{ process: LiveProcess | undefined; info: ProcessInfo }> {
     const { processId } = request;
@@ -109,7 +109,7 @@ export class ProcessStore {
     return storedLog(this.#idFolder(processId) as string, info);
   }
 
-  /** Deletes the oldest ended processes where there are too many, or they take too much room. */
+  /** Deletes the oldest ended processes if there are too many, or they take too much room. */
   prune(): Promise<void> {
     const pruned = this.#pruning.then(() => this.#prune());
     this.#pruning = pruned.catch(() => undefined);
@@ -122,7 +122,7 @@ export class ProcessStore {
     if (live !== undefined) return { process: undefined, meta: live.meta };
     const stored = await storedInfo(folder);
     if (stored !== undefined) return { process: undefined, meta: stored };
-    // Removes what a holder left that was killed before it started anything.
+    // Remove what a holder left that was killed before it started anything.
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { mode: 0o700 });
     const info: ProcessInfo = {
@@ -154,7 +154,7 @@ export class ProcessStore {
     await rm(process.folder, { recursive: true, force: true });
   }
 
-  /** Removes an ended process. An unknown one is no failure. Throws 409 `PROCESS_RUNS`. */
+  /** Removes an ended process. Does nothing for an unknown one. Throws 409 `PROCESS_RUNS`. */
   async remove(processId: string): Promise<void> {
     const folder = this.folderOf(processId);
     // Wait until its log is complete.
@@ -167,7 +167,7 @@ export class ProcessStore {
     await rm(folder, { recursive: true, force: true });
   }
 
-  /** Until its end is on disk, only this process knows it. */
+  /** Retries until the end of a process is on the disk. Until then only this holder knows it. */
   async #keepWritten(process: LiveProcess): Promise<void> {
     const isOurs = () => this.#live.get(process.meta.info.processId) === process;
     while (isOurs() && !(await process.writeEnd())) await delay(endRetryMs, undefined, { ref: false });
@@ -227,14 +227,14 @@ function unknownProcess(): DomainError {
 }
 
 /**
- * Limits for processes that Atrium itself runs on a computer, such as git. They are kept apart from the users': users
- * do not see them, and they take none of the users' places or log room. Their logs are large enough for output that is
- * read as a whole.
+ * Limits for processes that Atrium itself runs on a computer, such as git. They are separate from the users' processes:
+ * users do not see them, and they take none of the users' slots or log room. Their logs are large enough for output
+ * that is read as a whole.
  */
 export const ownLimits = {
   /** Includes desktops and browsers, for as long as their sessions last. */
   maxProcesses: 32,
-  /** How many of them may only look, so that they leave places to those that change something. */
+  /** How many of them may only look, so that slots remain for those that change something. */
   maxLooks: 5,
   maxLogBytes: 40 * 1_048_576,
   maxDiskBytes: 80 * 1_048_576,
@@ -242,7 +242,7 @@ export const ownLimits = {
   maxKeptMs: 86_400_000,
 } as const;
 
-/** No id of a process begins with a dot. */
+/** No process id begins with a dot. */
 export function ownProcessesDir(processesDir: string): string {
   return `${processesDir}/.own`;
 }

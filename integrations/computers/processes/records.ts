@@ -61,7 +61,7 @@ export function encodeRecord({ kind, position, payload }: OutputRecord): Buffer 
   return bytes;
 }
 
-/** A record's kind, position and length. Undefined where `bytes` has less than a header at `at`. */
+/** A record's kind, position and length. Undefined if `bytes` has less than a header at `at`. */
 export function headerAt(
   bytes: Buffer,
   at: number,
@@ -78,11 +78,11 @@ export function headerAt(
 /** A record that only says that the sender is alive. Decoders skip it. */
 export const heartbeat = Buffer.alloc(recordHeaderBytes);
 
-/** Decodes records from chunks that are cut anywhere. It buffers less than one record. */
+/** Decodes records from chunks of any size. Buffers less than one record. */
 export class RecordDecoder {
   #rest: Buffer = Buffer.alloc(0);
 
-  /** The records that this chunk completes. Throws `InvalidRecord`. */
+  /** Yields the records that this chunk completes. Throws `InvalidRecord`. */
   *push(chunk: Uint8Array): Generator<OutputRecord> {
     const bytes = this.#rest.length === 0 ? asBuffer(chunk) : Buffer.concat([this.#rest, chunk]);
     let at = 0;

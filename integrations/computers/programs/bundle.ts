@@ -5,7 +5,9 @@ import { dirname, resolve } from 'node:path';
 const importPattern = /^import\s+(?:type\s+)?(\{[^}]*\}|\w+)\s+from\s+'([^']+)';$/gm;
 const exportPattern = /^export ((?:async )?(?:function\*?|class|const)) (\w+)/gm;
 
-/** A program as one file, its sources, and the packages that must lie beside it under these names. */
+/**
+ * A program bundled into one file, its source files, and the packages that must lie beside it under these file names.
+ */
 export interface BundledProgram {
   code: string;
   sources: string[];
@@ -13,9 +15,8 @@ export interface BundledProgram {
 }
 
 /**
- * Bundles a program into one file of plain JavaScript, since every file and every type costs time and memory at a
- * start. Its files import each other by name, without circles. A package is loaded when it is first used: most runs
- * never need it.
+ * Bundles a program into one file of plain JavaScript, because each file and each type costs time and memory at start.
+ * Its files must import each other by name, without cycles. A package is loaded on first use: most runs never need it.
  */
 export function bundle(entry: string): BundledProgram {
   const numbers = new Map<string, number>();
@@ -28,7 +29,7 @@ export function bundle(entry: string): BundledProgram {
     packages: [...packages].map(([name, file]) => ({ name, file })),
   };
 
-  /** Adds a file's module, which stands before all that import it, and returns its number. */
+  /** Adds a file's module before all modules that import it, and returns its number. */
   function add(path: string): number {
     const known = numbers.get(path);
     if (known !== undefined) return known;
@@ -77,6 +78,6 @@ const lazily = `const lazily = (load) => new Proxy(function () {}, {
   construct: (_, given) => Reflect.construct(load(), given),
 });`;
 
-// Run by itself, it prints the bundle of its argument as JSON. A host does so in another process, since Node warns that
-// stripping types is an experiment, which would confuse its operator.
+// Run as a program, this prints the bundle of its argument as JSON. A host runs it in another process, because Node
+// warns that type stripping is experimental, which would confuse the operator.
 if (import.meta.main) process.stdout.write(JSON.stringify(bundle(process.argv[2] ?? '')));

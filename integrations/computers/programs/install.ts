@@ -13,8 +13,8 @@ const { resolve } = createRequire(import.meta.url);
 type Known = [path: string, hash: string];
 
 /**
- * Installs a program as one file with the packages that it loads, unless the installed one was made of the same files:
- * a restarted host should not wait for this.
+ * Installs a program as one file, together with the packages that it loads. Does nothing if the installed one was made
+ * from the same files, so that a restarted host does not wait.
  */
 export async function installBundle(entry: string, folder: string, name: string): Promise<void> {
   const madeOf = join(folder, `${name}.sources`);
@@ -33,7 +33,7 @@ export async function installBundle(entry: string, folder: string, name: string)
 async function isMadeOf(madeOf: string, entry: string): Promise<boolean> {
   try {
     const known = JSON.parse(await readFile(madeOf, 'utf8')) as Known[];
-    // It may have been made of an older release in another folder.
+    // An older release in another folder may have installed it.
     if (!known.some(([path]) => path === entry)) return false;
     const same = await Promise.all(known.map(async ([path, hash]) => (await hashOf(path)) === hash));
     return same.every(Boolean);
@@ -49,8 +49,8 @@ async function hashOf(path: string): Promise<string> {
 }
 
 /**
- * Installs a large program where every user may run it: as a hard link where every user may run the original, otherwise
- * as a copy. An unchanged one stays.
+ * Installs a large program that every user may run: as a hard link if every user may run the original, otherwise as a
+ * copy. An unchanged program stays.
  */
 export async function installProgram(from: string, path: string): Promise<void> {
   const own = await stat(from);
@@ -64,12 +64,12 @@ export async function installProgram(from: string, path: string): Promise<void> 
   } catch {
     await copyFile(from, temporary);
     await chmod(temporary, 0o755);
-    await utimes(temporary, own.atime, own.mtime); // the next start recognizes it by its time
+    await utimes(temporary, own.atime, own.mtime); // the next start compares this time
   }
-  renameDurablySync(temporary, path); // a partial file with the right size and time would be taken for the program
+  renameDurablySync(temporary, path); // otherwise a crash could leave a partial file with the right size and time
 }
 
-/** Installs a whole file, unless the same one is there. Running programs keep the old one open. */
+/** Replaces a file as a whole, unless its content is the same. Running programs keep the old file open. */
 export async function install(path: string, mode: number, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   await make(temporary);

@@ -6,12 +6,12 @@ import { agentFolder, rehearsalsFolder } from '../protocol/holderSpec.ts';
 import { install, installBundle, installProgram } from './install.ts';
 
 const sourceOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-/** Options for a short start: little of the agent is compiled, and none of it twice. */
+/** Node options for a fast start and a small heap. */
 const nodeOptions = ['--no-warnings', '--v8-pool-size=0', '--max-old-space-size=256', '--max-semi-space-size=8'];
 
 /**
- * Writes the agent's files into a folder that sandboxes see at `agentFolder`, complete when it returns. Returns the
- * agent's command line as a sandbox sees it.
+ * Writes the agent's files into a folder that sandboxes see at `agentFolder`. All files are complete when it returns.
+ * Returns the agent's command line as seen inside a sandbox.
  */
 export async function prepareAgent(folder: string): Promise<string[]> {
   await mkdir(folder, { recursive: true });
@@ -23,12 +23,12 @@ export async function prepareAgent(folder: string): Promise<string[]> {
 }
 
 /**
- * Writes the holder's program into a folder, complete when it returns, and returns its command line. Every user may
- * read it: a holder loads parts of it later, as its computer's user.
+ * Writes the holder's program into a folder and returns its command line. All files are complete when it returns. Every
+ * user may read them: a holder loads parts of its program later, as its computer's user.
  */
 export async function prepareHolder(folder: string): Promise<string[]> {
   await mkdir(folder, { recursive: true });
-  await rm(`${folder}/${rehearsalsFolder}`, { recursive: true, force: true }); // of holders that were killed
+  await rm(`${folder}/${rehearsalsFolder}`, { recursive: true, force: true }); // left by killed holders
   await installBundle(sourceOf('../holder/main.ts'), folder, 'holder.cjs');
   await installBundle(sourceOf('../holder/screens/screenMain.ts'), folder, screenProgramName);
   return [process.execPath, `${folder}/holder.cjs`];

@@ -1,6 +1,6 @@
 import type { ExpectedFiles } from '../types.ts';
 
-/** What a holder asks its agent for when it opens a stream. Paths are bytes in base64. */
+/** The requests with which a holder opens a stream to its agent. Paths are bytes in base64. */
 export type AgentRequest =
   | ProcessRequest
   | { kind: 'signal'; processId: string; signal: string }
@@ -18,16 +18,16 @@ export interface ProcessRequest {
   cwd: string;
   env: Record<string, string>;
   pty: { cols: number; rows: number } | null;
-  /** Whether the stream brings input. Otherwise the standard input is empty. */
+  /** Whether the stream carries input. If not, standard input is empty. */
   input: boolean;
-  /** Its folder is absolute. Null where nothing is expected. */
+  /** Its folder is absolute. Null if no files are checked. */
   files: ExpectedFiles | null;
 }
 
 export interface ReadRequest {
   start?: number;
   end?: number;
-  /** Only this many bytes at the end of the file. */
+  /** Reads only this many bytes at the end of the file. */
   suffix?: number;
 }
 
@@ -47,9 +47,7 @@ export type FileRequest =
   | { kind: 'file.move'; path: string; to: string; replace: boolean }
   | { kind: 'file.folder'; path: string; parents: boolean };
 
-/**
- * The streams that the agent opens: `ready` once, when it takes requests, and `egress` for each connection that leaves.
- */
+/** Streams that the agent opens: `ready` once, when it takes requests, and `egress` for each outgoing connection. */
 export type HolderRequest = { kind: 'ready' } | { kind: 'egress' };
 
 /** How a process ended, as the agent saw it. */

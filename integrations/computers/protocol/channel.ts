@@ -11,10 +11,10 @@ import {
 } from './frames.ts';
 
 interface ChannelOptions {
-  /** The two sides number their streams differently: the holder's are odd, the agent's even. */
+  /** The holder numbers its streams odd, the agent even. */
   side: 'holder' | 'agent';
   /**
-   * Returns the function that takes a stream that the other side opens. The stream is reset where it returns undefined.
+   * Called when the other side opens a stream. Returns the function that takes the stream, or undefined to reset it.
    */
   onOpen: (request: unknown) => ((stream: ChannelStream) => void) | undefined;
   /** Called once when the channel has ended and every stream is destroyed. */
@@ -24,12 +24,12 @@ interface ChannelOptions {
   maxOpenBytes: number;
 }
 
-/** Unread data beyond this means that the other side is broken. */
+/** The channel ends when more than this waits for the other side to read it. */
 const maxUnreadBytes = 8 * 1_048_576;
 
 /**
- * One connection with many streams. Each stream has a window of its own, so a stalled one holds up no other. The other
- * side is treated as hostile: its first invalid frame ends the channel.
+ * Many streams over one connection. Each stream has its own window, so a stalled stream does not block others. The
+ * other side is treated as hostile: its first invalid frame ends the channel.
  */
 export class Channel implements StreamChannel {
   readonly #input: Readable;
@@ -37,13 +37,13 @@ export class Channel implements StreamChannel {
   readonly #options: ChannelOptions;
   readonly #decoder: FrameDecoder;
   readonly #streams = new Map<number, ChannelStream>();
-  /** Streams that have something to send, in the order of their turns. */
+  /** Streams that wait to send, in round-robin order. */
   readonly #waiting = new Set<ChannelStream>();
   #next: number;
   #lastOfOther = 0;
   #ofOther = 0;
   #isCongested = false;
-  /** Frames that are sent in one tick are written together. */
+  /** The output is corked for one tick, so that frames sent in one tick are written together. */
   #isCorked = false;
   #hasEnded = false;
 
@@ -141,7 +141,7 @@ export class Channel implements StreamChannel {
     if (!isFree) this.#isCongested = true;
   }
 
-  /** The connection takes more: sends one frame of each waiting stream in turn until it takes no more. */
+  /** Sends one frame of each waiting stream in turn until the connection is congested again. */
   #drain(): void {
     this.#isCongested = false;
     while (this.#waiting.size > 0 && !this.#isCongested) {
@@ -171,7 +171,7 @@ export class Channel implements StreamChannel {
     }
     const stream = this.#streams.get(streamId);
     if (stream === undefined) {
-      // A stream that is over on this side may still be open on the other.
+      // A stream that has ended here may still be open on the other side. Its frames are ignored.
       const last = this.#isOfOther(streamId) ? this.#lastOfOther : this.#next - 2;
       if (streamId === 0 || streamId > last) throw new ChannelViolation('There is no such stream.');
     } else if (type === frameType.data) stream.takeData(payload, isFirst);

@@ -3,7 +3,7 @@ import { ChannelViolation, maxDataBytes } from './frames.ts';
 
 /** How many bytes one side may send on a stream before the other has read them. */
 export const windowBytes = 131_072;
-/** The cost of a data frame beyond its bytes, which bounds a flood of tiny frames too. */
+/** The window cost of a data frame besides its bytes, so that the window also bounds a flood of tiny frames. */
 const frameCost = 64;
 
 /** What a stream needs from its channel. */
@@ -17,7 +17,7 @@ export interface StreamChannel {
   forget(stream: ChannelStream): void;
 }
 
-/** The stream was ended by the other side, or by the end of the channel. */
+/** The other side has reset the stream, or the channel has ended. */
 export class StreamReset extends Error {
   override readonly name = 'StreamReset';
 }
@@ -27,7 +27,7 @@ export class ChannelStream extends Duplex {
   readonly streamId: number;
   readonly #channel: StreamChannel;
   #credit = windowBytes;
-  /** What the other side may still send, and what was read but not granted again yet. */
+  /** `#owed`: bytes that the other side may still send. `#taken`: bytes received but not granted again yet. */
   #owed = windowBytes;
   #taken = 0;
   #waiting: { bytes: Buffer; done: (error?: Error | null) => void } | undefined;
@@ -57,7 +57,7 @@ export class ChannelStream extends Duplex {
   }
 
   override _read(): void {
-    // Node has read everything that came so far, apart from its own buffer.
+    // Node calls this when its own buffer has room: the consumer has read everything else.
     if (this.#taken < windowBytes / 4 || this.#otherHasEnded || this.#isReset) return;
     this.#owed += this.#taken;
     this.#channel.sendWindow(this.streamId, this.#taken);
@@ -76,7 +76,7 @@ export class ChannelStream extends Duplex {
     done(error);
   }
 
-  /** Sends one frame of the waiting bytes. False where nothing waits, or the stream must go on waiting. */
+  /** Sends one frame of the waiting bytes. Returns false if nothing waits or the stream cannot send now. */
   sendNext(): boolean {
     const waiting = this.#waiting;
     if (waiting === undefined || this.#credit <= frameCost || !this.#channel.mayISend(this)) return false;
@@ -92,7 +92,7 @@ export class ChannelStream extends Duplex {
     return false;
   }
 
-  /** Takes data from the other side. Throws `ChannelViolation` for more than was allowed. */
+  /** Throws `ChannelViolation` if the other side sends more than its window allows. */
   takeData(bytes: Buffer, isFirst: boolean): void {
     const cost = bytes.length + (isFirst ? frameCost : 0);
     if (this.#otherHasEnded || cost > this.#owed) {

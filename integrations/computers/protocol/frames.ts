@@ -1,8 +1,8 @@
 /**
- * Many streams over one connection, one frame after the other. A frame has the stream's number (4 bytes), the type (1
- * byte), the payload's length (4 bytes) and the payload. Integers are big-endian. `open`: JSON that says what the
- * stream is for. `data`: bytes of the stream. `end`: this side sends no more. `reset`: the stream is over for both
- * sides, with a reason. `window`: this many more bytes may be sent (4 bytes).
+ * Frame types of a connection that carries many streams. A frame has the stream's number (4 bytes), the type (1 byte),
+ * the payload's length (4 bytes) and the payload. Integers are big-endian. `open`: JSON that says what the stream is
+ * for. `data`: bytes of the stream. `end`: this side sends no more. `reset`: ends the stream for both sides, with a
+ * reason. `window`: how many more bytes the receiver may send (4 bytes).
  */
 export const frameType = { open: 1, data: 2, end: 3, reset: 4, window: 5 } as const;
 export type FrameType = (typeof frameType)[keyof typeof frameType];
@@ -11,7 +11,7 @@ const frameHeaderBytes = 9;
 export const maxDataBytes = 32_768;
 const maxReasonBytes = 1_024;
 
-/** A fault of the other side. Nothing more is read from it. */
+/** The other side broke the protocol. The channel reads nothing more from it. */
 export class ChannelViolation extends Error {
   override readonly name = 'ChannelViolation';
 }
@@ -33,7 +33,7 @@ export interface Frame {
   isFirst: boolean;
 }
 
-/** Decodes frames. It buffers no `data`, and of other frames at most one. */
+/** Decodes frames. Buffers no `data`, and at most one frame of another type. */
 export class FrameDecoder {
   readonly #maxOpenBytes: number;
   readonly #header: Buffer = Buffer.alloc(frameHeaderBytes);
@@ -47,7 +47,7 @@ export class FrameDecoder {
     this.#maxOpenBytes = maxOpenBytes;
   }
 
-  /** The frames, and pieces of `data` frames, in this chunk. Throws `ChannelViolation`. */
+  /** Yields the frames, and pieces of `data` frames, in this chunk. Throws `ChannelViolation`. */
   *push(chunk: Buffer): Generator<Frame> {
     for (let at = 0; at < chunk.length; ) {
       if (this.#headerLength < frameHeaderBytes) {
@@ -99,7 +99,7 @@ export class FrameDecoder {
       if (piece.length === 0) return undefined;
       const isFirst = this.#isFirst;
       this.#isFirst = false;
-      // A copy: a small piece that waits must not keep the whole chunk in memory.
+      // Copy a small piece, so that it does not keep the whole chunk in memory while it waits.
       const payload = piece.length * 2 < chunkLength ? Buffer.from(piece) : piece;
       return { streamId, type, payload, isFirst };
     }

@@ -1,7 +1,7 @@
 import { DomainError, type DomainErrorKind } from '../../../base/errors.ts';
 import { statusOf } from '../../http/statuses.ts';
 
-/** The values of a query to a holder. Bytes are escaped as they are, since a path need not be UTF-8. */
+/** Query parameters of a request to a holder. Bytes are escaped one by one, since a path need not be UTF-8. */
 export type Query = Record<string, string | number | boolean | Uint8Array>;
 
 const unreserved = /[A-Za-z0-9\-._~/]/;
@@ -61,8 +61,8 @@ export function problemFrom({ kind, code, message, retryAfterSeconds }: DomainEr
 }
 
 /**
- * The refusal in a response body. A body without one becomes 502, and so does 401: the host refused our token, not the
- * caller's.
+ * Reads the refusal in a response body. A body without a refusal becomes 502. So does status 401: the host refused our
+ * token, not the caller's.
  */
 export function problemOf(status: number, body: string): DomainError {
   try {
@@ -72,7 +72,7 @@ export function problemOf(status: number, body: string): DomainError {
       return new DomainError(kind, code, detail, retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter });
     }
   } catch {
-    // The body is no refusal.
+    // The body is not a refusal.
   }
   return new DomainError('upstream', 'HOST_FAILED', 'The computer’s host has failed.');
 }

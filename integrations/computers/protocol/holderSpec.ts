@@ -2,42 +2,42 @@ import type { EngineAddress } from '../drivers/docker/engine.ts';
 import type { ComputerSpec } from '../types.ts';
 
 /**
- * The seam between a host and the holders that it starts.
+ * The protocol between a host and the holders that it starts.
  *
- * A host starts `holder/main.ts` detached, with an empty environment, its standard input a pipe, descriptor 3 a pipe for
- * reports, standard output and error to a log. What is said over the two pipes is JSON, one message a line:
+ * A host starts `holder/main.ts` detached, with an empty environment. Standard input is a pipe for orders, descriptor 3
+ * a pipe for reports, and standard output and error go to a log. Both pipes carry JSON, one message per line:
  *
- *     host → holder   HolderSpec                (a spare holder waits for it; the end of the pipe before it: exit)
+ *     host → holder   HolderSpec                (a spare holder waits for it, and exits if the pipe ends first)
  *     holder → host   { type: 'blocked' }       the sandbox exists and waits at its block descriptor
- *     host → holder   { type: 'release' }       its limits hold: let it go on, so that its agent starts
- *     host → holder   { type: 'open' }          its network is ready too: let programs run
+ *     host → holder   { type: 'release' }       its limits hold: the agent may start
+ *     host → holder   { type: 'open' }          its network is ready too: programs may run
  *     holder → host   { type: 'running' }       the socket listens; the agent may still be starting
- *     holder → host   { type: 'failed' }        instead of any of these; the holder ends by itself after it
+ *     holder → host   { type: 'failed' }        instead of any of these; the holder then ends by itself
  *
- * After `running` the host closes both pipes and may die; a holder goes on without it. If they close before, the holder
- * kills its sandbox and ends. Whenever it ends it leaves `HolderEnd` in `endFile` as well as it can.
+ * After `running` the host closes both pipes and may die; the holder goes on without it. If the pipes close earlier,
+ * the holder kills its sandbox and ends. When a holder ends, it tries to write a `HolderEnd` to `endFile`.
  */
 export interface HolderSpec {
   computer: ComputerSpec;
   /**
-   * `files`: a short-lived sandbox on the home of a stopped computer, which starts no processes and has no network.
+   * `files`: a short-lived sandbox on the home of a stopped computer. It starts no processes and has no network.
    * `work`: the same, but it starts processes.
    */
   purpose: 'computer' | 'files' | 'work';
   /**
-   * The user to become (setgroups([]), setgid, setuid) before anything else is touched, when the host is root. From
-   * then on nothing below the checkout, and of the computer's folders only these, can be read: import everything
-   * before.
+   * Set if the host is root: the user to become (setgroups([]), setgid, setuid) before the holder touches anything
+   * else. After that it can read nothing below the checkout, and of the computer's folders only the ones below: import
+   * everything before.
    */
   become: { uid: number; gid: number } | null;
-  /** The socket on which it serves HTTP, mode 0600. An earlier holder's socket is replaced. */
+  /** The socket on which the holder serves HTTP, mode 0600. Replaces the socket of an earlier holder. */
   socketPath: string;
   /** The process store's folder, which outlives holders. */
   processesDir: string;
   endFile: string;
   sandbox: SandboxSource;
   cgroups: HolderCgroups | null;
-  /** The unix socket of this computer's egress proxy. Null where it has no way out. */
+  /** The unix socket of this computer's egress proxy. Null if the computer has no egress. */
   egressSocket: string | null;
   settings: HolderSettings;
 }
@@ -45,7 +45,8 @@ export interface HolderSpec {
 export type SandboxSource = SandboxCommand | ContainerSource;
 
 /**
- * A container that the host has created and will start. The holder attaches to it while it may still reach the engine.
+ * A container that the host has created and will start. The holder attaches before it gives up its access to the
+ * engine.
  */
 export interface ContainerSource extends Pick<SandboxCommand, 'home' | 'env'> {
   kind: 'container';
@@ -62,18 +63,19 @@ export interface SandboxCommand {
    * JSON with `child-pid`; one byte into `block` lets the sandbox go on.
    */
   descriptors: ({ kind: 'write'; data: string } | { kind: 'info' } | { kind: 'block' })[];
-  /** The home's path inside, and variables of every process beside the computer's own. */
+  /** The home's path inside, and the variables that every process gets besides the computer's own. */
   home: string;
   env: Record<string, string>;
-  /** How to make a cell beside it. Undefined where processes cannot be kept apart. */
+  /** How to make a cell next to the sandbox. Undefined if this machine cannot isolate single processes. */
   cell?: CellCommand;
-  /** The folder for the view of the machine, which the holder writes before it makes the sandbox. */
+  /** The folder for the machine view. The holder writes it before it makes the sandbox. */
   view?: string;
 }
 
 /**
  * How to make a cell: a sandbox for a process whose variables and memory the computer's other processes must not see.
- * It is made like the computer's own, with `command` in the user and network namespace around that one, by `nsenter`.
+ * It is made like the computer's own sandbox. `nsenter` runs `command` in the user and network namespaces around that
+ * one.
  */
 export interface CellCommand extends Pick<SandboxCommand, 'descriptors' | 'home' | 'env'> {
   nsenter: string;
@@ -82,7 +84,7 @@ export interface CellCommand extends Pick<SandboxCommand, 'descriptors' | 'home'
 
 /**
  * A computer's cgroups: `agent` for the sandbox itself and `work` for its programs, so that neither a fork bomb nor the
- * OOM killer takes the agent. The host puts the sandbox into `agent`. After each start the holder calls `WorkSettler`
+ * OOM killer hits the agent. The host puts the sandbox into `agent`. After each start the holder calls `WorkSettler`
  * (host/confinement), which moves new processes to `work`.
  */
 export interface HolderCgroups {
@@ -105,18 +107,18 @@ export interface SettleFiles {
 interface HolderSettings {
   /** How long the agent may take to become ready. */
   agentStartTimeoutMs: number;
-  /** After SIGTERM to the holder, processes get SIGTERM, and this much later SIGKILL, with `killedBy: 'stop'`. */
+  /** On SIGTERM the holder sends SIGTERM to its processes, and SIGKILL after this time, with `killedBy: 'stop'`. */
   stopGraceMs: number;
   /** How long a short-lived sandbox stays without a request. */
   idleTimeoutMs: number;
-  /** The longest time that a process may run, whatever its own timeout. Unlimited, if undefined. */
+  /** The longest run time of a process, even if its own timeout is longer. Undefined: no limit. */
   longestMs?: number;
 }
 
 export type HolderReport =
   | {
       type: 'blocked';
-      /** Null where the engine, not the holder, starts the processes. */
+      /** Null if the engine, not the holder, starts the processes. */
       pids: SandboxPids | null;
     }
   | { type: 'running'; startedAt: string }
@@ -130,7 +132,7 @@ export interface SandboxPids {
 
 export interface ReleaseOrder {
   type: 'release';
-  /** As in `HolderCgroups`, where it is only known now. */
+  /** As in `HolderCgroups`, if it is known only now. */
   workOom?: string;
 }
 
@@ -141,7 +143,7 @@ export interface HolderEnd {
   generation: number;
   /** The reason for a person, in one line. */
   reason: string;
-  /** A code for users, where the host has ended the computer for a reason that they should know. */
+  /** A code for users. Set if the host ended the computer for a reason that users should know. */
   code?: 'COMPUTER_NOT_ANSWERING';
   at: string;
 }

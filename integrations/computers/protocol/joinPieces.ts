@@ -3,12 +3,12 @@ export interface Piece<K> {
   payload: Uint8Array;
 }
 
-/** How often the streams may alternate in output that is passed on together. */
+/** The order between streams is kept up to this many changes of the stream. */
 const maxTurns = 4;
 
 /**
- * Joins output into few pieces: neighbours of one stream become one piece. Where streams alternate more often than a
- * few times, each stream becomes one piece: within a moment no program can rely on the order between two pipes, and a
+ * Joins output into few pieces. Consecutive pieces of one stream become one piece. If the streams alternate more than a
+ * few times, each stream becomes one piece: a program cannot rely on the order between two pipes within a moment, and a
  * flood of tiny writes must not become a flood of pieces.
  */
 export function joinPieces<K>(pieces: readonly Piece<K>[]): Piece<K>[] {

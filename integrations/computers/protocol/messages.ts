@@ -9,7 +9,7 @@ export const messageKind = { answer: 1, stdout: 2, stderr: 3, pty: 4, exit: 5 } 
 export type MessageKind = (typeof messageKind)[keyof typeof messageKind];
 
 export const maxMessageBytes = 32_768;
-/** An answer may hold a page of a folder. */
+/** An answer may contain a page of a folder. */
 const maxAnswerBytes = 4 * 1_048_576;
 const headerBytes = 5;
 
@@ -31,7 +31,7 @@ export function encodeMessage(kind: MessageKind, value: unknown): Buffer {
 }
 
 /**
- * Waits for the answer that a stream begins with; the rest stays in the stream. Undefined where the stream ends before.
+ * Reads the answer at the start of a stream. The rest stays in the stream. Returns undefined if the stream ends first.
  * Throws `ChannelViolation`.
  */
 export async function readAnswer(stream: Readable): Promise<unknown> {
@@ -65,7 +65,7 @@ function readable(stream: Readable): Promise<void> {
   });
 }
 
-/** Decodes a process's messages from chunks that are cut anywhere. It buffers less than one message. */
+/** Decodes a process's messages from chunks of any size. Buffers less than one message. */
 export class MessageDecoder {
   #rest: Buffer = Buffer.alloc(0);
 

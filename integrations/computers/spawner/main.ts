@@ -49,7 +49,7 @@ function hold({ id, file, args, log }: Extract<SpawnerOrder, { do: 'hold' }>): v
   try {
     descriptor = openSync(log, 'a', 0o600);
   } catch (error) {
-    // Other programs here must not end with this one.
+    // A failed start must not end the other programs here.
     tell({ id, news: 'ended', how: ` (${(error as Error).message})` });
     return;
   }

@@ -6,14 +6,14 @@ const program = fileURLToPath(new URL('./main.ts', import.meta.url));
 type Hear = (news: SpawnerNews) => void;
 type Order = SpawnerOrder extends infer Each ? (Each extends SpawnerOrder ? Omit<Each, 'id'> : never) : never;
 
-/** A program that the spawner was asked for. It reports until the program is over. */
+/** Sends further orders about a program that the spawner was asked for. */
 interface Spawned {
   tell(order: Order): void;
 }
 
 /**
  * The spawner of this process (`main.ts` says why there is one). It starts with the first request and ends with this
- * process. When it ends early, everything under way fails, and the next request starts a new one.
+ * process. If it ends early, all requests under way fail, and the next request starts a new one.
  */
 class Spawner {
   readonly #child: ChildProcess;
@@ -83,7 +83,7 @@ export function spawner(): Spawner {
   return current;
 }
 
-/** The host's orders to its spawner. `id` names the program in all news of it. */
+/** The host's orders to its spawner. `id` identifies the program in all orders and news. */
 export type SpawnerOrder =
   /** Runs a program of the system to its end, which is reported as `ran`. */
   | { do: 'run'; id: number; file: string; args: string[]; timeoutMs: number }
@@ -91,7 +91,7 @@ export type SpawnerOrder =
   | { do: 'hold'; id: number; file: string; args: string[]; log: string }
   /** Sends a line to a holder. */
   | { do: 'send'; id: number; line: string }
-  /** Closes a holder's pipes. It goes on without us. */
+  /** Closes a holder's pipes. The holder goes on without us. */
   | { do: 'letGo'; id: number }
   | { do: 'kill'; id: number };
 
@@ -100,15 +100,15 @@ export type SpawnerNews =
   | { id: number; news: 'failed'; reason: string }
   | { id: number; news: 'started'; pid: number }
   | { id: number; news: 'report'; line: string }
-  /** Comes after the last report. `how` is in parentheses, where there is anything to say. */
+  /** Comes after the last report. `how` is the reason in parentheses. */
   | { id: number; news: 'ended'; how: string };
 
 /** How long the spawner may take to kill a program and say so. */
 const marginMs = 5_000;
 
 /**
- * Runs a program of the system in the spawner, and returns what it printed. Rejects with its last complaint when it
- * fails or takes too long. The signal kills it, and its reason is thrown once the program has ended.
+ * Runs a program of the system in the spawner, and returns its output. Rejects with its last complaint when it fails or
+ * takes too long. The signal kills it, and its reason is thrown once the program has ended.
  */
 export async function run(
   file: string,

@@ -1,4 +1,4 @@
-/** Returns undefined where the file, folder or process does not exist (any more). */
+/** Returns undefined if the file, folder or process does not exist (any more). */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();

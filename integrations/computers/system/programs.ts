@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 /** The system's own folders, regardless of this process's PATH. */
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** The path of a system program. Undefined where it is not installed. */
+/** The path of a system program. Undefined if it is not installed. */
 export function findSystemProgram(name: string): string | undefined {
   return folders
     .map((folder) => `${folder}/${name}`)
@@ -19,8 +19,8 @@ export function findSystemProgram(name: string): string | undefined {
 }
 
 /**
- * Runs a program of the system and returns what it printed. Rejects with its last complaint when it fails or takes too
- * long. It forks this process; a process with much memory uses `run` of the spawner.
+ * Runs a program of the system and returns its output. Rejects with its last complaint when it fails or takes too long.
+ * It forks this process, so a process with much memory uses `run` of the spawner instead.
  */
 export function runHere(
   file: string,

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { ifThere } from './ifThere.ts';
 
-/** A process that cannot be mistaken for a later one with the same pid. */
+/** Identifies a process, also against a later one with the same pid. */
 export interface Stamp {
   pid: number;
   /** In clock ticks since the machine's start, or a date on systems without /proc. */
@@ -21,7 +21,7 @@ export function stampOf(pid: number): Stamp | undefined {
   if (!hasProc) return stampByPs(pid);
   const fields = statFields(pid);
   const startTime = fields?.[19];
-  // A zombie holds nothing but its number.
+  // A zombie holds nothing but its pid.
   return startTime === undefined || fields?.[0] === 'Z' ? undefined : { pid, startTime };
 }
 
@@ -95,8 +95,8 @@ export function isStopped(stamp: Stamp): boolean {
 const score = '300';
 
 /**
- * Makes the kernel end computers before their holders, the database and Atrium when memory runs out. Descendants cannot
- * lower a score that root has set.
+ * Makes the OOM killer end computers before their holders, the database and Atrium. Descendants cannot lower a score
+ * that root has set.
  */
 export function endFirst(pids: number[]): void {
   for (const pid of pids) {

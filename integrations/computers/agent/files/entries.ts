@@ -22,14 +22,12 @@ export function etagOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `"${ino.toString(36)}-${size.toString(36)}-${mtimeNs.toString(36)}-${ctimeNs.toString(36)}"`;
 }
 
-/**
- * A sparse file may claim more bytes than a number counts exactly; the largest safe number then stands for its size.
- */
+/** Caps the size at the largest safe integer, because a sparse file may claim more. */
 export function sizeOf({ size }: BigIntStats): number {
   return Math.min(Number(size), Number.MAX_SAFE_INTEGER);
 }
 
-/** A file may claim any time. Times outside of a calendar's range become the nearest one inside. */
+/** Clamps the time to the years 1970 to 9999, because a file may claim any time. */
 export function timeOf({ mtimeMs }: BigIntStats): string {
   const limit = 253_402_300_799_000;
   return new Date(Math.max(0, Math.min(Number(mtimeMs), limit))).toISOString();
@@ -53,7 +51,7 @@ function nameOf(path: Buffer): Buffer {
 
 const maxPage = 1_000;
 
-/** A page of a folder, sorted by name. It holds one page in memory, however large the folder is. */
+/** Returns a page of a folder, sorted by name. Memory use does not grow with the folder. */
 export async function listFolder(path: Buffer, { after, limit }: { after?: string; limit: number }) {
   const start = after === undefined ? undefined : Buffer.from(after, 'base64url');
   const size = Math.min(Math.max(1, limit), maxPage);

@@ -10,7 +10,7 @@ export async function refuseKept(path: Buffer): Promise<void> {
   const stats = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
-  // A link is deleted, moved or replaced itself. What it leads to stays.
+  // The operation changes the link itself. Its target stays.
   if (!stats || stats.isSymbolicLink()) return;
   const real = await realpath(path, { encoding: 'buffer' });
   const folder = Buffer.concat([real, Buffer.from('/')]);

@@ -5,7 +5,7 @@ import { Refusal } from '../../protocol/agentRequests.ts';
 import { refuseKept } from './kept.ts';
 import { removeTree, run } from './programs.ts';
 
-/** Deletes a file, a link itself, or a folder. */
+/** Deletes a file, a link (not its target), or a folder. */
 export async function deletePath(path: Buffer, options: { recursive: boolean }): Promise<void> {
   await refuseKept(path);
   await removePath(path, options);
@@ -21,7 +21,7 @@ async function removePath(path: Buffer, { recursive }: { recursive: boolean }): 
   if (await exists(path)) throw new Refusal('FILE_ACCESS_DENIED');
 }
 
-/** Moves a file, a link itself, or a folder. A move that fails leaves the source whole. */
+/** Moves a file, a link (not its target), or a folder. A move that fails leaves the source whole. */
 export async function movePath(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {
   await refuseKept(path);
   await refuseKept(to);
@@ -36,13 +36,13 @@ export async function movePath(path: Buffer, to: Buffer, options: { replace: boo
 }
 
 /**
- * Moves to another file system. The target gets its name when all of it is on the disk. Only then does the source lose
- * its name, in one step. A crash in between leaves both.
+ * Moves to another file system. The target gets its name when it is completely on the disk. Only then is the source
+ * renamed away, in one step. A crash in between leaves both.
  */
 async function moveAcross(path: Buffer, to: Buffer, options: { replace: boolean }): Promise<void> {
-  // Without a last part such as `.`, which no program renames.
+  // `realpath` drops a last part such as `.`, which cannot be renamed.
   const source = (await lstat(path)).isSymbolicLink() ? path : await realpath(path, { encoding: 'buffer' });
-  // What cannot be removed is not copied either.
+  // Do not copy a source that cannot be removed.
   await access(folderOf(source), constants.W_OK | constants.X_OK);
   const [copy, removed] = [temporaryBeside(to), temporaryBeside(source)];
   try {
@@ -55,7 +55,7 @@ async function moveAcross(path: Buffer, to: Buffer, options: { replace: boolean 
       try {
         await rename(source, removed);
       } catch (error) {
-        // A file that was replaced is gone, so the copy stays in its place.
+        // Undo only a new name: a file that was replaced is gone, so the copy stays in its place.
         if (isNew) await rename(to, copy);
         throw error;
       }
@@ -75,7 +75,7 @@ async function renameUnlessTaken(path: Buffer, to: Buffer, { replace }: { replac
 
 /**
  * A new name in the same folder, for a file that is not complete yet or is about to be removed. Uses the global
- * `crypto`, which Node loads with the first file. Importing it would make the agent start 10 ms later.
+ * `crypto`, which Node loads on first use. An import would make the agent start 10 ms later.
  */
 export function temporaryBeside(path: Buffer): Buffer {
   const name = Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');

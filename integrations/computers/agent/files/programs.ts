@@ -28,7 +28,7 @@ export async function run(program: string, args: string[], ...paths: Buffer[]): 
 /** `rm` cannot empty a folder that its owner may not write. */
 const removeWritable = 'find "$0" -type d ! -perm -u=rwx -exec chmod u+rwx {} ";"; exec rm -rf -- "$0"';
 
-/** Removes all that is at a path. Throws `FILE_ACCESS_DENIED` where some of it is left. */
+/** Removes everything at a path. Throws `FILE_ACCESS_DENIED` if anything is left. */
 export async function removeTree(path: Buffer): Promise<void> {
   await run('rm', ['-rf', '--'], path).catch(() => run('sh', ['-c', removeWritable], path));
 }

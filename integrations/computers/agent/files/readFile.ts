@@ -67,7 +67,7 @@ async function readMadeUp(file: FileHandle): Promise<Buffer> {
   return bytes.subarray(0, length);
 }
 
-/** Waits until more may be written. False when the stream has ended. */
+/** Writes, and waits until the stream takes more. Returns false if the stream has ended. */
 async function write(stream: Duplex, bytes: Buffer): Promise<boolean> {
   if (bytes.length > 0 && !stream.destroyed && !stream.write(bytes)) {
     await new Promise<void>((resolve) => {

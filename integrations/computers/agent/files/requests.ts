@@ -7,7 +7,7 @@ import { readFileTo } from './readFile.ts';
 import { writeFileFrom } from './writeFile.ts';
 
 /**
- * Reads and writes files inside the sandbox, so a link leads no further than the tenant's own programs get. Throws
+ * Serves file requests inside the sandbox, so a link reaches only what the tenant's own programs reach. Throws
  * `Refusal`.
  */
 export async function takeFileRequest(stream: Duplex, request: FileRequest): Promise<void> {

@@ -10,8 +10,8 @@ import { inTurn, temporaryBeside } from './paths.ts';
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 
 /**
- * Writes a temporary file and renames it over the target: readers see all of the old or all of the new content, and a
- * write that is cut leaves the old. When it returns, the new content is on the disk.
+ * Writes a temporary file and renames it over the target. Readers see either all old or all new content, and a write
+ * that is cut leaves the old content. When it returns, the new content is on the disk.
  */
 export async function writeFileFrom(source: Readable, path: Buffer, options: WriteRequest) {
   if (options.parents === true) await makeFolderDurably(folderOf(path));

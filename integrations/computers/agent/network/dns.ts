@@ -13,9 +13,9 @@ const label = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const loopback = { v4: Buffer.of(127, 0, 0, 1), v6: Buffer.from([...Array(15).fill(0), 1]) };
 
 /**
- * The answer to a DNS query (RFC 1035), or undefined for a message that is not a query. Every name gets an address from
- * the table; other record types are empty, which is not an error. No other server is asked: whether a name exists shows
- * when a program connects to it.
+ * Answers a DNS query (RFC 1035). Undefined for a message that is not a query. Every name gets an address from the
+ * table. Other record types get an empty answer, which is not an error. No other server is asked: a program learns
+ * whether a name exists when it connects.
  */
 export function answerQuery(query: Buffer, names: NameTable): Buffer | undefined {
   if (query.length < headerBytes) return undefined;
@@ -69,7 +69,7 @@ function readQuestion(query: Buffer) {
 function reply(query: Buffer, code: number, question?: Buffer, answer?: Buffer): Buffer {
   const header = Buffer.alloc(headerBytes);
   query.copy(header, 0, 0, 2);
-  // A response that recursed, with the opcode and "recursion desired" of the query.
+  // A response with "recursion available", and with the opcode and "recursion desired" of the query.
   header.writeUInt16BE(0x80_80 | (query.readUInt16BE(2) & 0x79_00) | code, 2);
   header.writeUInt16BE(question === undefined ? 0 : 1, 4);
   header.writeUInt16BE(answer === undefined ? 0 : 1, 6);
@@ -100,7 +100,7 @@ export function dnsOverUdp(names: NameTable): UdpSocket {
   const socket = createSocket('udp4');
   socket.on('message', (query, { port, address }) => {
     const answer = answerQuery(query, names);
-    // Without a callback, a failed send would be an error of the socket.
+    // Without a callback, a failed send would emit an error on the socket.
     if (answer !== undefined) socket.send(answer, port, address, () => undefined);
   });
   return socket;
@@ -131,7 +131,7 @@ function serve(client: Socket, names: NameTable): void {
       prefix.writeUInt16BE(answer.length);
       answers.push(prefix, answer);
     }
-    // A client that sends without reading is cut.
+    // Cut off a client that sends without reading.
     if (answers.length > 0 && !client.write(Buffer.concat(answers))) client.destroy();
   });
 }

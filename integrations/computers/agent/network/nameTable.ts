@@ -1,10 +1,10 @@
-/** 127.64.0.0/10 is loopback, so the kernel delivers it here, and programs do not use it by themselves. */
+/** 127.64.0.0/10: loopback addresses, which the kernel delivers here and programs do not use on their own. */
 const base = 0x7f_40_00_00;
 const size = 1 << 22;
 
 /**
- * Gives each name an address, and finds the name by the address. A name keeps its address, also over restarts, since
- * the address is derived from the name. When the table is full, the least recently used name goes.
+ * Maps names to addresses and back. A name's address is derived from the name, so it stays the same over restarts. When
+ * the table is full, the least recently used name is dropped.
  */
 export class NameTable {
   readonly #maxNames: number;
@@ -54,7 +54,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** `127.64.0.1` as a number. Undefined where it is not an IPv4 address. */
+/** Parses `127.64.0.1` into a number. Undefined if the text is not an IPv4 address. */
 export function parseIpv4(text: string | undefined): number | undefined {
   const parts = (text ?? '').replace(/^::ffff:/, '').split('.');
   if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)) return undefined;

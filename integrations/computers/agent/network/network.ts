@@ -9,7 +9,7 @@ export type { OpenEgress } from './relay.ts';
 
 interface NetworkOptions {
   open: OpenEgress;
-  /** Ports on which programs that do not use the proxy are served. */
+  /** Ports served for programs that do not use the proxy. */
   ports?: readonly number[];
   proxyPort?: number;
   dnsPort?: number;
@@ -23,9 +23,10 @@ export interface Network {
 }
 
 /**
- * A computer's network. The space's egress proxy is the only way out of its namespace. Programs that know of the proxy
- * use a relay to it. For all others a DNS server gives every name an address of this machine, and relays on the usual
- * ports map that address back to the name. So names leave the computer as CONNECT only, and no DNS query ever does.
+ * A computer's network. The space's egress proxy is the only way out of its namespace. Programs that use a proxy get a
+ * relay to it. For all other programs, a DNS server gives every name an address of this machine, and relays on the
+ * usual ports map that address back to the name. So names leave the computer only in CONNECT requests, and no DNS query
+ * leaves it.
  */
 export async function startNetwork(options: NetworkOptions): Promise<Network> {
   const { open, ports = [22, 80, 443, databasePort], proxyPort = 3128, dnsPort = 53, maxConnections = 256 } = options;
@@ -38,7 +39,7 @@ export async function startNetwork(options: NetworkOptions): Promise<Network> {
     ...ports.map((port): [number, string, Server] => [port, '0.0.0.0', namedRelay(port, names, open, connections)]),
   ];
   const faults: string[] = [];
-  // The other listeners are useful even where one fails.
+  // If one listener fails, the others are still useful.
   const attempt = async (port: number, listening: Promise<unknown>) => {
     await listening.catch((error: NodeJS.ErrnoException) => faults.push(`${port}: ${error.code ?? error.message}`));
   };

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type NameTable, parseIpv4 } from './nameTable.ts';
 
-/** Opens a connection to the space's egress proxy. It may throw, or end with an error, when there are too many. */
+/** Opens a connection to the space's egress proxy. If too many are open, it throws or the stream fails. */
 export type OpenEgress = () => Duplex;
 
 const answerTimeoutMs = 30_000;
@@ -18,7 +18,7 @@ export class Connections {
     this.#max = max;
   }
 
-  /** Whether there is room for this connection, which counts until it is closed. */
+  /** Returns whether there is room for this connection, and counts it until it closes. */
   admit(client: Socket): boolean {
     if (this.#open >= this.#max) return false;
     this.#open++;
@@ -29,14 +29,14 @@ export class Connections {
   }
 }
 
-/** A relay for programs that know of the proxy. It passes everything to the space's proxy. */
+/** A relay for programs that use the proxy. It passes all bytes to the space's proxy. */
 export function proxyRelay(open: OpenEgress, connections: Connections): Server {
   return relay(connections, (client) => join(client, open()));
 }
 
 /**
- * A relay for programs that do not know of the proxy. They have connected to a name's address, and are connected to
- * that name.
+ * A relay for programs that do not use the proxy. They connect to the address that stands for a name, and the relay
+ * connects them to that name.
  */
 export function namedRelay(port: number, names: NameTable, open: OpenEgress, connections: Connections): Server {
   return relay(connections, async (client) => {
@@ -51,7 +51,7 @@ export function namedRelay(port: number, names: NameTable, open: OpenEgress, con
       if (rest.length > 0) client.write(rest);
       return join(client, egress);
     }
-    // A web client gets the reason; other protocols have no way to tell it.
+    // A web client gets the proxy's answer. Other protocols cannot carry it.
     if (port !== 80) return void client.resetAndDestroy();
     client.write(answer);
     await pipeline(egress, client);
@@ -78,7 +78,7 @@ async function join(client: Socket, egress: Duplex): Promise<void> {
   }
 }
 
-/** The head of the proxy's answer. The bytes after it may be the other side's first ones. */
+/** Reads the head of the proxy's answer. `rest` may already hold the server's first bytes. */
 function readAnswer(egress: Duplex): Promise<{ status: number; answer: Buffer; rest: Buffer }> {
   return new Promise((resolve, reject) => {
     let answer: Buffer = Buffer.alloc(0);

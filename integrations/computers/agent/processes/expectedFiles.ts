@@ -6,10 +6,10 @@ import type { ExpectedFiles } from '../../types.ts';
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = constants;
 const pieceBytes = 1_048_576;
 const filesAtOnce = 8;
-/** More than an app may have. A file that was made endless must not keep us reading. */
+/** More than an app may have. Stops the read of a file that grows without end. */
 const maxBytes = 1_024 * 1_048_576;
 
-/** Throws `FILES_CHANGED` unless each of the files has the content that it must have. */
+/** Throws `FILES_CHANGED` unless each file has its expected content. */
 export async function requireFiles({ folder, sha256 }: ExpectedFiles): Promise<void> {
   const files = Object.entries(sha256);
   let left = maxBytes;
@@ -27,9 +27,9 @@ export async function requireFiles({ folder, sha256 }: ExpectedFiles): Promise<v
   await Promise.all(Array.from({ length: filesAtOnce }, look));
 }
 
-/** Undefined where the path is no regular file that can be read, or `mayRead` says no to its next bytes. */
+/** Undefined if the path is not a readable regular file, or if `mayRead` refuses its next bytes. */
 async function hashOf(path: string, piece: Buffer, mayRead: (bytes: number) => boolean): Promise<string | undefined> {
-  // Importing it would make the agent start 10 ms later.
+  // An import would make the agent start 10 ms later.
   const { createHash } = process.getBuiltinModule('node:crypto');
   const hash = createHash('sha256');
   try {

@@ -10,15 +10,15 @@ import {
   messageKind,
 } from '../../protocol/messages.ts';
 
-/** How much is read after the leader's end once the time is over: two pipes hold no more of its output. */
+/** How many bytes are still read after `lateMs`: two full pipes hold no more of the leader's output. */
 const maxLateBytes = 2 * 65_536;
 const lateMs = 200;
 /** Output that follows within this time is sent together. The first output after a quiet moment is sent at once. */
 const gatherMs = 4;
 
 /**
- * Sends a process's output and its end over its stream. The end is the leader's: a background child may hold the output
- * open, and what it says later is read and dropped so that its writes do not fail.
+ * Sends a process's output and exit over its stream. The exit is the leader's. A background child may hold the output
+ * open: what it writes later is read and dropped, so that its writes do not fail.
  */
 export class Outputs {
   readonly #stream: Duplex;
@@ -59,7 +59,7 @@ export class Outputs {
     }, lateMs);
   }
 
-  /** Ends after what can be read now has been read. */
+  /** Ends after the event loop has delivered the output that is readable now. */
   #endSoon(): void {
     setImmediate(() => setImmediate(() => this.#endIfOver()));
   }
@@ -110,7 +110,7 @@ function messagesOf(kind: MessageKind, payload: Uint8Array): Uint8Array[] {
   return parts;
 }
 
-/** Passes the stream's bytes to the process's standard input. The process may close that before they end. */
+/** Passes the stream's bytes to the process's standard input. The process may close its input earlier. */
 export function feed(stream: Duplex, input: Writable | undefined): void {
   if (input === undefined) {
     stream.resume();
@@ -120,7 +120,7 @@ export function feed(stream: Duplex, input: Writable | undefined): void {
   stream.pipe(input);
 }
 
-/** A terminal's input is never closed: Ctrl-D says that there is no more. */
+/** A terminal's input is never closed. Ctrl-D marks its end. */
 export function feedTerminal(stream: Duplex, terminal: Writable): void {
   terminal.on('error', () => stream.resume());
   stream.pipe(terminal, { end: false });

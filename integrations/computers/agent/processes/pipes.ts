@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
 
 /**
- * One end is ours, the other the child's. Node would give children sockets, which `/dev/stdout` cannot open, but
- * programs that open it need real pipes.
+ * A pipe between us and a child. Node would give the child sockets, but a program that opens `/dev/stdout` needs a real
+ * pipe.
  */
 export interface Pipe {
   /** Our end, which does not block. */
@@ -16,7 +16,7 @@ const kept = 6;
 const madeAtOnce = 12;
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 
-/** Pipes are FIFOs without a name. Each batch takes a run of `mkfifo`, so they are made ahead. */
+/** Keeps a stock of unnamed FIFOs. Each batch takes a run of `mkfifo`, so they are made ahead. */
 export class Pipes {
   readonly #free: number[] = [];
   #making: Promise<void> | undefined;
@@ -27,8 +27,8 @@ export class Pipes {
   }
 
   /**
-   * Gives pipes that we read from (`in`) or write to (`out`). Calls are served one after the other: otherwise, when
-   * many processes start at once, the last ones would always find the new pipes taken.
+   * Returns pipes that we read from (`in`) or write to (`out`). Serves calls in order: otherwise, when many processes
+   * start at once, the last callers would always find the new pipes taken.
    */
   take(...directions: ('in' | 'out')[]): Promise<Pipe[]> {
     const mine = this.#taken.then(() => this.#take(directions));
@@ -77,7 +77,7 @@ function make(free: number[]): Promise<void> {
   });
 }
 
-/** Opens the FIFOs of a folder, and removes their names and it. */
+/** Opens the FIFOs in a folder, then removes their names and the folder. */
 function takeFrom(folder: string, free: number[]): void {
   for (const path of pathsIn(folder)) {
     try {
@@ -87,13 +87,13 @@ function takeFrom(folder: string, free: number[]): void {
       else closeSync(fd);
       unlinkSync(path);
     } catch {
-      // This pipe is missing; `take` makes more where too few are left.
+      // This pipe is missing. `take` makes more if too few are left.
     }
   }
   try {
     rmdirSync(folder);
   } catch {
-    // A program has put something there, or removed it.
+    // A program has put a file there, or removed the folder.
   }
 }
 
@@ -101,7 +101,7 @@ function pathsIn(folder: string): string[] {
   return Array.from({ length: madeAtOnce }, (_, at) => `${folder}/${at}`);
 }
 
-/** Opens the two ends by the descriptor, not by a name, so that no other process can come between. */
+/** Opens both ends by descriptor, not by name, so that no other process can interfere. */
 function open(fd: number, direction: 'in' | 'out'): Pipe {
   const path = `/proc/self/fd/${fd}`;
   try {

@@ -11,7 +11,7 @@ import { resizeTerminal, startInTerminal } from './terminal.ts';
 import { signalTree } from './tree.ts';
 
 interface Running {
-  /** Undefined once the process has ended: its number may then belong to another. */
+  /** Undefined once the process has ended: its pid may then belong to another process. */
   leader: number | undefined;
   terminal: number | undefined;
 }
@@ -48,7 +48,7 @@ export class Processes {
     if (running.leader !== undefined) this.#running.set(processId, running);
   }
 
-  /** Says how many processes got the signal. It also reaches what an ended process has left behind. */
+  /** Returns how many processes got the signal. Also signals processes that an ended process has left behind. */
   signal(processId: string, signal: string): Promise<number> {
     return signalTree(processId, this.#running.get(processId)?.leader, signal as NodeJS.Signals);
   }
@@ -100,12 +100,12 @@ function answer(stream: Duplex, pid: number): void {
   stream.write(encodeMessage(messageKind.answer, { pid }));
 }
 
-/** Makes the kernel end a process rather than the agent when memory runs out. Children inherit this. */
+/** Makes the OOM killer prefer this process to the agent. Children inherit this. */
 function preferForMemory(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '500');
   } catch {
-    // The process has ended, or the sandbox does not let us.
+    // The process has ended, or the sandbox does not allow it.
   }
 }
 

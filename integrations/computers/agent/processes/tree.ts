@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** A variable in the environment of a process and, unless a program removes it, of everything that it starts. */
+/** Environment variable of a process. Its descendants inherit it unless a program removes it. */
 export const processMarker = 'ATRIUM_PROCESS_ID';
 
 interface Task {
@@ -13,7 +13,7 @@ const maxRounds = 100;
 
 /**
  * Sends a signal to everything that a process has started: its session, its descendants, and processes that carry its
- * marker. SIGKILL is repeated until nothing is left. Returns how many processes there were.
+ * marker. Repeats SIGKILL until no process is left. Returns how many processes it found.
  */
 export async function signalTree(
   processId: string,
@@ -33,9 +33,7 @@ export async function signalTree(
   return found.size;
 }
 
-/**
- * The living processes of a tree. `leader` is undefined once it has ended: its number may belong to another process.
- */
+/** The living processes of a tree. `leader` is undefined once it has ended: its pid may belong to another process. */
 function treeOf(processId: string, leader: number | undefined): number[] {
   const tasks = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -59,7 +57,7 @@ function treeOf(processId: string, leader: number | undefined): number[] {
 
 function taskOf(name: string): Task | undefined {
   const stat = read(`/proc/${name}/stat`);
-  // The name is in parentheses, and may contain some itself.
+  // The program's name is in parentheses and may itself contain parentheses.
   const [state, parent, , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (state === undefined || state === 'Z' || state === 'X' || session === undefined) return undefined;
   return { pid: Number(name), parent: Number(parent), session: Number(session) };

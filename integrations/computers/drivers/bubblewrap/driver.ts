@@ -13,7 +13,7 @@ interface BubblewrapPrograms {
   machine: Machine;
 }
 
-/** The programs that a bubblewrap sandbox needs, or what is missing. Tries a sandbox as the user who would own one. */
+/** Finds the programs that a bubblewrap sandbox needs, or says what is missing. Tries a sandbox as its later owner. */
 export async function findBubblewrap(uid: number | undefined): Promise<BubblewrapPrograms | { refused: string }> {
   if (process.platform !== 'linux') return { refused: 'bubblewrap needs Linux' };
   const machine = process.arch;
@@ -57,11 +57,9 @@ const timeoutMs = 10_000;
 const trial = ['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--disable-userns'];
 const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true'];
 
-/**
- * Makes a sandbox that does nothing, as the user who would own one. Returns undefined when it works, otherwise advice.
- */
+/** Tries a sandbox that does nothing, as the user who would own it. Returns undefined if it works, otherwise advice. */
 export async function trySandbox(bwrap: string, uid?: number): Promise<string | undefined> {
-  // Some failures to start are thrown at once.
+  // A program that cannot be spawned rejects.
   const complaint = await complaintOf(bwrap, uid).catch((error: Error) => error.message);
   return complaint === undefined ? undefined : sandboxAdvice(complaint.split('\n').at(-1) ?? '', readSetting);
 }
@@ -83,7 +81,7 @@ async function complaintOf(bwrap: string, uid: number | undefined): Promise<stri
   return code === 0 ? undefined : text.trim() || `it ended with ${signal ?? code}`;
 }
 
-/** Which kernel setting keeps a user from making namespaces, and how to change it. */
+/** Names the kernel setting that forbids user namespaces, and says how to change it. */
 export function sandboxAdvice(complaint: string, read: (setting: string) => string | undefined): string {
   const off = 'user namespaces are off';
   if (read('user/max_user_namespaces') === '0') {

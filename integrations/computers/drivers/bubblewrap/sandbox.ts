@@ -6,15 +6,18 @@ import { seccompFilter } from '../seccomp/bpf.ts';
 import { environment, home, hostFiles, temporaryFolders, uid, viewFiles } from './view.ts';
 
 interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>> {
-  /** `bwrap`, `prlimit` as absolute paths. */
+  /** Absolute paths. */
   programs: { bwrap: string; prlimit: string };
-  /** The folder with its view of the machine, on this host. */
+  /** The host folder with the machine view. */
   viewDir: string;
-  /** Set where its holder has its own, limited terminals to share. */
+  /** Set if the holder has its own, limited terminals to share. */
   ownView: OwnView | undefined;
 }
 
-/** The command line of a sandbox: namespaces of its own, nothing of the host but `/usr`, and a filtered kernel. */
+/**
+ * The command line of a sandbox: own namespaces, no host files except `/usr` and parts of `/etc`, filtered system
+ * calls.
+ */
 export function sandboxCommand(options: BubblewrapOptions): SandboxCommand {
   const { bwrap } = options.programs;
   return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(bwrap, inner)]);
@@ -33,7 +36,7 @@ export function cellCommand(options: BubblewrapOptions, nsenter: string): CellCo
   return { ...others, nsenter, command: [file, ...args] };
 }
 
-/** Also limits the tasks of the uid, with room for the sandbox itself, in case the cgroup does not hold. */
+/** Also limits the uid's tasks, with room for the sandbox itself, in case the cgroup limit does not hold. */
 function limited({ programs, limits }: BubblewrapOptions): string[] {
   return [programs.prlimit, '--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
 }
@@ -81,8 +84,8 @@ function bwrapArguments(options: BubblewrapOptions): string[] {
 }
 
 /**
- * Makes the network in a sandbox around the computer's own. There it is root, which opens the low ports, and cells can
- * join it.
+ * Puts the computer's network into an outer sandbox. The user there is root and can open the low ports, and cells can
+ * join the network.
  */
 function inOuterNetwork(bwrap: string, inner: string[]): string[] {
   const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"';

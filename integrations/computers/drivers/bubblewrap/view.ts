@@ -7,7 +7,7 @@ export const home = '/home/user';
 /** The uid of a computer's one user, as seen inside. */
 export const uid = 1000;
 
-/** Variables of every process, beside the computer's own. */
+/** Variables that every process gets besides the computer's own. */
 export const environment: Record<string, string> = {
   PATH: '/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: home,
@@ -45,12 +45,12 @@ export function temporaryFolders({ memoryMiB }: Pick<ComputerLimits, 'memoryMiB'
  */
 export const viewFiles = ['meminfo', 'cpuinfo', 'stat'] as const;
 
-/** Cores as programs count them: a part of one is one. */
+/** The number of cores as programs see it: rounded up, at least one. */
 export function coresOf({ cpuMilli }: Pick<ComputerLimits, 'cpuMilli'>): number {
   return Math.max(1, Math.ceil(cpuMilli / 1_000));
 }
 
-/** Variables with the limits of a computer, for programs that look nowhere else. `nproc` reads the first. */
+/** Variables that tell programs the computer's limits. `nproc` reads `OMP_NUM_THREADS`. */
 export function limitVariables(
   limits: Pick<ComputerLimits, 'cpuMilli' | 'memoryMiB' | 'diskMiB'>,
 ): Record<string, string> {
@@ -74,7 +74,7 @@ const filesFor = (uid: number): Record<string, string> => ({
   'resolv.conf': 'nameserver 127.0.0.1\noptions timeout:5 attempts:1\n',
 });
 
-/** Writes the sandbox's /etc, readable for all, with the uid that the sandbox knows. Each file is replaced whole. */
+/** Writes the sandbox's /etc, readable by all, with the uid used inside. Replaces each file as a whole. */
 export async function writeEtc(folder: string, owner = uid): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 });
   for (const [name, text] of Object.entries(filesFor(owner))) {

@@ -10,7 +10,7 @@ export interface Containers {
 export const hostLabel = 'atrium.host';
 export const computerLabel = 'atrium.computer';
 
-/** Absent, already in that state, or not in a state for it. A look afterwards says which. */
+/** Already in that state (304), absent (404), or in a state that forbids it (409). The next look tells which. */
 const absentOrSo = [304, 404, 409];
 
 export const containerName = (hostId: string, computerId: string) => `atrium-${hostId}-${computerId}`;
@@ -25,7 +25,7 @@ interface Stats {
   pids_stats?: { current?: number };
 }
 
-/** Computers in containers. The engine holds the containers together; the machine's confinement holds their holders. */
+/** Confinement for containers. The engine confines the containers; the machine's confinement confines their holders. */
 export function dockerConfinement({ engine, hostId }: Containers, machine: Confinement): Confinement {
   const pathOf = (computerId: string) => `/containers/${containerName(hostId, computerId)}`;
   const inspect = (computerId: string) => engine.askUnless<Inspected>([404], 'GET', `${pathOf(computerId)}/json`);
@@ -42,7 +42,7 @@ export function dockerConfinement({ engine, hostId }: Containers, machine: Confi
       await engine.askUnless(absentOrSo, 'POST', `${pathOf(computerId)}/pause`);
     },
     async thaw({ computerId }) {
-      // Engines answer with a server error where a container is not paused.
+      // Engines answer with a server error if a container is not paused.
       if ((await inspect(computerId))?.State.Paused !== true) return;
       await engine.askUnless(absentOrSo, 'POST', `${pathOf(computerId)}/unpause`);
     },

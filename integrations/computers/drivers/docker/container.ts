@@ -10,15 +10,15 @@ export interface ContainerOptions extends SandboxOptions {
   labels: Record<string, string>;
   /** The owner of the home, as the engine sees it. */
   uid: number;
-  /** Whether the image has its own Node and terminal module, since the host's are for another system. */
+  /** Whether the image has its own Node and terminal module, because the host's are for another system. */
   hasOwnNode: boolean;
 }
 
 const mebibyte = 1_048_576;
-/** Docker's own list of masked paths, which this one replaces, and all of /sys. */
+/** Docker's list of masked paths, which `MaskedPaths` replaces. All of /sys is masked too. */
 const masked = ['asound', 'acpi', 'kcore', 'keys', 'latency_stats', 'timer_list', 'timer_stats', 'sched_debug', 'scsi'];
 const readOnlyProc = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'];
-/** Memory for the agent itself, beside the computer's programs. */
+/** Memory for the agent itself, besides the computer's programs. */
 const agentMemoryMiB = 128;
 
 /**

@@ -12,11 +12,8 @@ import { tryContainer } from './tryContainer.ts';
 export interface DockerOptions {
   /** The engine's address, as in `DOCKER_HOST`. The usual socket, if undefined. */
   address?: string | undefined;
-  /** The image of containers. */
   image?: string | undefined;
-  /**
-   * Whether the image's own Node runs the agent, which it must where the host is another system than the containers.
-   */
+  /** Whether the agent runs on the image's own Node. It must if the host's system differs from the containers'. */
   hasOwnNode?: boolean;
 }
 
@@ -24,7 +21,7 @@ const usualImage = 'atrium-computer';
 const usualSocket = '/var/run/docker.sock';
 const pingMs = 5_000;
 
-/** The engine and its image, or what is missing. */
+/** Finds the engine and its image, or says what is missing. */
 export async function findDocker({
   address,
   image = usualImage,
@@ -47,7 +44,9 @@ export async function findDocker({
   }
 }
 
-/** Containers of a Docker engine on this machine. Where the host is no Linux, they use the engine's. */
+/**
+ * Opens the driver for a Docker engine on this machine. If the host is not Linux, containers run on the engine's Linux.
+ */
 export async function openDocker(setting: DriverSetting, options: DockerOptions): Promise<OpenedDriver> {
   const name = 'docker';
   const found = await findDocker(options);
@@ -95,14 +94,14 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
   } satisfies Driver;
 }
 
-/** Where the engine is another machine, its files belong to the user who looks at them. */
+/** On a host other than Linux, the engine is another machine, whose files belong to the user who looks at them. */
 function ownUid(): number {
   return process.platform === 'linux' ? (process.getuid?.() ?? 1000) : 1000;
 }
 
 /**
- * The file in which the kernel counts processes of a container that it has killed for want of memory. Undefined where
- * the engine runs on another machine, whose pids mean nothing here.
+ * Finds the file in which the kernel counts a container's OOM kills. Undefined if the engine runs on another machine,
+ * whose pids mean nothing here.
  */
 function oomFileOf({ id, pid }: { id: string; pid: number }): string | undefined {
   const list = ifThere(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'));

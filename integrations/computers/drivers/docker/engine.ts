@@ -7,7 +7,7 @@ export type EngineAddress = { socketPath: string } | { host: string; port: numbe
 const maxAnswerBytes = 4 * 1_048_576;
 const usualTimeoutMs = 30_000;
 
-/** A refusal of the engine, with its status. */
+/** The engine refused with this HTTP status, or did not answer properly (0). */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly status: number;
@@ -18,7 +18,7 @@ export class EngineError extends Error {
   }
 }
 
-/** Parses an address as in `DOCKER_HOST`. Undefined for one that is not on this machine, such as one of ssh. */
+/** Parses an address as in `DOCKER_HOST`. Undefined for other schemes, such as ssh. */
 export function parseEngineAddress(text: string): EngineAddress | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, hostname, port, pathname } = new URL(text);
@@ -35,7 +35,7 @@ export class Engine {
     this.address = address;
   }
 
-  /** Throws an {@link EngineError} where the engine refuses. */
+  /** Throws an {@link EngineError} if the engine refuses. */
   async ask<T>(method: string, path: string, body?: unknown, { timeoutMs = usualTimeoutMs } = {}): Promise<T> {
     const response = await answerOf(this.#send(method, path, timeoutMs), body);
     const text = await textOf(response);
@@ -44,7 +44,7 @@ export class Engine {
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 
-  /** Like `ask`. Undefined where the engine refuses with one of these statuses. */
+  /** Like `ask`. Undefined if the engine refuses with one of these statuses. */
   async askUnless<T>(statuses: number[], method: string, path: string, body?: unknown): Promise<T | undefined> {
     return this.ask<T>(method, path, body).catch((error: unknown) => {
       if (error instanceof EngineError && statuses.includes(error.status)) return undefined;

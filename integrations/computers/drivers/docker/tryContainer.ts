@@ -13,9 +13,7 @@ const name = 'trial';
 
 type Common = Pick<ContainerOptions, 'image' | 'machine' | 'labels' | 'agentDir' | 'hasOwnNode'>;
 
-/**
- * Makes a container like a computer's, which ends by itself. Returns undefined when it works, otherwise what is wrong.
- */
+/** Runs a trial container, made like a computer's. Returns undefined if it works, otherwise the reason. */
 export async function tryContainer(
   engine: Engine,
   common: Common,

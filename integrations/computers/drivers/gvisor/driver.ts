@@ -26,7 +26,7 @@ export function findRunsc(told: string | undefined): { runsc: string } | { refus
   }
 }
 
-/** Sandboxes with a kernel of their own: gVisor's, a program that runs inside a bubblewrap sandbox. */
+/** The driver for sandboxes with gVisor's kernel, a program that runs inside a bubblewrap sandbox. */
 export async function openGvisor(setting: DriverSetting, told: string | undefined): Promise<OpenedDriver> {
   const name = 'gvisor';
   const found = findRunsc(told);
@@ -51,7 +51,7 @@ const timeoutMs = 20_000;
 const limits = { memoryMiB: 256, maxTasks: 64, maxProcesses: 1 };
 
 /**
- * Makes a sandbox that does nothing, as the user who would own one. Returns undefined when it works, otherwise its
+ * Tries a sandbox that does nothing, as the user who would own it. Returns undefined if it works, otherwise its
  * complaint.
  */
 async function tryGvisor(
@@ -95,7 +95,7 @@ async function complaintOf(
     pipe.on('error', () => undefined);
     if (descriptor.kind === 'write') pipe.end(Buffer.from(descriptor.data, 'base64'));
     else if (descriptor.kind === 'block') pipe.end('x');
-    // Read and discard it: bwrap would end early with a closed pipe.
+    // Read and discard it: bwrap would end early if the pipe were closed.
     else pipe.resume();
   }
   // Not `close`: a leftover of a killed sandbox could hold its output open.

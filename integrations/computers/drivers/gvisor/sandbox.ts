@@ -61,7 +61,7 @@ function outerArguments({ homeDir, agentDir, etcDir, readOnly, programs }: Gviso
   ];
 }
 
-/** gVisor's view for the computer: the root of the outer sandbox, with new kernel file systems. */
+/** gVisor's OCI configuration for the computer: the outer sandbox's root, with new kernel file systems. */
 function bundleConfig({ limits, readOnly, command, machine }: GvisorOptions) {
   const none: string[] = [];
   const mapping = [{ containerID: uid, hostID: uid, size: 1 }];

@@ -15,7 +15,7 @@ import {
   terminalRequests,
 } from './syscalls.ts';
 
-// Classic BPF, as the kernel takes it: 8 bytes an instruction. Offsets into struct seccomp_data.
+// Classic BPF, 8 bytes per instruction. `NR` and `ARCH` are offsets into struct seccomp_data.
 const LD = 0x20;
 const AND = 0x54;
 const JEQ = 0x15;
@@ -32,7 +32,7 @@ const KILL = 0x80000000;
 const errno = (number: number) => 0x00050000 | number;
 const { EPERM, ENOTTY, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT } = errors;
 
-/** Numbers of the x32 interface begin here. */
+/** System-call numbers of the x32 ABI begin here. */
 const x32 = 0x40000000;
 
 type Instruction = [code: number, whenTrue: number, whenFalse: number, value: number];
@@ -43,8 +43,8 @@ const answer = (value: number): Instruction => [RET, 0, 0, value];
 const ifEqual = (value: number, then: Instruction[]): Instruction[] => [[JEQ, 0, then.length, value], ...then];
 
 /**
- * The system-call filter of a sandbox, for `bwrap --seccomp`. A refused call fails with EPERM. A call made for another
- * machine (`int 0x80`, x32), which would evade the numbers, ends the process.
+ * The system-call filter of a sandbox, for `bwrap --seccomp`. A refused call fails with EPERM. A call for another
+ * machine (`int 0x80`, x32) has other numbers and would evade the filter, so it ends the process.
  */
 export function seccompFilter(machine: Machine): Buffer {
   const column = machine === 'x64' ? 0 : 1;
@@ -58,7 +58,7 @@ export function seccompFilter(machine: Machine): Buffer {
       const number = numbers[column];
       return number == null ? [] : ifEqual(number, [answer(errno(EPERM))]);
     }),
-    // The flags of clone3 are in memory, where a filter cannot look. The C library then falls back to clone.
+    // The flags of clone3 are in memory, where a filter cannot look. After ENOSYS the C library falls back to clone.
     ...ifEqual(inspected.clone3[column], [answer(errno(ENOSYS))]),
     ...ifEqual(inspected.clone[column], [
       load(argument(0)),

@@ -97,7 +97,7 @@ interface Prefix {
   freeBits: number;
 }
 
-/** All numbers with this prefix except these, as few prefixes. OCI rules know no "unless". */
+/** All numbers with this prefix except `values`, as few prefixes. OCI rules cannot say "unless". */
 function prefixesWithout(values: number[], whole: Prefix): Prefix[] {
   const { prefix, freeBits } = whole;
   const inside = values.filter((value) => value >= prefix && value < prefix + 2 ** freeBits);

@@ -19,26 +19,26 @@ export const newNamespaces = 0x7e020000;
 export const terminalRequests = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
 /** The low 16 bits of FICLONE, FICLONERANGE and FIDEDUPERANGE. */
 export const sharingRequests = [0x9409, 0x940d, 0x9436];
-/** A new subvolume would not count against the home's limit. */
+/** All ioctls of btrfs. A new subvolume would not count against the home's limit. */
 export const btrfsRequests = 0x9400;
 /** AF_UNIX, AF_INET, AF_INET6. */
 export const families = [1, 2, 10];
 export const AF_NETLINK = 16;
 /**
- * Netlink families with which programs list network interfaces and watch devices. No memory limit counts what waits in
- * a netlink socket, and through other families programs could send each other any amount.
+ * Netlink families with which programs list network interfaces and watch devices. Memory limits do not count data that
+ * waits in a netlink socket, and other families would let programs send each other any amount.
  */
 export const netlinkProtocols = [0 /* NETLINK_ROUTE */, 15 /* NETLINK_KOBJECT_UEVENT */];
 export const SOL_SOCKET = 1;
-/** SO_ATTACH_FILTER and the like: all compiled filters of the machine share one space, including this sandbox's own. */
+/** SO_ATTACH_FILTER and the like: all compiled filters of the machine share one space, also this sandbox's own. */
 export const filterOptions = [26, 50, 51, 52];
 
 export const errors = { EPERM: 1, ENOTTY: 25, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
 
 /**
  * System calls that always fail with EPERM: they make or enter namespaces and mounts, reach into the kernel, or have
- * led out of sandboxes more often than sandboxes need them. `null` where a machine lacks the call. Most need
- * capabilities that a sandbox lacks; the filter holds also where the kernel errs about that.
+ * led out of sandboxes more often than sandboxes need them. `null` if a machine lacks the call. Most need capabilities
+ * that a sandbox lacks; the filter also holds if the kernel has a bug there.
  */
 export const refused: Record<string, readonly [x64: number | null, arm64: number | null]> = {
   // namespaces and mounts
@@ -61,7 +61,7 @@ export const refused: Record<string, readonly [x64: number | null, arm64: number
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
-  // The contexts of io_setup share one table for the whole machine, which databases need.
+  // The contexts of io_setup share one table of the whole machine, which databases need.
   io_setup: [206, 0],
   io_destroy: [207, 1],
   io_getevents: [208, 4],

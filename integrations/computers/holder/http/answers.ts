@@ -17,7 +17,8 @@ export function send(res: ServerResponse, status: number, value: unknown): void 
 }
 
 /**
- * Sends the problem where the answer has not begun. Otherwise cuts the answer, so that no reader takes it for complete.
+ * Sends the problem if the response has not begun. Otherwise cuts the response, so that no reader takes it for
+ * complete.
  */
 export function sendProblem(res: ServerResponse, error: unknown): void {
   if (res.headersSent) {
@@ -30,7 +31,7 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
   res.writeHead(problem.status, headers).end(body);
 }
 
-/** The answer to an upgrade that is granted. */
+/** The response to a granted upgrade. */
 export const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n';
 
 export function refuseUpgrade(socket: Duplex, error: unknown): void {

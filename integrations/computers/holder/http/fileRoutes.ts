@@ -9,7 +9,7 @@ import { entryOf, fileHeadOf, pageOf, writtenOf } from './fileAnswers.ts';
 
 const deadlineMs = 55_000;
 const silenceMs = 60_000;
-/** The deadline of a whole write. While bytes keep coming, nothing else ends it. */
+/** The deadline of a whole write, one day. Before it, only silence ends a write. */
 const longestWriteMs = 86_400_000;
 
 export async function fileRoute(agent: Agent, req: IncomingMessage, res: ServerResponse, route: Route): Promise<void> {
@@ -66,7 +66,7 @@ async function sendFile(agent: Agent, req: IncomingMessage, res: ServerResponse,
   await pipeline(exactly(stream, end - start), res);
 }
 
-/** Cuts the answer where the agent sends more or fewer bytes than it said. */
+/** Passes the agent's bytes on. Throws if the agent sends more or fewer bytes than it announced. */
 async function* exactly(stream: ChannelStream, length: number): AsyncGenerator<Buffer> {
   let sent = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -120,7 +120,7 @@ async function takeFile(
   }
 }
 
-/** The requested range. A range that is not understood is ignored. */
+/** The requested range. Ranges that are not supported are ignored. */
 function partOf(header: string | undefined) {
   const range = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');
   if (range === null) return undefined;

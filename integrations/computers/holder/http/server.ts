@@ -33,8 +33,8 @@ interface ServerOptions {
 }
 
 /**
- * Ports and other requests have separate limits: visitors of port links block no processes and files, and neither
- * blocks the host's status requests.
+ * Ports and other requests have separate limits: visitors of port links do not block processes and files, and neither
+ * of them blocks the host's status requests.
  */
 const mostPorts = 256;
 const mostRequests = 256;

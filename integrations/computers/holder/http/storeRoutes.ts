@@ -5,11 +5,11 @@ import { heartbeat } from '../../processes/records.ts';
 import { flagOf, numberOf, type Route, send } from './answers.ts';
 
 const heartbeatMs = 10_000;
-/** How long a reader may read nothing before it is cut. It reconnects with the position that it has reached. */
+/** A reader that reads nothing for this long is cut. It can reconnect at the position that it has reached. */
 const stallMs = 30_000;
 
 /**
- * Reads of processes, which work whether the computer runs or not: `GET /processes`, `/processes/{id}` and its
+ * Reads of processes, which work whether or not the computer runs: `GET /processes`, `/processes/{id}` and its
  * `/output`. Undefined for other requests.
  */
 export function storeRoute(
@@ -31,7 +31,7 @@ async function sendOutput(store: ProcessStore, processId: string, res: ServerRes
   res.once('close', () => gone.abort());
   const request = { after: numberOf(route, 'after') ?? 0, follow: flagOf(route, 'follow'), signal: gone.signal };
   const pieces = readLog(log, request);
-  // Wait for the first piece, so that a refusal comes before the answer begins. Where none comes soon, send the headers
+  // Wait for the first piece, so that a refusal comes before the response begins. If none comes soon, send the headers
   // without it.
   let next = pieces.next();
   const first = await Promise.race([next, later()]);
@@ -58,7 +58,7 @@ function later(): Promise<undefined> {
   });
 }
 
-/** Settles when the reader has taken the buffered bytes. A reader that does not in time is cut. */
+/** Settles when the reader has taken the buffered bytes. Cuts a reader that does not within `stallMs`. */
 function drained(res: ServerResponse, gone: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => res.destroy(), stallMs);

@@ -1,18 +1,17 @@
 import { DomainError } from '../../../../base/errors.ts';
 
-/** A writer costs a name and a number for as long as the process runs. */
+/** Each writer's name and number stay in memory while the process runs. */
 const maxWriters = 4_096;
 
 /**
- * The last input of each writer to a process. A repeated input, whose answer was lost, is not typed again. No writer is
- * forgotten while the process runs, since its last input might be repeated.
+ * Remembers the last input of each writer to a process, so that an input repeated after a lost answer is not typed
+ * again. No writer is forgotten while the process runs, because it may still repeat its last input.
  */
 export class InputOrder {
   readonly #last = new Map<string, number>();
 
   /**
-   * Whether this input was taken before. Throws 409 where a number was left out, and where no further writer can be
-   * remembered.
+   * Returns whether this input was taken before. Throws 409 if a number was left out, or if there are too many writers.
    */
   isKnown(writer: string, seq: number): boolean {
     const last = this.#last.get(writer) ?? 0;

@@ -32,10 +32,10 @@ interface ProcessesOptions {
   /** Whose processes these are: the users', which only a running computer has, or Atrium's own. */
   owner: 'user' | 'atrium';
   maxProcesses: number;
-  /** How many of them may be processes that only look; all, if undefined. */
+  /** How many of them may be processes that only look. Undefined: no separate limit. */
   maxLooks?: number;
   agent: Agent;
-  /** Sandboxes for private processes. Undefined where there can be none. */
+  /** Sandboxes for private processes. If undefined, private processes run beside the others. */
   cells?: Cells | undefined;
   store: ProcessStore;
   screens: Screens;
@@ -78,7 +78,7 @@ export class HolderProcesses {
     if (!this.#mayStart || this.#isStopping)
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
     const most = this.#reached(isLook);
-    // A known process is attached to, however many run.
+    // A known process is only attached to, so the limit does not apply.
     if (most !== undefined && !(await this.#isKnown(request.processId))) {
       throw new DomainError('rateLimited', 'TOO_MANY_PROCESSES', `At most ${most} processes run at once.`);
     }
@@ -117,7 +117,7 @@ export class HolderProcesses {
     if (eof) input.end();
   }
 
-  /** Also reaches what an ended process has left behind. */
+  /** Also signals processes that an ended process has left behind. */
   async signal(processId: string, signal: string): Promise<number> {
     const runner = this.#entries.get(processId)?.runner;
     if (runner !== undefined) return runner.signal(signal);
@@ -147,12 +147,12 @@ export class HolderProcesses {
     await Promise.all(runners.map((runner) => runner.stop(graceMs)));
   }
 
-  /** Settles when the ends of all processes are written down. */
+  /** Settles when the ends of all processes are on the disk. */
   async close(): Promise<void> {
     await Promise.all([...this.#entries.values()].map(({ runner }) => runner.process.ended));
   }
 
-  /** The limit that leaves no room for one more process. Undefined where there is room. */
+  /** The limit that leaves no room for one more process. Undefined if there is room. */
   #reached(isLook: boolean): number | undefined {
     const { maxProcesses, maxLooks = maxProcesses } = this.#options;
     if (this.running >= maxProcesses) return maxProcesses;
@@ -203,7 +203,7 @@ export class HolderProcesses {
       });
     } catch (error) {
       cell?.end();
-      // A refused process was not started, and its id is free. Without an answer it may have been started.
+      // A refused process was not started, so its id is free again. Without an answer it may have been started.
       const isRefused =
         error instanceof DomainError && error.kind !== 'upstreamTimeout' && error.kind !== 'unavailable';
       if (isRefused) await store.forget(process);
@@ -222,7 +222,7 @@ export class HolderProcesses {
 
   #envOf({ processId, env, usualEnv, isPrivate = false }: StartProcess): Record<string, string> {
     const { sandbox, computer } = this.#options.spec;
-    // The computer may have such a variable from before these names were refused.
+    // The computer may have such a variable from the time before these names were refused.
     const computers = isPrivate ? withoutLoading(computer.env) : computer.env;
     return {
       ...sandbox.env,

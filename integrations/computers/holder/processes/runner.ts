@@ -42,7 +42,7 @@ export class Runner {
     void this.#run();
   }
 
-  /** The process's time limit stands still while its computer is paused. */
+  /** The process's time limit stops while its computer is paused. */
   setPaused(isPaused: boolean): void {
     if (this.process.hasEnded) return;
     if (isPaused) this.#timeLimit?.pause();
@@ -72,10 +72,10 @@ export class Runner {
     clearTimeout(timer);
   }
 
-  /** Asks the process to end, and kills it where it does not within the grace. */
+  /** Asks the process to end, and kills it if it has not ended after the grace. */
   async stop(graceMs: number): Promise<void> {
     const timer = setTimeout(() => void this.kill('stop'), graceMs);
-    // However it ends now, it ends because it was stopped.
+    // From now on any end counts as a stop.
     this.#killedBy ??= 'stop';
     await this.signal('SIGTERM').catch(() => undefined);
     await this.process.ended;
@@ -110,7 +110,7 @@ export class Runner {
 
   #exitOf({ exitCode, signal }: LeaderExit): Exit {
     const isKill = signal === 'SIGKILL' || exitCode === 137;
-    // No caller asked for the kill, and the kernel has killed something for want of memory since the process started.
+    // No caller asked for the kill, and the OOM killer has killed a process since this one started.
     const isMemory = isKill && !this.#wasKilled && this.#killedBy === null && this.#oomKills() > this.#oomKillsBefore;
     const killedBy = isMemory ? 'memory' : this.#killedBy;
     return { state: signal === null && this.#killedBy !== 'timeout' ? 'exited' : 'killed', exitCode, signal, killedBy };

@@ -20,8 +20,8 @@ interface CellsOptions {
 }
 
 /**
- * Sandboxes beside the computer's own, each for one process that has been given secrets. They share its home and its
- * network, and have a pid namespace of their own. So other processes of the computer can neither read the process's
+ * Sandboxes beside the computer's own, each for one process that has been given secrets. They share the computer's home
+ * and network, but have their own pid namespace. So other processes of the computer can neither read the process's
  * variables and memory nor trace it, though all run as one user.
  */
 export class Cells {
@@ -33,7 +33,7 @@ export class Cells {
     this.#options = options;
   }
 
-  /** Throws `COMMAND_NOT_STARTED` where no cell can be made. */
+  /** Throws `COMMAND_NOT_STARTED` if no cell can be made. */
   async open(): Promise<Cell> {
     const sandbox = await this.#make().catch((error: unknown) => {
       process.stderr.write(`${new Date().toISOString()} No cell: ${String(error)}\n`);
@@ -56,7 +56,6 @@ export class Cells {
     return { agent, end: () => sandbox.kill() };
   }
 
-  /** Ends all cells, when their computer ends. */
   end(): void {
     this.#isOver = true;
     for (const sandbox of this.#open) sandbox.kill();

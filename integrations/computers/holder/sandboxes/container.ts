@@ -7,8 +7,8 @@ const headerBytes = 8;
 const maxComplaint = 2_000;
 
 /**
- * Attaches to a container that the host has created and will start. This connection is all that the holder has of the
- * engine: closing it ends the agent, and the host removes the rest.
+ * Attaches to a container that the host has created and will start. The holder reaches the engine only over this
+ * connection. Closing it ends the agent, and the host removes the rest.
  */
 export async function attachContainer({ engine, containerId }: ContainerSource): Promise<Sandbox> {
   const connection = await new Engine(engine).attach(containerId);

@@ -9,14 +9,14 @@ const refreshMs = 5_000;
 interface ViewOptions {
   folder: string;
   limits: Pick<ComputerLimits, 'cpuMilli' | 'memoryMiB'>;
-  /** A file of the memory cgroup of the computer's work. Undefined where there is none. */
+  /** A file in the memory cgroup of the computer's work. Undefined if there is none. */
   workOom: string | undefined;
   isBusy: () => boolean;
 }
 
 /**
- * What a computer sees as its machine's memory and processors instead of the host's, since programs ask before they use
- * them. Written before the sandbox is made, and every few seconds while something runs.
+ * Shows programs the computer's memory and processors instead of the host's, because programs ask before they use them.
+ * Written before the sandbox is made, and every few seconds while a process runs.
  */
 export class MachineView {
   readonly #options: ViewOptions;
@@ -25,7 +25,7 @@ export class MachineView {
   constructor(options: ViewOptions) {
     this.#options = options;
     this.#timer = setInterval(() => {
-      // A full disk must not end a computer: its view is then out of date.
+      // A full disk must not end a computer. Its view is then out of date.
       if (options.isBusy()) tryTo(() => this.#write(['meminfo', 'stat']));
     }, refreshMs).unref();
   }
@@ -75,7 +75,7 @@ function meminfoOf(totalMiB: number, usedBytes: number): string {
     .join('');
 }
 
-/** Without file caches that the kernel drops when memory is needed. */
+/** Used memory without file caches, which the kernel drops when memory is needed. */
 function usedIn(cgroup: string): number {
   const read = (name: string) => ifThere(() => readFileSync(join(cgroup, name), 'utf8'));
   const total = Number(read('memory.current') ?? read('memory.usage_in_bytes') ?? 0);
@@ -83,7 +83,7 @@ function usedIn(cgroup: string): number {
   return Math.max(0, total - Number(files));
 }
 
-/** Writes in place: the sandbox has the file bound, not its name. */
+/** Writes in place: the sandbox has a bind mount of the file itself, not of its name. */
 function write(file: string, text: string): void {
   const fd = openSync(file, 'a+', 0o600);
   closeSync(fd);

@@ -13,11 +13,11 @@ export interface Sandbox {
   pids: SandboxPids | null;
   release(): void;
   kill(): void;
-  /** Settles with how it ended, in one line for a person. */
+  /** Resolves with how it ended, in one line for people. */
   ended: Promise<string>;
 }
 
-/** Throws where the sandbox cannot be made. */
+/** Throws if the sandbox cannot be made. */
 export async function makeSandbox({ file, args, descriptors }: SandboxCommand): Promise<Sandbox> {
   const child = spawn(file, args, {
     cwd: '/',
@@ -67,7 +67,7 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Reads the first JSON object, since the writer never closes the pipe. Later bytes are discarded. */
+/** Reads only the first JSON object, because the writer never closes the pipe. Later bytes are discarded. */
 function firstJson(pipe: Readable): Promise<string> {
   return new Promise((resolve) => {
     let text = '';

@@ -25,7 +25,7 @@ export class FollowedScreen {
   #asked = Promise.withResolvers<void>();
   #advanced = Promise.withResolvers<void>();
   #askers = 0;
-  /** While output is being drawn, the screen belongs to no position. */
+  /** While output is being drawn, the screen matches no position of the log. */
   #isDrawing = false;
   #isOver = false;
   /** Set when the screen has skipped, so that reading restarts at the new position. */
@@ -62,7 +62,7 @@ export class FollowedScreen {
     }
   }
 
-  /** Opens a new screen after one was lost. The checkpoint is drawn again only where this screen was not at fault. */
+  /** Opens a new screen after one was lost. The checkpoint is drawn again only if this screen was not at fault. */
   async #after(error: unknown): Promise<DrawnScreen> {
     if (!(error instanceof ScreenLost)) throw error;
     const { outputBytes, pty } = this.#process.info();
@@ -78,8 +78,8 @@ export class FollowedScreen {
   }
 
   /**
-   * The screen as it is at the time of the call. Undefined where it is no longer drawn. Callers at the same time share
-   * one drawing.
+   * The screen as it is at the time of the call. Undefined if it is no longer drawn. Concurrent callers share one
+   * drawing.
    */
   async draw(signal: AbortSignal): Promise<Screen | undefined> {
     const target = this.#process.info().outputBytes;
@@ -138,7 +138,7 @@ export class FollowedScreen {
     resolve();
   }
 
-  /** Waits, but not while a client asks for the screen. */
+  /** Waits until the time is over or a client asks for the screen. */
   async #pause(ms: number): Promise<void> {
     this.#asked = Promise.withResolvers();
     const timer = setTimeout(this.#asked.resolve, ms);
@@ -149,7 +149,7 @@ export class FollowedScreen {
 
 const maxBytes = 8 * 1_048_576;
 
-/** Keeps a screen beside its log. Later drawing continues there instead of at the beginning. */
+/** Saves a screen beside its log, so that later drawing continues there instead of at the beginning. */
 async function writeCheckpoint(folder: string, screen: Screen): Promise<void> {
   const bytes = Buffer.from(JSON.stringify(screen));
   if (bytes.length > maxBytes) return;

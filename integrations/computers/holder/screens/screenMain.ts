@@ -3,7 +3,7 @@ import type { ScreenAnswer, ScreenRequest } from './screenThread.ts';
 import { TerminalScreen } from './terminalScreen.ts';
 
 /**
- * The thread that draws terminals. It is separate (`screenThread.ts`), since a program may keep it busy or fill its
+ * The thread that draws terminals. It is separate (`screenThread.ts`), because a program may keep it busy or fill its
  * memory.
  */
 const screens = new Map<number, TerminalScreen>();

@@ -6,7 +6,7 @@ import type { OutputRecord } from '../../types.ts';
 
 /** The time limit for one piece of output, which takes milliseconds. */
 const usualLimitMs = 10_000;
-/** A limit is counted in ticks: a thread that stood still with its paused holder was not slow. */
+/** The limit is counted in ticks. No ticks pass while the holder is paused, so a paused thread does not look slow. */
 const ticks = 10;
 const maxHeapMiB = 256;
 
@@ -30,8 +30,8 @@ export const screenProgramName = 'screens.cjs';
 
 /**
  * Draws the terminals of a computer in a thread, which lives while there are screens. A tenant's output may cost more
- * time or memory than any check foresees, so the thread is ended where one request takes longer than `limitMs` or too
- * much memory. The holder goes on.
+ * time or memory than any check foresees, so the thread is ended if one request takes longer than `limitMs` or too much
+ * memory. The holder goes on.
  */
 export class ScreenThread {
   readonly #program: string;
@@ -60,7 +60,7 @@ export class ScreenThread {
     }
   }
 
-  /** Serves one request at a time, so that it is known which screen is too slow. */
+  /** Serves one request at a time, so that a slow answer shows which screen is too slow. */
   #ask(screen: DrawnScreen, request: ScreenRequest): Promise<ScreenState> {
     const answer = this.#last.then(() => this.#askNow(screen, request));
     this.#last = answer.catch(() => undefined);
@@ -112,7 +112,7 @@ export class DrawnScreen {
     this.#ask = ask;
   }
 
-  /** The position up to which it was given output. The drawing may end a few bytes earlier. */
+  /** The position up to which the screen has received output. The drawing may end a few bytes earlier. */
   get readTo(): number {
     return this.#state.readTo;
   }
@@ -148,7 +148,7 @@ export class DrawnScreen {
   }
 }
 
-/** Undefined where the thread has ended or does not answer in time. */
+/** Undefined if the thread has ended or does not answer in time. */
 function askOf(worker: Worker, request: ScreenRequest, tickMs: number): Promise<ScreenAnswer | undefined> {
   return new Promise((resolve) => {
     let left = ticks;

@@ -7,8 +7,8 @@ import { drawnAtLeastBytes, FollowedScreen, maxLagBytes, readCheckpoint } from '
 import { ScreenLost, type ScreenThread } from './screenThread.ts';
 
 /**
- * The limit for all followed screens together; a cell takes some twelve bytes. Further screens are drawn when a client
- * asks for them.
+ * The limit for all followed screens together; a cell takes some twelve bytes. Screens beyond it are drawn when a
+ * client asks for them.
  */
 const maxCells = 8_000_000;
 
@@ -19,9 +19,9 @@ interface Drawing {
 }
 
 /**
- * The screens of terminals, as bytes that draw them again. Sending the log itself would cut escape sequences apart, and
- * repeat programs' questions to the client's terminal. A running process's screen is drawn as its output comes; any
- * other from its last checkpoint or the end of its log.
+ * The screens of terminals, as bytes that draw them again. The log itself would cut escape sequences apart, and repeat
+ * programs' questions to the client's terminal. The screen of a running process is drawn as its output comes. Any other
+ * is drawn from its last checkpoint or the end of its log.
  */
 export class Screens {
   readonly #store: ProcessStore;
@@ -44,7 +44,7 @@ export class Screens {
       .finally(() => this.#followed.delete(processId));
   }
 
-  /** Draws the screen of a process, whether it runs or not. Callers at the same time share one drawing. */
+  /** Draws the screen of a process, whether it runs or not. Concurrent callers share one drawing. */
   async draw(processId: string, size: Size, signal: AbortSignal): Promise<Screen> {
     const followed = await this.#followed.get(processId)?.draw(signal);
     if (followed !== undefined) return followed;
@@ -113,7 +113,7 @@ export class Screens {
     }
   }
 
-  /** The initial size, which the log's first record tells. */
+  /** The initial size, from the log's first record. */
   async #firstSize(processId: string): Promise<Size | undefined> {
     const decoder = new RecordDecoder();
     for await (const bytes of readLog(await this.#store.log(processId), { after: 0, follow: false })) {

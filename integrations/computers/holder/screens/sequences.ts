@@ -1,6 +1,6 @@
 import { incompleteAtEnd } from '../../output/textPieces.ts';
 
-/** A longer sequence is not held until its end. */
+/** A longer sequence is not held back until it is complete. */
 const maxHeldBytes = 4_096;
 /** No mode, colour or position of a terminal has a larger number. */
 const maxNumber = 9_999;
@@ -12,12 +12,12 @@ const maxNumber = 9_999;
 const repeated = new Set([...'@PLMSTIZXb}~A^'].map(codeOf));
 
 const [esc, can, sub, bel, del] = [0x1b, 0x18, 0x1a, 0x07, 0x7f];
-/** U+0080 to U+009F are the bytes C2 80 to C2 9F: a control character of the same meaning as ESC and a letter. */
+/** U+0080 to U+009F (bytes C2 80 to C2 9F) are control characters that mean the same as ESC and a letter. */
 const c1Lead = 0xc2;
 const isC1 = (byte: number | undefined) => byte !== undefined && byte >= 0x80 && byte <= 0x9f;
 
 /**
- * Passes on a program's output to its terminal in whole sequences, without numbers that could keep a terminal busy:
+ * Passes a program's output to its terminal in whole sequences, and clamps numbers that could keep a terminal busy:
  * `ESC [ 2147483647 L` inserts lines for hours. The filter need not understand a sequence to clamp it. It relies on two
  * facts only: numbers follow `ESC [` or `ESC P`, and a terminal ignores control characters, and bytes that are no
  * characters, between any two bytes of a sequence.
@@ -25,10 +25,10 @@ const isC1 = (byte: number | undefined) => byte !== undefined && byte >= 0x80 &&
 export class SequenceFilter {
   readonly #side: () => number;
   #held: Buffer = Buffer.alloc(0);
-  /** Inside a sequence that was too long to hold: nothing of it is passed on. */
+  /** Inside a sequence that was too long to hold. The filter drops it. */
   #isDropping = false;
 
-  /** `side` gives the larger side of the terminal: repeating a command more often changes nothing. */
+  /** `side` returns the larger side of the terminal. Repeating a command more often than that changes nothing. */
   constructor(side: () => number) {
     this.#side = side;
   }
@@ -104,9 +104,9 @@ export class SequenceFilter {
 }
 
 interface Sequence {
-  /** Undefined where the sequence is incomplete. */
+  /** Undefined if the sequence is incomplete. */
   end?: number | undefined;
-  /** The replacement for its beginning, where a number was too large. */
+  /** The replacement for its beginning, if a number was too large. */
   numbers?: { end: number; by: number[] } | undefined;
   /** For an incomplete sequence: whether it is a string, whose numbers are complete. */
   isString?: boolean;
@@ -131,8 +131,8 @@ function nextControl(bytes: Buffer, from: number): number {
 }
 
 /**
- * The index of the final byte, or of the byte that breaks the sequence off. The length of `bytes` where neither has
- * come.
+ * The index of the final byte, or of the byte that breaks off the sequence. The length of `bytes` if neither has come
+ * yet.
  */
 function endOfNumbers(bytes: Buffer, from: number): number {
   let at = from;
@@ -141,7 +141,7 @@ function endOfNumbers(bytes: Buffer, from: number): number {
 }
 
 /**
- * The parameters with their numbers clamped, and control characters among them. Undefined where no number is above the
+ * The parameters with their numbers clamped, and the control characters among them. Undefined if no number is above the
  * limit.
  */
 function clamped(body: Buffer, limit: number): { parameters: number[]; executed: number[] } | undefined {
@@ -167,7 +167,7 @@ function clamped(body: Buffer, limit: number): { parameters: number[]; executed:
   return isAbove ? { parameters, executed } : undefined;
 }
 
-/** Bytes of which some are replaced. Without a replacement, they are the same bytes. */
+/** Collects replacements in bytes. Without a replacement, the result is the same bytes. */
 class Rewriting {
   readonly #bytes: Buffer;
   readonly #parts: Buffer[] = [];

@@ -8,9 +8,9 @@ import { SequenceFilter } from './sequences.ts';
 const maxScrollback = 1_000;
 /** A wide terminal keeps fewer lines. */
 const maxCells = 100_000;
-/** Combining characters pile up in a cell. With more than this, nobody could read it. */
+/** Combining characters pile up in a cell. A longer cell is unreadable. */
 const maxCellLength = 256;
-/** Titles and links are not drawn, and would be kept as long as a program likes. */
+/** Titles and links. They are not drawn, and a program could make them as long as it likes. */
 const ignoredCommands = [0, 1, 2, 8];
 const cancel = Buffer.from('\x18');
 
@@ -18,7 +18,7 @@ const cancel = Buffer.from('\x18');
 export class TerminalScreen {
   readonly #terminal: InstanceType<typeof xterm.Terminal>;
   readonly #serializer = new SerializeAddon();
-  /** All output passes this filter. What it holds is drawn once it is complete. */
+  /** All output passes this filter. A sequence that it holds is drawn once it is complete. */
   readonly #filter = new SequenceFilter(() => Math.max(this.#terminal.cols, this.#terminal.rows));
   #position = 0;
   #isWithinLine = false;
@@ -37,7 +37,7 @@ export class TerminalScreen {
     return screen;
   }
 
-  /** The position up to which it was given output. The drawing may end a few bytes earlier. */
+  /** The position up to which the screen has received output. The drawing may end a few bytes earlier. */
   get readTo(): number {
     return this.#position + this.#filter.heldBytes;
   }

@@ -40,7 +40,7 @@ const numberIn = (file: string) => Number(ifThere(() => readFileSync(file, 'utf8
 const field = (file: string, name: string) =>
   Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(ifThere(() => readFileSync(file, 'utf8')) ?? '')?.[1] ?? 0);
 
-/** A computer's use, by its cgroups. */
+/** Reads a computer's usage from its cgroups. */
 export function readUsage(roots: CgroupRoots, id: string): ProcessUsage {
   const work = join(id, 'box', 'work');
   const memory = join(roots.memory, work);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A folder for our cgroups in each v1 hierarchy. In v2 all are one folder. */
+/** The folder for our cgroups in each v1 hierarchy. In v2 all are the same folder. */
 export interface CgroupRoots {
   version: 1 | 2;
   cpu: string;
@@ -17,8 +17,8 @@ const controllersV2 = ['cpu', 'memory', 'pids'];
 type FoundRoots = { roots: CgroupRoots } | { missing: string };
 
 /**
- * Finds this machine's cgroups by `/proc/self/mountinfo`. Our folders are at the top of each hierarchy: below our own
- * cgroup, a service manager that stops us would end the computers too.
+ * Finds this machine's cgroups by `/proc/self/mountinfo`. Our folders are at the top of each hierarchy: if they were
+ * below our own cgroup, a service manager that stops us would end the computers too.
  */
 export function findCgroups(mountinfo: string, name: string): FoundRoots {
   const mounts = mountinfo.split('\n').flatMap((line) => {
@@ -43,7 +43,7 @@ export function findCgroups(mountinfo: string, name: string): FoundRoots {
   return { missing: 'this machine has no cgroups that limit cpu, memory and pids' };
 }
 
-/** Makes the folders. Says why it cannot, mostly in a container with read-only cgroups. */
+/** Makes the folders, or says why it cannot. The usual reason is a container with read-only cgroups. */
 export function makeRoots(roots: CgroupRoots): { missing: string } | undefined {
   try {
     if (roots.version === 2) enableControllers(join(roots.memory, '..'));
@@ -56,7 +56,7 @@ export function makeRoots(roots: CgroupRoots): { missing: string } | undefined {
   }
 }
 
-/** The folder of each hierarchy, once. */
+/** The folders without duplicates. */
 export const folders = ({ version: _, ...roots }: CgroupRoots): string[] => [...new Set(Object.values(roots))];
 
 export function enableControllers(folder: string): void {

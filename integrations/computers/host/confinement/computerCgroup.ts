@@ -6,7 +6,7 @@ import type { ComputerLimits } from '../../types.ts';
 import type { HostLimits } from '../machine/machine.ts';
 import { type CgroupRoots, enableControllers, folders } from './cgroupRoots.ts';
 
-/** Tasks for the sandbox itself beside the computer's limit: bwrap, the agent, and a thread of it for each terminal. */
+/** Tasks of the sandbox itself on top of the computer's limit: bwrap, the agent, and an agent thread per terminal. */
 export const agentTasks = ({ maxProcesses }: Pick<ComputerLimits, 'maxProcesses'>) => 32 + maxProcesses;
 const agentMemoryMiB = 128;
 /** The holder reads a computer's output, so its memory is bounded too. */
@@ -25,7 +25,7 @@ export type BoxKind = 'apart' | 'whole';
 
 /**
  * The cgroups of one computer: `holder`, and `box` with everything inside the sandbox. In `box`, `agent` is apart from
- * `work`, so that neither a fork bomb nor the OOM killer takes the agent. The freezer is that of `box`.
+ * `work`, so that neither a fork bomb nor the OOM killer hits the agent. Freezing acts on `box`.
  */
 const leaves = ['holder', join('box', 'agent'), join('box', 'work')];
 
@@ -43,18 +43,18 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
   setMemory(roots, join(id, 'box', 'work'), memoryMiB);
   setSocketMemory(roots, join(id, 'box', 'agent'), leastSocketsMiB);
   setSocketMemory(roots, join(id, 'box', 'work'), Math.max(leastSocketsMiB, Math.ceil(limits.memoryMiB / 4)));
-  // A new process is in the agent's cgroup for a moment. The box limits both together.
+  // A new process starts in the agent's cgroup. The limit of the box bounds both together.
   writeFileSync(join(roots.pids, id, 'box', 'pids.max'), String(maxTasks + agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(maxTasks));
 }
 
-/** The sandbox's own kernel counts its tasks. Each needs a few of the host's. */
+/** gVisor's kernel counts the computer's tasks itself. Each needs a few tasks of the host. */
 function wholeLimits({ memoryMiB, maxTasks }: ComputerLimits) {
   return { memoryMiB: memoryMiB + agentMemoryMiB + sentryMemoryMiB, maxTasks: maxTasks * 4 + sentryTasks };
 }
 
-/** Limits all computers together. Reports where running computers already use more. */
+/** Limits all computers together. Returns a complaint if running computers already use more. */
 export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits): { missing: string } | undefined {
   writeFileSync(join(roots.pids, 'pids.max'), String(tasks));
   try {
@@ -69,8 +69,8 @@ export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits)
 }
 
 /**
- * Limits the holder's CPU to half of its computer's, since the holder works for it (output, files, screens), but never
- * below a floor that keeps small computers usable.
+ * Limits the holder's CPU to half of its computer's, because the holder works for it (output, files, screens), but
+ * never below a floor that keeps small computers usable.
  */
 export function limitHolderCpu(roots: CgroupRoots, id: string, { cpuMilli }: ComputerLimits): void {
   setCpu(roots, join(id, 'holder'), Math.max(leastHolderMilli, cpuMilli / 2) * (periodUs / 1_000));
@@ -88,12 +88,12 @@ function setCpu({ version, cpu }: CgroupRoots, path: string, quotaUs: number): v
 
 function setMemory({ version, memory }: CgroupRoots, path: string, mebibytes: number): void {
   const folder = join(memory, path);
-  // An earlier limit with swap would refuse a larger one without.
+  // In v1, an earlier limit of memory and swap together would refuse a larger memory limit.
   if (version === 1) {
     ifThere(() => writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), '-1', { flag: 'r+' }));
   }
   writeFileSync(join(folder, version === 2 ? 'memory.max' : 'memory.limit_in_bytes'), inMiB(mebibytes));
-  // These files exist only where the kernel accounts for swap.
+  // These files exist only if the kernel accounts for swap.
   ifThere(() => {
     if (version === 2) writeFileSync(join(folder, 'memory.swap.max'), '0', { flag: 'r+' });
     else writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), inMiB(mebibytes), { flag: 'r+' });
@@ -107,8 +107,8 @@ function setSocketMemory({ version, memory }: CgroupRoots, path: string, mebibyt
 }
 
 /**
- * Lets the holder, which runs as the computer's user, move processes between the two cgroups in the box and from its
- * own into them, and no more.
+ * Lets the holder, which runs as the computer's user, move processes between the two cgroups of the box and from its
+ * own cgroup into them, and nowhere else.
  */
 export function holderCgroups(roots: CgroupRoots, id: string, uid: number, kind: BoxKind): HolderCgroups {
   const procs = (path: string) => folders(roots).map((root) => join(root, id, path, 'cgroup.procs'));
@@ -148,8 +148,7 @@ export function setFrozen(roots: CgroupRoots, id: string, frozen: boolean): void
 }
 
 /**
- * Undefined where there is no such computer. `wanted` holds once the freeze was asked for, `reached` once it is
- * complete.
+ * Undefined if there is no such computer. `wanted` holds once the freeze was requested, `reached` once it is complete.
  */
 export function readFrozen(roots: CgroupRoots, id: string): { wanted: boolean; reached: boolean } | undefined {
   const folder = join(roots.freezer, id, 'box');
@@ -163,7 +162,7 @@ export function readFrozen(roots: CgroupRoots, id: string): { wanted: boolean; r
   });
 }
 
-/** One round of killing. Freezing first stops processes that fork faster than they are read. */
+/** Kills all processes once. In v1, freezing first stops processes that fork faster than their pids are read. */
 export function killOnce(roots: CgroupRoots, id: string): void {
   if (roots.version === 2) {
     ifThere(() => writeFileSync(join(roots.freezer, id, 'cgroup.kill'), '1', { flag: 'r+' }));
@@ -174,7 +173,7 @@ export function killOnce(roots: CgroupRoots, id: string): void {
   ifThere(() => setFrozen(roots, id, false)); // frozen processes get the signal only now
 }
 
-/** Removes the empty cgroups. False while a process is in one. */
+/** Removes the empty cgroups. Returns false while a process is in one. */
 export function removeComputerCgroup(roots: CgroupRoots, id: string): boolean {
   return folders(roots).every((root) => [...leaves, 'box', ''].every((path) => removed(join(root, id, path))));
 }

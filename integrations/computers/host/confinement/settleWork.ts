@@ -7,9 +7,9 @@ const soonMs = 20;
 const laterMs = 1_000;
 
 /**
- * Moves new processes from the agent's cgroup to the one for work. `keep` are the sandbox's own processes. Until then a
- * process shares the agent's few tasks and little memory, so it gets nowhere. A process that forks while it is moved
- * leaves a child behind, so we look again until none is left.
+ * Moves new processes from the agent's cgroup to the one for work. `own` returns the sandbox's own processes, which
+ * stay. Until it is moved, a process shares the agent's few tasks and little memory, so it cannot use more. A process
+ * that forks while it is moved leaves a child behind, so we look again until none is left.
  */
 export class WorkSettler {
   readonly #cgroups: SettleFiles;
@@ -28,7 +28,7 @@ export class WorkSettler {
   }
 }
 
-/** Whether all were moved within a few rounds. */
+/** Returns whether all processes were moved within a few rounds. */
 export function settleWork({ agentProcs, workProcs }: SettleFiles, keep: ReadonlySet<number>): boolean {
   for (let round = 0; round < rounds; round += 1) {
     const strays = readPids(agentProcs).filter((pid) => !keep.has(pid));
@@ -38,7 +38,6 @@ export function settleWork({ agentProcs, workProcs }: SettleFiles, keep: Readonl
   return false;
 }
 
-/** Reads the pids in a cgroup. */
 export function readPids(procsFile: string): number[] {
   return readFileSync(procsFile, 'utf8').split('\n').filter(Boolean).map(Number);
 }
@@ -47,7 +46,7 @@ function tryToMove(file: string, pid: number): void {
   try {
     writeFileSync(file, String(pid));
   } catch {
-    // The process has ended, or cannot be moved now. The next round tries again. This must not end the computer.
+    // The process has ended, or cannot be moved now. The next round tries again. A failure must not end the computer.
   }
 }
 

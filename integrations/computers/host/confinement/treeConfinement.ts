@@ -18,8 +18,8 @@ const ticksPerSecond = 100;
 const pageBytes = 4096;
 
 /**
- * Computers without cgroups. Their processes are those of the computer's user, or without one those in the sandbox's
- * pid namespace, which none leaves: killing its first process ends them all. Nothing limits their use.
+ * Confinement without cgroups. A computer's processes are those of its user. Without such a user, they are those in the
+ * sandbox's pid namespace, which no process leaves: killing its first process ends them all. Nothing limits their use.
  */
 export function treeConfinement(): Confinement {
   const roots = new Map<string, Stamp[]>();
@@ -27,7 +27,7 @@ export function treeConfinement(): Confinement {
     const stamps = pids.flatMap((pid) => stampOf(pid) ?? []);
     roots.set(name, [...(roots.get(name) ?? []), ...stamps]);
   };
-  /** The computer's user also owns the sandboxes on its files, which end by themselves. */
+  /** Sandboxes on the computer's files belong to the same user. They end by themselves. */
   const beside = (name: string): Set<number> => {
     const others = [...roots].filter(([other]) => other !== name && computerOf(other) === computerOf(name));
     const stamps = others.flatMap(([, each]) => each);
@@ -96,7 +96,7 @@ function computerOf(name: string): string {
   return name.split('.', 1)[0] ?? name;
 }
 
-/** The use of one living process. The parent counts ended children that it waited for. */
+/** The usage of one living process, including ended children that it has waited for. */
 function usageOf(pid: number): { cpuSeconds: number; memoryBytes: number } {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

@@ -20,14 +20,14 @@ import { giveAll, syncAll } from './watched.ts';
 interface ImageOptions {
   image: string;
   homes: string;
-  /** The size of the image. Four fifths of the free space, if undefined. */
+  /** The size of the image. Undefined: four fifths of the free space. */
   sizeMiB?: number | undefined;
 }
 
 /**
- * Homes as subvolumes of one btrfs image, each with a quota: the file system keeps the limits, and a fork is a
- * snapshot. For root only. Says why where there is no image and none can be made. Throws where an existing image cannot
- * be mounted, since every home would seem lost.
+ * Keeps homes as subvolumes of one btrfs image, each with a quota: the file system keeps the limits, and a fork is a
+ * snapshot. For root only. Says why if there is no image and none can be made. Throws if an existing image cannot be
+ * mounted, because every home would seem lost.
  */
 export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missing: string }> {
   const { image, homes } = options;

@@ -8,15 +8,12 @@ export const unfinished = (home: string) => `${home}.fork`;
 export interface Disks {
   /** `limited`: the file system refuses more than the limit. `watched`: the host checks the use from time to time. */
   kind: 'limited' | 'watched';
-  /**
-   * Makes a home, or keeps the one that exists, and sets its owner (undefined: us) and its limit (undefined: none yet).
-   */
+  /** Makes a home, or keeps the existing one, and sets its owner (undefined: us) and limit (undefined: none yet). */
   create(home: string, options: { uid: number | undefined; limitMiB: number | undefined }): Promise<void>;
-  /** Begins a copy of a home, which must not change meanwhile. Removes an earlier unfinished copy. */
+  /** Begins a copy of a home. The home must not change meanwhile. Removes an earlier unfinished copy. */
   snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
-  /** Gives the copy to `uid`, sets its limit, and makes it appear as a whole. */
+  /** Gives the copy to `uid`, sets its limit, and renames it into place. */
   finish(to: string, options: { uid: number | undefined; limitMiB: number; signal: AbortSignal }): Promise<void>;
-  /** The room for all homes together. */
   room(): DiskRoom;
   usedBytes(home: string): Promise<number>;
   remove(home: string): Promise<void>;
@@ -32,7 +29,7 @@ export interface DiskRoom {
 
 /** The room that a new home needs. */
 export const leastForHome = 64 * 1_048_576;
-/** Below this share the operator is warned. */
+/** The operator is warned when less than this share is free. */
 const scarce = 0.1;
 
 export const isScarce = ({ totalBytes, freeBytes }: DiskRoom) => freeBytes < totalBytes * scarce;
@@ -42,7 +39,7 @@ export function roomIn(folder: string): DiskRoom {
   return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
 }
 
-/** The image grows into its disk, so the free space there counts as well. */
+/** The image grows on its disk, so the free space of that disk counts as well. */
 export function roomInImage(homes: string, image: string): DiskRoom {
   const own = roomIn(homes);
   return { ...own, freeBytes: Math.min(own.freeBytes, roomIn(dirname(image)).freeBytes) };

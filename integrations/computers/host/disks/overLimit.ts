@@ -5,7 +5,7 @@ import type { HostContext } from '../context.ts';
 import { computerLayout } from '../layout.ts';
 import { readRecord } from '../records.ts';
 
-/** How far a watched home may exceed its limit: a little more is a matter of when we look. */
+/** A watched home may exceed its limit by this factor, because it is measured only from time to time. */
 const tolerance = 1.1;
 
 /** Whether a home is larger than its limit. Only a watched one can be. */
@@ -63,7 +63,7 @@ function deviceOf(text: string): number {
   return (minor & 0xff) + major * 0x100 + (minor >>> 8) * 0x100000;
 }
 
-/** Undefined where the process has ended or cannot be looked into, as while it starts. */
+/** Undefined if the process has ended or cannot be inspected, for example while it starts. */
 function ofProcess<T>(look: () => T): T | undefined {
   try {
     return look();

@@ -9,7 +9,7 @@ const isGnu = process.platform === 'linux';
 const copyOptions = isGnu ? ['--archive', '--reflink=auto'] : ['-a'];
 const removeOptions = isGnu ? ['-rf', '--one-file-system'] : ['-rf'];
 
-/** Homes as ordinary folders. The host's watcher keeps their limits as well as it can. */
+/** Keeps homes as ordinary folders. The host's watcher enforces their limits as well as it can. */
 export function watchedDisks(homes: string): Disks {
   return {
     kind: 'watched',
@@ -36,7 +36,7 @@ export function watchedDisks(homes: string): Disks {
     },
     async remove(home) {
       if (!existsSync(home)) return;
-      // Opens folders that their owner has closed to itself. `rm` also handles trees that are too deep for rmSync.
+      // `chmod` opens folders that their owner has closed to itself. `rm` handles trees that are too deep for rmSync.
       if (process.getuid?.() !== 0) await run('chmod', ['-R', 'u+rwx', '--', home], { timeoutMs: copyTimeoutMs });
       await run('rm', [...removeOptions, '--', home], { timeoutMs: copyTimeoutMs });
       rmSync(home, { recursive: true, force: true });
@@ -45,7 +45,7 @@ export function watchedDisks(homes: string): Disks {
   };
 }
 
-/** Writes a whole file system's cache to the disk: one call for a tree of any size. */
+/** Flushes a whole file system to the disk, in one call for a tree of any size. */
 export async function syncAll(folder: string): Promise<void> {
   await run('sync', isGnu ? ['-f', folder] : [], { timeoutMs: copyTimeoutMs });
 }

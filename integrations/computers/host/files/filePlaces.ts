@@ -1,10 +1,10 @@
 import { DomainError } from '../../../../base/errors.ts';
 
-/** How many sandboxes may be open on homes of stopped computers. Their owners do not pay for them. */
+/** Limits for sandboxes on homes of stopped computers. Their owners do not pay for them. */
 export interface FileLimits {
   perHost: number;
   perSpace: number;
-  /** How long a request waits for a place. */
+  /** How long a request waits for a slot. */
   waitMs: number;
   /** How long a sandbox must be unused before it makes room for another. */
   restMs: number;
@@ -24,19 +24,19 @@ interface Taken {
   isOpen: boolean;
 }
 
-/** A request that waits for a place. */
+/** A request that waits for a slot. */
 interface Waiting {
   spaceId: string;
   wake: () => void;
 }
 
-/** Ends the sandbox that has rested longest. False where all are in use. */
+/** Ends the sandbox that has rested longest. Returns false if all are in use. */
 type MakeRoom = (computerIds: readonly string[]) => Promise<boolean>;
 
 /**
- * The places for sandboxes. A computer keeps its place while its sandbox is open; an unused sandbox makes room for
- * another. A request that finds no place waits for a moment, and is then told to come again. A free place goes to the
- * space with the fewest places, and there to the oldest request.
+ * The slots for sandboxes. A computer keeps its slot while its sandbox is open; an unused sandbox makes room for
+ * another. A request that finds no slot waits for a moment, and is then told to retry later. A free slot goes to the
+ * space with the fewest slots, and there to the oldest request.
  */
 export class FilePlaces {
   readonly #limits: FileLimits;
@@ -51,8 +51,7 @@ export class FilePlaces {
   }
 
   /**
-   * Takes a place. The computer's sandbox may be opened until the result is disposed of. Throws 429 or 503
-   * `FILES_BUSY`.
+   * Takes a slot. The computer's sandbox may be opened until the result is disposed of. Throws 429 or 503 `FILES_BUSY`.
    */
   async take(computerId: string, spaceId: string): Promise<Disposable> {
     const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId);
@@ -114,7 +113,7 @@ export class FilePlaces {
     return this.#taken.size < this.#limits.perHost && this.#ofSpace(spaceId).length < this.#limits.perSpace;
   }
 
-  /** Whether another waiting request comes first and could take a place now. A new request comes last in its space. */
+  /** Whether another waiting request goes first and could take a slot now. A new request comes last in its space. */
   #isBehind(spaceId: string, waiting: Waiting | undefined): boolean {
     const own = this.#ofSpace(spaceId).length;
     let isEarlier = true;

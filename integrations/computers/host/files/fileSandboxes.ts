@@ -25,8 +25,8 @@ const usualPlaces: Record<SandboxWork, FileLimits> = { files: usualFileLimits, w
 const lookMs = 1_000;
 
 /**
- * Short-lived sandboxes on the homes of stopped computers. The same agent reads and writes inside them, so no link
- * leads out. They end when nothing uses them. The sweep ends those of a killed process.
+ * Short-lived sandboxes on the homes of stopped computers. The usual agent reads and writes inside them, so no link
+ * leads out. An unused sandbox ends. The sweep ends sandboxes that a killed process left.
  */
 export class FileSandboxes {
   readonly #context: HostContext;
@@ -47,14 +47,14 @@ export class FileSandboxes {
     this.#places = new FilePlaces(limits, (computerIds) => this.#endRested(computerIds));
   }
 
-  /** Takes one of the few places. Throws 429 or 503 `FILES_BUSY`. */
+  /** Takes one of the few slots. Throws 429 or 503 `FILES_BUSY`. */
   place({ computerId, spaceId, run }: ComputerRecord): Promise<Disposable> {
     return this.#places.take(computerId, run?.spec.spaceId ?? spaceId ?? '');
   }
 
   /**
-   * The socket of the sandbox's holder, which is started where there is none. Callers make one call at a time for each
-   * computer. Throws 422 `DISK_FULL` where a program would run in a home that is larger than its limit.
+   * The socket of the sandbox's holder. Starts the holder if there is none. Callers make one call at a time for each
+   * computer. Throws 422 `DISK_FULL` if a program would run in a home that is larger than its limit.
    */
   async open(record: ComputerRecord): Promise<string> {
     const { socket } = this.#paths(record.computerId);
@@ -96,7 +96,7 @@ export class FileSandboxes {
     return forMs > 0 && forMs >= this.#restMs;
   }
 
-  /** How long it has not been used. A sandbox in use answers with a time after our question. */
+  /** How many ms the sandbox has been unused. Not positive while it is in use: it then answers with a later time. */
   async #restedMs(computerId: string): Promise<number> {
     const { socket } = this.#paths(computerId);
     const askedAt = Date.now();

@@ -48,7 +48,7 @@ export async function clear(
   );
 }
 
-/** Ends a computer, after asking its holder to do so in order, and records why it ended. */
+/** Ends a computer and records why it ended. With a grace, its holder first ends it cleanly. */
 export async function end(
   context: HostContext,
   record: ComputerRecord,
@@ -65,7 +65,7 @@ export async function end(
     if (run.pausedAt !== null) await confinement.thaw(record);
     await endInOrder(context, record);
     killIfAlive(holder, 'SIGTERM');
-    // The holder counts the grace. It gets a little more time to record its end.
+    // The holder applies the grace itself. It gets one more second to record its end.
     await until(() => !isAlive(holder), graceMs + 1_000);
   }
   await clear(context, record);
@@ -79,7 +79,7 @@ export async function end(
   return ended;
 }
 
-/** Lets `beforeEnd` finish. Whether it succeeds or not, everything else ends too. */
+/** Lets `beforeEnd` finish. The computer ends even if this fails. */
 async function endInOrder(
   { layout, options, deadlines, log }: HostContext,
   { computerId }: ComputerRecord,

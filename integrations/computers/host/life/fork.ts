@@ -16,15 +16,15 @@ interface ForkTarget {
   limits: ComputerLimits;
 }
 
-/** Runs `work` on the source at one moment of it, while nothing else changes it. */
+/** Runs `work` on the source while no other task changes it. */
 export type InSource = (
   work: (source: ComputerRecord, signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
 ) => Promise<void>;
 
 /**
- * Makes a new computer with another's home at one moment. Only that moment holds up the source; the rest takes as long
- * as the copy has files. A cancelled fork leaves nothing.
+ * Makes a new computer with a copy of another's home at one moment. Only the snapshot holds up the source. The rest
+ * takes longer the more files there are. A cancelled fork leaves nothing.
  */
 export async function fork(
   context: HostContext,
@@ -73,13 +73,13 @@ export async function inLaneOf(
   try {
     await lanes.in(from, (own) => work(AbortSignal.any([own, signal])));
   } catch (error) {
-    // This is how a stop cancels other tasks.
+    // A stop cancels other tasks with this error.
     if (signal.aborted || !(error instanceof HostError) || error.code !== 'START_FAILED') throw error;
     throw new HostError('TIMED_OUT', `${from} was stopped while it was copied`);
   }
 }
 
-/** Freezes the source during an ordinary copy. Should this process die, a sweep thaws it. */
+/** Freezes the source during an ordinary copy. If this process dies, a sweep thaws the source. */
 async function whileFrozen(context: HostContext, record: ComputerRecord, work: () => Promise<void>): Promise<void> {
   if (!isRunning(record.run) || (await isPaused(context, record))) return work();
   try {

@@ -5,21 +5,21 @@ import { spawner } from '../../spawner/spawner.ts';
 
 const maxLogBytes = 5 * 1024 * 1024;
 
-/** A started holder, which waits for its computer or has it. */
+/** A started holder. It waits for a computer or already has one. */
 export interface Holder {
-  /** Rejects where the holder cannot be started. */
+  /** Rejects if the holder cannot be started. */
   pid: Promise<number>;
   /** Settles when the holder has ended. */
   ended: Promise<void>;
   send(message: HolderSpec | HolderOrder): void;
-  /** The next report, or `failed` where the holder has ended. */
+  /** The next report, or `failed` if the holder has ended. */
   report(): Promise<HolderReport>;
   /** Closes the pipes. The holder goes on without us. */
   letGo(): void;
   kill(): void;
 }
 
-/** Started holders that wait, so that no computer waits for Node to start. */
+/** Keeps started holders ready, so that no computer waits for Node to start. */
 export interface HolderPool {
   take(): Holder;
   close(): Promise<void>;
@@ -28,7 +28,6 @@ export interface HolderPool {
 interface PoolOptions {
   size: number;
   logs: string;
-  /** The command of a holder. */
   command: string[];
 }
 
@@ -47,7 +46,7 @@ export function createHolderPool({ size, logs, command }: PoolOptions): HolderPo
     take() {
       const [spare = startHolder(logs, command)] = spares;
       spares.delete(spare);
-      // Not at once: the new holder would compete with the computer that is being started.
+      // Fill later: a new holder would compete with the computer that is being started.
       setTimeout(fill, 200).unref();
       return spare;
     },
@@ -90,7 +89,7 @@ function startHolder(logs: string, [file = '', ...args]: string[]): Holder {
   };
 }
 
-/** The reports of a holder, in order. At the end, why there are no more. */
+/** Queues the reports of a holder. After the last one, answers `failed` with the reason. */
 class Reports {
   readonly #heard: HolderReport[] = [];
   #end: string | undefined;
@@ -117,7 +116,7 @@ class Reports {
   }
 }
 
-/** The log of all holders, after rotation. */
+/** Returns the log file of all holders, after it rotated a large one. */
 function logFile(logs: string): string {
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   const file = join(logs, 'holders.log');

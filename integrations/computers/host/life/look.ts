@@ -26,7 +26,7 @@ function gone({ run }: ComputerRecord): HostedState {
   return { state: 'gone', ...(code && { code }) };
 }
 
-/** Like `inspect`, for a list: a holder that does not answer is taken to be busy, and holds up no other. */
+/** Like `inspect`, for a list: a holder that does not answer counts as busy, and does not hold up the others. */
 export async function inspectForList(context: HostContext, record: ComputerRecord): Promise<HostedState> {
   try {
     return await inspect(context, record);
@@ -35,7 +35,7 @@ export async function inspectForList(context: HostContext, record: ComputerRecor
     if (!isRunning(run)) return gone(record);
     const now = new Date().toISOString();
     const { generation } = run.spec;
-    // Where the driver cannot be asked, the last order says whether it is paused.
+    // If the driver cannot be asked, the last order says whether the computer is paused.
     const paused = await isPaused(context, record).catch(() => run.pausedAt !== null);
     const state = paused ? 'paused' : 'running';
     return { state, generation, startedAt: run.startedAt ?? now, lastActiveAt: now, runningProcesses: 1 };

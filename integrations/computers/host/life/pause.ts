@@ -6,7 +6,7 @@ import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
 import { isRunning } from './end.ts';
 
-/** Whether the computer is frozen, by order. */
+/** Whether the computer was ordered to pause and is frozen. */
 export async function isPaused(context: HostContext, record: ComputerRecord): Promise<boolean> {
   return record.run?.pausedAt != null && (await driverOf(context, record).confinement.isFrozen(record));
 }
@@ -15,7 +15,7 @@ export async function pause(context: HostContext, record: ComputerRecord): Promi
   const run = runningOf(record);
   if (await isPaused(context, record)) return;
   driverOf(context, record); // throws before anything is recorded
-  // Recorded first: the next sweep thaws a computer that is frozen without an order.
+  // Record the order first: the next sweep thaws a computer that is frozen without an order.
   writeRecord(context.layout, { ...record, run: { ...run, pausedAt: new Date().toISOString() } });
   if (await freeze(context, record)) return tellHolder(context, record, true);
   await driverOf(context, record).confinement.thaw(record);
@@ -30,7 +30,7 @@ export async function resume(context: HostContext, record: ComputerRecord): Prom
   await tellHolder(context, record, false);
 }
 
-/** Tells the holder, so that the time limits of processes stand still too. If it does not hear this, they run on. */
+/** Tells the holder, so that it stops the time limits of processes too. If this fails, they run on. */
 async function tellHolder(context: HostContext, { computerId }: ComputerRecord, isPaused: boolean): Promise<void> {
   const client = new HostClient({ socketPath: computerLayout(context.layout, computerId).socket });
   await client.setPaused(isPaused).catch((error: unknown) => {
@@ -42,7 +42,7 @@ async function tellHolder(context: HostContext, { computerId }: ComputerRecord, 
   });
 }
 
-/** Freezes until the computer is frozen. Without cgroups a process that starts meanwhile is seen by the next look. */
+/** Repeats until the computer is frozen. Without cgroups, the next round catches a process that started meanwhile. */
 export function freeze(context: HostContext, record: ComputerRecord): Promise<boolean> {
   const { confinement } = driverOf(context, record);
   return until(async () => {

@@ -45,20 +45,20 @@ export async function start(
   }
 }
 
-/** Translates a failed start. */
+/** Turns the error of a failed start into a {@link HostError}. */
 export function startFailure(error: unknown): HostError {
   if (error instanceof HostError && (error.code !== 'START_FAILED' || !isDiskFull(error))) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new HostError(isDiskFull(error) ? 'DISK_FULL' : 'START_FAILED', reason);
 }
 
-/** Throws `DISK_FULL` where there is no room for another home. Existing homes can still be used. */
+/** Throws `DISK_FULL` if there is no room for another home. Existing homes can still be used. */
 export function requireRoom({ disks }: HostContext): void {
   const room = disks.room();
   if (room.freeBytes < leastForHome) throw new HostError('DISK_FULL', describeRoom(room));
 }
 
-/** Settles an earlier run. Returns an answer where nothing needs to start. */
+/** Settles an earlier run. Returns an answer if nothing needs to start. */
 async function settleEarlier(
   context: HostContext,
   record: ComputerRecord,
@@ -74,7 +74,7 @@ async function settleEarlier(
   if (generation === spec.generation && isRunning(last) && last.startedAt !== null)
     return { startedAt: last.startedAt };
   if (last.phase === 'running' || (last.phase === 'ended' && generation === spec.generation)) {
-    // A running computer is ended in order. Anything else is only cleaned up.
+    // A running computer is ended cleanly. Other runs are only cleaned up.
     const graceMs = isRunning(last) ? context.deadlines.stopGraceMs : 0;
     const { reason } = await end(context, record, 'it ended without a word', graceMs);
     if (generation < spec.generation) return undefined;
@@ -90,7 +90,7 @@ function newRun(spec: ComputerSpec): ComputerRun {
   return { spec, phase: 'starting', bootId: bootId(), ...nothing };
 }
 
-/** Makes a computer's user, folder and home where they are missing, and sets its limits. */
+/** Makes a computer's user, folder and home if they are missing, and sets its limits. */
 async function makeComputer(
   context: HostContext,
   computerId: string,
@@ -103,7 +103,7 @@ async function makeComputer(
   makeComputerDir(paths.dir);
   const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
   const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };
-  // Recorded before anything belongs to the user. The disk limit is recorded once it holds.
+  // Record the user before any file belongs to it. Record the disk limit once it holds.
   if (known === undefined) writeRecord(layout, { ...record, limits: { ...limits, diskMiB: 0 } });
   if (known?.limits.diskMiB !== limits.diskMiB || !existsSync(paths.home)) {
     await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
@@ -133,8 +133,8 @@ async function launch(
   save({ holder: required(stampOf(pid), 'its holder') });
   const cgroups = confinement.prepare(record);
   holder.send(await holderSpec(context, record, started.spec, cgroups));
-  // Moving to a cgroup takes the kernel a while, in which the holder makes the sandbox. Nothing in it runs before the
-  // release.
+  // The kernel takes a while to move a process to a cgroup. Meanwhile the holder makes the sandbox, in which nothing
+  // runs before the release.
   confinement.joinHolder(record.computerId, pid);
   const egress = openEgress(context, record);
   egress.catch(() => undefined); // awaited below
@@ -151,7 +151,7 @@ async function launch(
   return { startedAt };
 }
 
-/** Moves the processes of a sandbox into its cgroups. The engine places a container's own. */
+/** Moves the processes of a sandbox into its cgroups. For a container, the engine does this. */
 export function joinSandbox(
   { confinement }: Driver,
   { computerId }: ComputerRecord,
@@ -180,7 +180,7 @@ export async function reported<T extends HolderReport['type']>(
   throw new HostError('START_FAILED', reason);
 }
 
-/** `record` may be that of a short-lived sandbox on the computer's files. */
+/** `record` may also be the record of a short-lived sandbox on the computer's files. */
 export async function holderSpec(
   context: HostContext,
   record: ComputerRecord,
@@ -215,7 +215,7 @@ export async function holderSpec(
   };
 }
 
-/** Opens the computer's way out. Also at a takeover: the sockets of the earlier process ended with it. */
+/** Opens the computer's egress. Also called at a takeover, because the sockets of the earlier process ended with it. */
 export async function openEgress({ options, layout }: HostContext, { computerId, uid }: ComputerRecord): Promise<void> {
   const { egressSocket: path, egressDraft: draft } = computerLayout(layout, computerId);
   await options.egress?.open({ computerId, path, ...(uid !== null && { owner: { uid, gid: uid, draft } }) });

@@ -6,7 +6,10 @@ import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, readRecord, removeComputerDir, writeRecord } from '../records.ts';
 import { clear, end, isRunning } from './end.ts';
 
-/** Ends a computer and removes all of it. The order is recorded first, so that a sweep finishes what is cut off. */
+/**
+ * Ends a computer and removes all of it. The order is recorded first, so that a sweep can finish an interrupted
+ * removal.
+ */
 export async function destroy(context: HostContext, record: ComputerRecord): Promise<void> {
   const { layout, disks, uids } = context;
   writeRecord(layout, { ...record, removing: true });
@@ -18,7 +21,7 @@ export async function destroy(context: HostContext, record: ComputerRecord): Pro
   if (record.uid !== null) uids?.free(record.uid);
 }
 
-/** Does what a record asks for while no other task works on it. Undefined where it is in order. */
+/** Brings a computer in line with its record while no other task works on it. Undefined if it was in order. */
 export async function setRight(context: HostContext, record: ComputerRecord): Promise<string | undefined> {
   const { confinement } = driverOf(context, record);
   const { computerId, run } = record;

@@ -13,8 +13,8 @@ import { type ComputerRun, listRecords, readRecord } from '../records.ts';
 import { end, isRunning } from './end.ts';
 
 /**
- * Checks at intervals that recorded computers run, that their holders and agents answer, and that use without a kernel
- * limit stays within its limit.
+ * Checks at intervals that recorded computers run, that their holders and agents answer, and that resources without a
+ * kernel limit stay within their limits.
  */
 export function watch(
   context: HostContext,
@@ -44,7 +44,7 @@ export function watch(
         if (silent !== undefined) await lanes.in(computerId, () => endSilent(context, computerId, silent));
       });
     }
-    // Nothing else limits writes beside a stopped computer.
+    // Nothing else limits what programs beside a stopped computer write.
     for (const computerId of working.openIds) {
       await lookAt(computerId, async () => {
         if (!(await isOverLimit(context, computerId))) return;
@@ -90,7 +90,7 @@ async function reasonToEnd(context: HostContext, computerId: string, run: Comput
   return (await isOverLimit(context, computerId)) ? 'its home is larger than its limit' : undefined;
 }
 
-/** A computer that was paused meanwhile may be silent. */
+/** Does nothing if the computer was paused meanwhile, because a paused one is silent. */
 async function endSilent(context: HostContext, computerId: string, reason: string): Promise<void> {
   if (readRecord(context.layout, computerId)?.run?.pausedAt === null)
     await endUnasked(context, computerId, reason, 'COMPUTER_NOT_ANSWERING');
@@ -109,7 +109,7 @@ async function endUnasked(
   context.options.onEnd?.(computerId, ended);
 }
 
-/** The time for one last question to a silent holder, to tell whether the holder or the agent behind it hangs. */
+/** Time limit for a last request to a silent holder. It tells whether the holder or the agent behind it hangs. */
 const lastAskMs = 2_000;
 
 interface Question {
@@ -120,8 +120,8 @@ interface Question {
 }
 
 /**
- * Checks that the holders of running computers, and the agents in them, answer. Both can hang and be alive: stopped by
- * a signal, or kept busy. It counts looks, not time: while the host itself stands still, it asks no holder.
+ * Checks that the holders of running computers, and the agents in them, answer. Both can be alive and hang: stopped by
+ * a signal, or kept busy. Counts looks, not time: while the host itself stands still, it asks no holder.
  */
 export class Answering {
   readonly #context: HostContext;
@@ -131,7 +131,7 @@ export class Answering {
     this.#context = context;
   }
 
-  /** Called at each look, for a running computer that is not paused. Returns a reason to end it, if there is one. */
+  /** Called at each look, for a running computer that is not paused. Returns a reason to end it, if any. */
   async look(computerId: string, generation: number): Promise<string | undefined> {
     const { watchMs, askMs, silentMs } = this.#context.deadlines;
     let question = this.#questions.get(computerId);
@@ -147,7 +147,7 @@ export class Answering {
     return `its ${who} did not answer for ${Math.ceil(silentMs / 1_000)} s`;
   }
 
-  /** The computer is paused or gone: no answer is expected. */
+  /** The computer is paused or gone, so no answer is expected. */
   forget(computerId: string): void {
     this.#questions.delete(computerId);
   }
@@ -158,7 +158,7 @@ export class Answering {
       .ping()
       .then(
         () => true,
-        // A holder of an older release does not know the question, and has answered.
+        // A holder of an older release answers 404, since it does not know this request. That is an answer too.
         (error: unknown) => error instanceof DomainError && error.kind === 'notFound',
       )
       .then((hasAnswered) => {

@@ -20,7 +20,7 @@ export interface MachineDescription {
   /** For each driver, why this machine does not have it, and what to do. */
   drivers: { name: DriverName; refused: string | undefined }[];
   off: string[];
-  /** For people: the room for homes, where there are any. */
+  /** The room for homes, in words. Undefined if there is no folder for homes yet. */
   room?: string;
 }
 
@@ -70,7 +70,7 @@ export async function describeMachine(
 
 const refusalOf = (found: { refused: string } | object) => ('refused' in found ? (found.refused as string) : undefined);
 
-/** Warns where runs with secrets are processes like any other. */
+/** Warns of drivers that do not keep secrets of runs from the computer's other processes. */
 function cellAdvice(drivers: MachineDescription['drivers']): string[] {
   const isThere = findSystemProgram('nsenter') !== undefined;
   return drivers
@@ -81,7 +81,7 @@ function cellAdvice(drivers: MachineDescription['drivers']): string[] {
     });
 }
 
-/** Warns where the cgroups do not limit what sockets keep. */
+/** Warns if the cgroups do not limit the memory of sockets. */
 export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {
   if (version === 2 || existsSync(join(memory, '..', socketLimit))) return undefined;
   return 'this kernel’s cgroups v1 do not limit the memory of sockets: boot with cgroups v2 (systemd.unified_cgroup_hierarchy=1)';

@@ -23,8 +23,8 @@ export function hostLimits(givenMiB?: number, totalMiB = Math.floor(totalmem() /
 }
 
 /**
- * Settings of the whole machine that one computer could use up, though its memory is limited: open files (systemd's own
- * value) and terminals. They are only ever raised.
+ * Limits of the whole machine that one computer could use up, though its own memory is limited: open files (systemd's
+ * own value) and terminals. The host only ever raises them.
  */
 const leastSettings = { 'fs/file-max': '9223372036854775807', 'kernel/pty/max': '65536' };
 
@@ -49,8 +49,8 @@ function settingOf(name: string): number | undefined {
 }
 
 /**
- * Advice where the computers' own users could not reach the folder. Undefined where they can. A folder that does not
- * exist yet will be made so that they can.
+ * Advice if the computers' own users cannot reach the folder, otherwise undefined. A folder that does not exist yet
+ * will be made so that they can.
  */
 export function closedFolderAdvice(dir: string): string | undefined {
   let folder = resolve(dir);
@@ -70,13 +70,13 @@ function realpathIfThere(dir: string): string | undefined {
   return existsSync(dir) ? realpathSync(dir) : undefined;
 }
 
-/** The terminals of one computer: those that the API may usually start (`maxProcesses`), and as many of its own. */
+/** The terminals of one computer: as many as the API may usually start (`maxProcesses`), and as many of its own. */
 export const maxTerminals = 128;
 
 /**
- * The command prefix that starts a holder in mounts of its own, with terminals that only its computer has. The
- * terminals of a machine share one limit (`kernel.pty.max`), and only a mount of its own keeps a computer from taking
- * all of them. The mounts end with the holder and its sandbox.
+ * The command prefix that starts a holder in its own mount namespace, with terminals that only its computer has. The
+ * terminals of a machine share one limit (`kernel.pty.max`), and only a separate mount keeps a computer from taking all
+ * of them. The mounts end with the holder and its sandbox.
  */
 export type OwnView = readonly string[];
 
@@ -84,7 +84,7 @@ const mount = `mount -t devpts -o newinstance,nosuid,noexec,ptmxmode=0666,mode=0
 
 export const terminalAdvice = 'a computer may take all terminals of this machine, since mounts of its own are refused';
 
-/** Undefined where this machine refuses such mounts, as some containers do. */
+/** Undefined if this machine refuses such mounts, as some containers do. */
 export async function findOwnView(): Promise<OwnView | undefined> {
   const unshare = findSystemProgram('unshare');
   if (unshare === undefined) return undefined;

@@ -5,8 +5,8 @@ import type { ComputerRecord } from '../records.ts';
 
 /**
  * Settings of one computer's network, which root sets from outside: default socket buffers, and how much is kept of
- * closed connections. The cgroup bounds all of them together, where it can. Some kernels do not let a network have its
- * own.
+ * closed connections. The cgroup bounds all of them together, if it can. Some kernels do not allow such settings for a
+ * single network.
  */
 const bounds = {
   'ipv4/tcp_rmem': '4096 131072 1048576',
@@ -32,20 +32,20 @@ export async function prepareNetwork(nsenter: string, { run: started }: Computer
   });
 }
 
-/** How much of the list is read: a few thousand sockets, where a computer has some dozens. */
+/** At most this much of the list is read: a few thousand sockets. A computer usually has some dozens. */
 const mostListed = 256 * 1024;
 const mostBytes = 32 * 1_048_576;
 
 /**
- * Whether the netlink sockets of a sandbox hold too much. No cgroup counts unread answers of the kernel, so they are
- * checked from time to time.
+ * Whether the netlink sockets of a sandbox hold too much. No cgroup counts the kernel's unread answers, so the host
+ * checks them from time to time.
  */
 export function holdsTooMuchNetlink(initPid: number): boolean {
   const list = ifThere(() => readStart(`/proc/${initPid}/net/netlink`));
   return list !== undefined && (list.length >= mostListed || netlinkBytes(list) > mostBytes);
 }
 
-/** The sum of the columns `Rmem`, the fifth, and `Wmem`. */
+/** The sum of the columns `Rmem` (the fifth) and `Wmem` (the sixth). */
 function netlinkBytes(list: string): number {
   const rows = list.split('\n').slice(1);
   return rows.reduce((sum, row) => {

@@ -39,20 +39,20 @@ export interface Machinery {
   rights: HostRights;
   uids: Uids | undefined;
   ownView: OwnView | undefined;
-  /** Available drivers: at least one, or one that is away. Drivers that appear later are added. */
+  /** Available drivers. Empty only while an engine is away. Drivers that appear later are added. */
   drivers: Map<DriverName, Driver>;
   /** Wanted drivers that are missing. */
   refused: Map<DriverName, RefusedDriver>;
-  /** Looks for drivers again. */
+  /** Tries to open these drivers again. */
   openAgain: (names: readonly DriverName[]) => ReturnType<typeof openDrivers>;
-  /** The machine's own confinement. It holds all holders, also where a driver has another one for its sandboxes. */
+  /** The machine's own confinement. It confines all holders, even if a driver has another one for its sandboxes. */
   confinement: Confinement;
   disks: Disks;
-  /** The command of a holder, without its view. */
+  /** The command of a holder, without the prefix `ownView`. */
   holderCommand: string[];
 }
 
-/** Prepares the machine. Throws `COMPUTERS_OFF` with advice where it cannot run computers. */
+/** Prepares the machine. Throws `COMPUTERS_OFF` with advice if it cannot run computers. */
 export async function setUpMachine(layout: HostLayout, options: HostOptions): Promise<Machinery> {
   makeFolders(layout);
   const hostId = identify(layout);
@@ -137,8 +137,8 @@ interface Identity {
 }
 
 /**
- * The id of this host, made where there is none. The host's cgroups and containers are named after it, so two hosts
- * with one id on a machine would end each other's computers: a copied folder is refused.
+ * The id of this host, made if there is none. The host's cgroups and containers are named after it, so two hosts with
+ * one id on a machine would end each other's computers: a copied folder is refused.
  */
 export function identify(layout: HostLayout): string {
   const found = readIdentity(layout.identity);

@@ -15,8 +15,8 @@ import { createDurablySync } from '../../../../disk/durable.ts';
 import { ifThere } from '../../system/ifThere.ts';
 
 /**
- * The uids of all hosts on this machine, so that two installations never share one. A file's name is a taken uid; it
- * contains the folder of the computer that has it.
+ * The uids of all hosts on this machine, so that two installations never share one. Each file is named after a taken
+ * uid, and contains the folder of the computer that has it.
  */
 const registry = '/var/lib/atrium/computer-uids';
 /** Above the uids that distributions and container engines assign. */
@@ -31,7 +31,7 @@ export interface Uids {
   free(uid: number): void;
 }
 
-/** Undefined where this process may not give files to other users although it is root, as in some containers. */
+/** Undefined if this process is root but may not give files to other users, as in some containers. */
 export function openUids({ first = usualFirstUid, folder = registry } = {}): Uids | undefined {
   if (!canGiveTo(first)) return undefined;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -53,12 +53,14 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
   };
 }
 
-/** Claims a uid by creating its file, which only one process can. */
+/** Claims a uid by creating its file. Only one process can create it. */
 function claim(file: string, computerDir: string): boolean {
   return !existsSync(file) && createDurablySync(file, computerDir);
 }
 
-/** Frees the uids of computers whose folders were removed by hand. Waits a day, since a folder may yet be made. */
+/**
+ * Frees the uids of computers whose folders were removed by hand. Waits a day, because a folder may not be made yet.
+ */
 function freeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
     const file = join(folder, name);
