@@ -143,8 +143,8 @@ export interface GitTrees {
   ): Promise<{ output: string }>;
   checkout(tree: TreeWork, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
   /**
-   * Fast-forwards the current branch, or merges a ref into it. 409 `GIT_CONFLICT` after a conflict, which leaves the tree
-   * as it was, and during somebody’s merge, rebase, cherry-pick or revert, which is left alone.
+   * Fast-forwards the current branch, or merges a ref into it. 409 `GIT_CONFLICT` after a conflict, and during an
+   * unfinished merge, rebase, cherry-pick or revert. Both leave the tree as it was.
    */
   merge(
     tree: TreeWork,
@@ -162,8 +162,9 @@ export interface GitTrees {
    */
   keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted>;
   /**
-   * Bundles the objects that the mirror lacks, with the moves of refs. `uncommitted` comes from `keepUncommitted`; without
-   * it, the saved uncommitted work stays. 422 `GIT_TREE_DAMAGED` if the tree has lost refs that nobody deleted.
+   * Bundles the objects that the mirror lacks, with the moves of refs. `uncommitted` comes from `keepUncommitted`;
+   * without it, the saved uncommitted work stays. 422 `GIT_TREE_DAMAGED` if the tree has lost refs that no user
+   * deleted.
    */
   bundleOut(
     tree: TreeWork,

@@ -66,7 +66,7 @@ export interface GitProgress {
 export interface GitHooks {
   /** Called at most a few times a second, never after the call has settled. */
   onProgress?: (progress: GitProgress) => void;
-  /** Ends git's processes. What has arrived stays for the next attempt. */
+  /** Ends git's processes. Objects that arrived stay for the next attempt. */
   signal: AbortSignal;
 }
 
@@ -82,7 +82,7 @@ export interface RefManifest {
   filter: GitFilter | null;
 }
 
-/** A saved state of a mirror. The version grows with each change, and when bundles are put together. */
+/** A saved state of a mirror. The version grows with each change, and when bundles are merged. */
 export interface MirrorState {
   version: number;
   manifest: RefManifest;
@@ -109,7 +109,7 @@ export interface PushRef {
   from: string | null;
   /** A full name at the remote: `refs/heads/…` or `refs/tags/…`. */
   to: string;
-  /** Overwrites the remote's ref, if it is still as it was fetched last. */
+  /** Overwrites the remote's ref if it has not moved since the last fetch. */
   force?: boolean;
 }
 
@@ -160,16 +160,18 @@ export interface MadeBundle extends AsyncDisposable {
   manifest: RefManifest;
 }
 
-/** Git on our side. Only activities use it; their workflow makes one call at a time for a repository. */
+/** Git in the mirrors. Only activities use it; their workflow makes one call at a time for a repository. */
 export interface GitMirrors {
   /**
-   * Clones a repository and saves it. After a failure, what arrived stays on this machine, and the next attempt continues
-   * from there. Returns the saved state if it is cloned already.
+   * Clones a repository and saves it. After a failure, the objects that arrived stay on this machine, and the next
+   * attempt continues from them. Returns the saved state if the repository is already cloned.
    */
   clone(ref: RepositoryRef, source: CloneSource, hooks: GitHooks): Promise<CloneResult>;
   /** Updates `refs/remotes/origin/*`, and brings new tags. Existing tags are neither moved nor removed. */
   fetch(ref: RepositoryRef, source: RemoteSource, hooks: GitHooks): Promise<MirrorState>;
-  /** `output` is git's own words, without the URL. 409 `GIT_CONFLICT` if the remote has commits that we lack. */
+  /**
+   * `output` is git's own words, without the URL. 409 `GIT_CONFLICT` if the remote has commits that the mirror lacks.
+   */
   push(
     ref: RepositoryRef,
     source: RemoteSource,
@@ -198,13 +200,13 @@ export interface GitMirrors {
     kept?: readonly string[],
   ): Promise<{ bundle: MadeBundle | null } & MirrorState>;
   /**
-   * Merges or fast-forwards, and keeps the result under a ref of ours. Throws 409 `GIT_CONFLICT`, which names the files,
+   * Merges or fast-forwards, and keeps the result under the ref `to`. Throws 409 `GIT_CONFLICT`, which names the files,
    * and 422 `GIT_REF_UNKNOWN`; then nothing has changed.
    */
   merge(ref: RepositoryRef, merge: MergeRequest, signal: AbortSignal): Promise<MergeResult>;
   /**
-   * Takes in objects of a tree, checks them by fsck, and saves them. `bundle` is a bundle or a bare pack, and is absent if
-   * only refs move. `head` moves HEAD too. A repository may begin with this.
+   * Takes in objects of a tree, checks them by fsck, and saves them. `bundle` is a bundle or a bare pack, and is absent
+   * if only refs move. `head` moves HEAD too. The first call may make the repository.
    */
   receive(
     ref: RepositoryRef,
@@ -224,7 +226,7 @@ export interface GitMirrors {
 export interface MirrorSweep {
   /** The items that are still repositories. */
   known(itemIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Told of a folder that cannot be tidied. The others are tidied anyway. */
+  /** Called for a folder that cannot be tidied. The others are tidied anyway. */
   onFailure(itemId: string, error: unknown): void;
   signal: AbortSignal;
 }

@@ -113,7 +113,7 @@ class PackReader {
 
   async #stream(start: number, size: number): Promise<number | undefined> {
     const inflate = createInflate();
-    // It opens the path again, because destroying a stream closes its file.
+    // Opens the path again, because destroying a stream closes its file.
     const source = createReadStream(this.#path, { start });
     let length = 0;
     try {

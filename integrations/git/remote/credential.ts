@@ -71,7 +71,7 @@ function isFor(question: string, remote: RemoteUrl): boolean {
   return protocol === 'https' && hosts.includes(host) && paths.includes(asks);
 }
 
-/** `kept`: there is a credential, and git was not asked for it, or only for another address. */
+/** `kept`: there is a credential, but git did not ask for it, or asked only for another address. */
 export type ShownCredential = 'none' | 'kept' | 'shown';
 
 const remedy =
