@@ -48,7 +48,9 @@ export async function isFilled(
   }
 }
 
-/** Wakes a computer that was never used: it has no files yet. */
+/**
+ * Makes sure that git can run on a tree's computer. A computer that was never used has no files yet, so it is woken.
+ */
 export async function reach(deps: GitDeps, tree: ComputerRef, order: GitOrder): Promise<void> {
   try {
     await deps.liveComputers.work(tree);

@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Git works in two places. A *mirror* is a bare repository of ours, and the only one that talks to a remote. A *tree* is a
- * repository with a working tree on a computer, where users and agents change files. They exchange bundles only: git
- * that runs with a stranger's `.git/config` runs the stranger's programs.
+ * Git works in two places. A *mirror* is a bare repository of ours, and the only one that talks to a remote. A *tree*
+ * is a repository with a working tree on a computer, where users and agents change files. They exchange bundles only:
+ * git that runs with a stranger's `.git/config` runs the stranger's programs.
  *
- * Both have the refs of a clone: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` the remote's branches at
- * the last fetch, `refs/tags/*` tags. `refs/atrium/*` is what Atrium keeps: uncommitted work and drafts.
+ * Both have the refs of a clone: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` the remote's branches
+ * at the last fetch, `refs/tags/*` tags. `refs/atrium/*` is what Atrium keeps: uncommitted work and drafts.
  *
  * Failures are DomainErrors with a code of `GitFailure` (rules/failures.ts). Their text never contains credentials or
  * paths of this machine.
@@ -179,8 +179,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MirrorState & { output: string }>;
   /**
-   * For a partial clone: fetches the files of a commit, saves them, and bundles the ones that a tree lacks, by their ids.
-   * Null if the tree lacks none, and for other clones, which have all files.
+   * For a partial clone: fetches the files of a commit, saves them, and bundles the ones that a tree lacks, by their
+   * ids. Null if the tree lacks none, and for other clones, which have all files.
    */
   fetchFiles(
     ref: RepositoryRef,
@@ -190,8 +190,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MadeBundle | null>;
   /**
-   * Bundles everything that a receiver with these commits lacks; unknown commits are ignored. The bundle is null if only
-   * refs are to be moved. Refs that Atrium keeps are left out, except those in `kept`.
+   * Bundles everything that a receiver with these commits lacks; unknown commits are ignored. The bundle is null if
+   * only refs are to be moved. Refs that Atrium keeps are left out, except those in `kept`.
    */
   bundleFor(
     ref: RepositoryRef,
@@ -248,9 +248,9 @@ export interface SavedMirror extends MirrorState {
 export interface MirrorRecords {
   current(ref: RepositoryRef): Promise<SavedMirror | undefined>;
   /**
-   * Counts a bundle against the space's quota and notes its key before it is stored. Throws 413 `QUOTA_EXCEEDED`. A bundle
-   * that replaces all others may use their room. Disposal removes the bundle unless it is saved by then; a sweep does
-   * that for a killed process.
+   * Counts a bundle against the space's quota and notes its key before it is stored. Throws 413 `QUOTA_EXCEEDED`. A
+   * bundle that replaces all others may use their room. Disposal removes the bundle unless it is saved by then; a sweep
+   * does that for a killed process.
    */
   plan(ref: RepositoryRef, bundle: StoredBundle, how: { replacesAll: boolean }): Promise<AsyncDisposable>;
   /** How many more bytes the space may store. */

@@ -116,7 +116,7 @@ export async function changeDraft(tx: Transaction, id: string, changes: DraftCha
 export const recordDraft = (database: Database, id: string, changes: DraftChanges): Promise<void> =>
   transaction(database, (tx) => changeDraft(tx, id, changes));
 
-/** Forgets a discarded draft of which nothing is left. */
+/** Deletes the row of a discarded draft. Its tree and its refs must be removed already. */
 export async function forgetDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query("DELETE FROM git_drafts WHERE id = ? AND status = 'discarding'", [id]);
 }

@@ -28,7 +28,7 @@ export const removedRepositories = waitingIn<Waiting & { spaceId: string }>({
 export const forgetBundles = (database: Database, itemId: string): Promise<void> =>
   forget(database, itemId, ['git_bundles', 'git_orders']);
 
-/** Forgets a removed repository of which nothing is left. */
+/** Deletes the rows of a removed repository, when its files are removed. */
 export const forgetRepository = (database: Database, itemId: string): Promise<void> =>
   forget(database, itemId, ['git_bundles', 'git_orders', 'git_drafts', 'git_repositories']);
 
@@ -52,7 +52,9 @@ async function forget(database: Database, itemId: string, tables: readonly strin
   });
 }
 
-/** {@link removeRepositoriesOf} comes before the other rows of a space: it ends orders, and removes mirrors from disks. */
+/**
+ * {@link removeRepositoriesOf} comes before the other rows of a space: it ends orders, and removes mirrors from disks.
+ */
 export const gitPurge: AreaPurge = {
   ofSpace: [
     'git_credentials',

@@ -57,7 +57,7 @@ export interface Repository {
   facts: RepositoryFacts | null;
   createdBy: string;
   createdAt: Date;
-  /** When its item was deleted for good. The repository follows. */
+  /** When its item was deleted for good. The repository's workflow then removes the rest. */
   removedAt: Date | null;
 }
 

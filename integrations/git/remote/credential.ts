@@ -5,8 +5,8 @@ import { decoded, parseRemoteUrl, type RemoteUrl } from '../rules/remoteUrl.ts';
 import type { RemoteSource } from '../types.ts';
 
 /**
- * Git runs this script to ask for a credential. The script hands the question to us over descriptor 3, which git and its
- * helpers inherit, and prints our answer. So the secret is in no argument, variable or file.
+ * Git runs this script to ask for a credential. The script hands the question to us over descriptor 3, which git and
+ * its helpers inherit, and prints our answer. So the secret is in no argument, variable or file.
  */
 const helperScript = [
   '!f() { test "$1" = get || exit 0;',
