@@ -16,7 +16,7 @@ const maxIconLength = 8_000;
 const stateMs = 300;
 const lookMs = 10;
 
-/** What one call to a browser has at hand. */
+/** The context of one call to a browser. */
 export interface Reach {
   client: HostClient;
   endpoint: DevToolsEndpoint;

@@ -130,7 +130,7 @@ export class Desktop {
   }
 }
 
-/** Whether the X server runs on which a browser is shown. True for a browser without a desktop. */
+/** Whether the X server that shows a browser is running. True for a browser without a desktop. */
 export async function isDisplayAlive(
   client: HostClient,
   { desktopSessionId: id, display, width, height }: Size & { desktopSessionId: string | null; display: number | null },
