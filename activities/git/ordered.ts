@@ -90,8 +90,8 @@ const asked: readonly GitOrderKind[] = [
 ];
 
 /**
- * An order may wait for hours. Throws 403 `GIT_ORDER_FORBIDDEN` if its caller is no longer an editor of the space, or the
- * caller's API key was revoked or has expired.
+ * An order may wait for hours. Throws 403 `GIT_ORDER_FORBIDDEN` if its caller is no longer an editor of the space, or
+ * the caller's API key was revoked or has expired.
  */
 async function requireAuthority(
   { database, identity }: GitDeps,

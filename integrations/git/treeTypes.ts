@@ -106,8 +106,8 @@ export interface GitTrees {
   /** Whether the tree exists. */
   isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean>;
   /**
-   * Makes the tree, which appears in one step. An existing tree stays as it is. `url` becomes its `origin`. If the state
-   * has a ref `refs/atrium/wip`, the uncommitted work in it is restored.
+   * Makes the tree, which appears in one step. An existing tree stays as it is. `url` becomes its `origin`. If the
+   * state has a ref `refs/atrium/wip`, the uncommitted work in it is restored.
    */
   fill(
     tree: TreeWork,
@@ -119,8 +119,8 @@ export interface GitTrees {
   /** The ids of its branches and tags. */
   tips(tree: TreeRef, signal: AbortSignal): Promise<string[]>;
   /**
-   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree lacks. The branch that was
-   * `pushed` follows the remote's branch from now on, unless it follows another.
+   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree lacks. The branch that
+   * was `pushed` follows the remote's branch from now on, unless it follows another.
    */
   update(
     tree: TreeWork,
@@ -152,13 +152,13 @@ export interface GitTrees {
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   /**
-   * Fast-forwards a branch to a commit, with its files if it is checked out. 409 `GIT_CONFLICT` if the branch has moved or
-   * changes are in the way: then nothing has changed.
+   * Fast-forwards a branch to a commit, with its files if it is checked out. 409 `GIT_CONFLICT` if the branch has moved
+   * or changes are in the way: then nothing has changed.
    */
   advance(tree: TreeWork, to: { branch: string; commit: string }, signal: AbortSignal): Promise<void>;
   /**
-   * Keeps uncommitted work, except ignored files, as a commit for the mirror's `refs/atrium/wip`. The tree stays as it is.
-   * `saved` is the commit that was saved last, if any.
+   * Keeps uncommitted work, except ignored files, as a commit for the mirror's `refs/atrium/wip`. The tree stays as it
+   * is. `saved` is the commit that was saved last, if any.
    */
   keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted>;
   /**

@@ -25,8 +25,8 @@ interface Waiting extends Place {
 }
 
 /**
- * The memory of this process for large messages that pass through it. A message gets room for the largest size at once, so
- * it can always finish, and messages never wait for each other in a circle.
+ * The memory of this process for large messages that pass through it. A message gets room for the largest size at once,
+ * so it can always finish, and messages never wait for each other in a circle.
  */
 export class MessageMemory {
   readonly #options: MessageMemoryOptions;

@@ -17,8 +17,8 @@ export async function initRepository(git: Git, filter: GitFilter | null): Promis
 }
 
 /**
- * Writes the repository's own settings. With a filter, objects may be missing: git then expects them at the remote. Only
- * calls that may go there are given its URL.
+ * Writes the repository's own settings. With a filter, objects may be missing: git then expects them at the remote.
+ * Only calls that may go there are given its URL.
  */
 export async function configure(git: Git, filter: GitFilter | 'tree:0' | null): Promise<void> {
   const lines = ['[core]', `\trepositoryformatversion = ${filter === null ? 0 : 1}`, '\tbare = true'];

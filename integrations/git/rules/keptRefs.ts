@@ -9,7 +9,9 @@ const keptPrefix = 'refs/atrium/';
 /** The longest name of a draft's branch, in bytes. A mirror adds a prefix to it. */
 export const maxDraftBranchBytes = 190;
 
-/** A ref that a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` if HEAD is detached. */
+/**
+ * A ref that a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` if HEAD is detached.
+ */
 export const draftRef = (draftId: string, name: string) => `${keptPrefix}drafts/${draftId}/${name}`;
 
 /** The names of all refs that a repository keeps of a draft. */
