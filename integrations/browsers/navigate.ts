@@ -18,7 +18,7 @@ const errorPageMs = 2_000;
 const answerMs = 5_000;
 const historyLookMs = 50;
 const maxUrlLength = 16_384;
-/** What callers may open. `file:` and Chromium's own pages would show the computer instead of the web. */
+/** The schemes that callers may open. `file:` and Chromium's own pages would show the computer instead of the web. */
 const schemes = new Set(['http:', 'https:', 'data:', 'blob:']);
 
 /** Throws 422 `URL_REFUSED`. Chromium's policies refuse the same addresses when a page goes there by itself. */

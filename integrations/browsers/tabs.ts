@@ -170,7 +170,7 @@ async function ask(cdp: CdpConnection, frameId: string, sessionId: string): Prom
   };
 }
 
-/** An icon's address; null when it is not a web or data address, or is too long. A cut address would be another one. */
+/** An icon's address; null when it is not a web or data address, or is too long. A truncated address would be wrong. */
 function iconOf(text: string): string | null {
   const url = URL.parse(text);
   if (url?.protocol === 'data:') return said(url.href, maxIconLength) === url.href ? url.href : null;

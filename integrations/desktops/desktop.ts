@@ -12,7 +12,7 @@ const answerMs = 15_000;
 const firstLookMs = 10;
 const longestLookMs = 100;
 
-/** What is needed to start the X server of a session. */
+/** The parameters for starting a session's X server. */
 export interface XServer extends Size {
   /** The id of the session and of its process. */
   id: string;

@@ -88,7 +88,7 @@ export interface MirrorState {
   manifest: RefManifest;
 }
 
-/** What a checkout of a commit would contain. */
+/** The contents of a checkout of a commit. */
 export interface TreeFacts {
   files: number;
   bytes: number;

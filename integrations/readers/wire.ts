@@ -12,7 +12,7 @@ export type Answer = { ready: true } | { taken: true } | { read: Readings[Readab
 /** More than the longest text needs when escaped: a process that sends more is broken or compromised. */
 const maxAnswerBytes = 16 * 1_048_576;
 
-/** What precedes the bytes of a job: the length of a header, and the header. */
+/** Precedes the bytes of a job: the length of a header, and the header. */
 export function jobHeader({ kind, bytes }: Job): Buffer {
   const header = Buffer.from(JSON.stringify({ kind, size: bytes.length }));
   return Buffer.concat([lengthOf(header), header]);

@@ -18,7 +18,7 @@ export function downloadsFolder({ id }: { id: string }): string {
   return `${root}/${id}-downloads`;
 }
 
-/** What a session's Chromium is started with. */
+/** The parameters for starting a session's Chromium. */
 export function browserSpec(session: BrowserSession) {
   const { id, width, height, display } = session;
   const folders = { profileFolder: profileFolder(session), downloadsFolder: downloadsFolder(session) };

@@ -66,7 +66,7 @@ export async function releaseControl(
   return affectedRows > 0;
 }
 
-/** Who is in control now; undefined when no one is. */
+/** The current controller of a session, if there is one. */
 export async function controllerOf(database: Pick<Database, 'pool'>, id: string): Promise<Controller | undefined> {
   return controllerIn(await findDesktop(database, id));
 }

@@ -112,7 +112,7 @@ export async function changeDraft(tx: Transaction, id: string, changes: DraftCha
   await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [rowOf(changes), id]);
 }
 
-/** Records what a step has found out about a draft. */
+/** Records a step's findings about a draft. */
 export const recordDraft = (database: Database, id: string, changes: DraftChanges): Promise<void> =>
   transaction(database, (tx) => changeDraft(tx, id, changes));
 

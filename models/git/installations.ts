@@ -14,7 +14,7 @@ import {
   updateInstallation,
 } from './installationRows.ts';
 
-/** What the provider reports about an installation. */
+/** The provider's report about an installation. */
 export interface InstallationFacts {
   account: string;
   /** Does not change with the account’s name. */

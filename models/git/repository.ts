@@ -19,7 +19,7 @@ export interface RepositoryProgress {
   totalObjects: number | null;
 }
 
-/** What a check-out of the cloned commit contains. */
+/** The contents of a checkout of the cloned commit. */
 export interface RepositoryFacts {
   files: number;
   bytes: number;

@@ -31,7 +31,7 @@ export type OrderStep =
   | 'join'
   | 'dropDraft';
 
-/** What a repository's workflow does next. */
+/** The next step of a repository's workflow. */
 export type RepositoryStep =
   | { do: 'rest' }
   /** Its item is gone for good. */

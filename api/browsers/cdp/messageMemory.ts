@@ -1,6 +1,6 @@
 /** Room for one message until it has left this process. */
 export interface MessageRoom extends Disposable {
-  /** Gives back what the message does not need. */
+  /** Gives back the room that the message does not need. */
   shrinkTo(bytes: number): void;
 }
 

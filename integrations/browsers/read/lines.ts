@@ -19,7 +19,7 @@ import {
 const maxNameLength = 500;
 const maxTextLength = 4_000;
 const maxUrlLength = 200;
-/** A page may nest more deeply than the stack allows. What is deeper is not read. */
+/** A page may nest more deeply than the stack allows. Deeper content is not read. */
 const maxDepth = 500;
 const maxIndent = 12;
 const maxOptions = 60;

@@ -1,6 +1,6 @@
 import type { StartProcess } from '../../computers/types.ts';
 
-/** What is needed to start the recorder of a recording. */
+/** The parameters for starting a recording's recorder. */
 export interface RecorderSpec {
   /** The id of the recording and of its process. */
   id: string;

@@ -4,7 +4,7 @@ import { gitError } from '../rules/failures.ts';
 import { cannotBeBeside } from '../rules/names.ts';
 import type { RefManifest } from '../types.ts';
 
-/** What a working tree reports about its refs. */
+/** The refs that a working tree reports. */
 export interface TreeTips {
   head: string;
   /** Its branches and tags. */
