@@ -9,8 +9,8 @@ import { UploadSession } from '../../models/drive/uploadSession.ts';
 import type { BrowserDeps } from './index.ts';
 
 /**
- * Moves a session's downloads from the computer into the drive, each file once. A file that the drive refuses stays on the
- * computer, and the session says why. Throws errors that pass, so that the activity is tried again.
+ * Moves a session's downloads from the computer into the drive, each file once. A file that the drive refuses stays on
+ * the computer, and the session says why. Throws errors that pass, so that the activity is tried again.
  */
 export async function collectDownloads(deps: BrowserDeps, session: BrowserSession, signal: AbortSignal): Promise<void> {
   const { config, database, liveComputers, logger } = deps;
@@ -34,7 +34,7 @@ export async function collectDownloads(deps: BrowserDeps, session: BrowserSessio
         code = error.code;
       }
     }
-    // The list shows more files when these are gone. If none are gone, the files behind them must not be forgotten.
+    // The list shows more files when these are gone. If none are gone, the session must report that files are left.
     if (!isAll && taken === 0) code ??= 'TOO_MANY_DOWNLOADS';
   }
   if (code !== session.downloadCode) await noteDownloadFault(database, session, code);
@@ -77,7 +77,7 @@ async function collect(
       content.body.destroy();
     }
   }
-  // A program that is still writing makes another file of it. That one stays, and is moved later.
+  // If a program is still writing the file, it is another file now. It stays, and is moved later.
   if (!(await home.isStill(file, content, signal))) return false;
   await home.remove(file);
   return true;

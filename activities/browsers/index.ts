@@ -33,7 +33,7 @@ export interface BrowserDeps extends CommonDeps {
   sealedProfiles: SealedProfiles;
 }
 
-/** Another attempt cannot help against these. */
+/** Errors that another attempt cannot overcome. */
 const final = [
   'BROWSERS_UNAVAILABLE',
   'BROWSER_ENDED',
@@ -65,11 +65,13 @@ function reasonOf(code: string): string {
 export function createBrowserActivities(deps: BrowserDeps) {
   const { database, liveComputers, logger } = deps;
   const failureOf = failuresOf(logger, [...final, 'COMPUTER_NOT_RUNNING']);
-  /** These steps need only the computer's files, which are there again once it has started or stopped. */
+  /**
+   * For steps that need only the computer's files: these are available again once the computer has started or stopped.
+   */
   const failureOfFiles = failuresOf(logger, final);
 
   /**
-   * Notes the end of a session whose Chromium has ended by itself. If the computer cannot be asked now, the next look asks
+   * Records that the Chromium of a session has ended by itself. If the computer cannot be asked now, the next look asks
    * again. Returns whether there are downloads for the drive.
    */
   async function lookInside(sessionId: string): Promise<{ hasDownloads: boolean }> {
@@ -108,7 +110,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
         const browser = new Browser(client, browserSpec(session), { decisionOn });
         await browser.start(heartbeat.cancelled);
         const urlError = await showFirst(browser, session);
-        // A caller who has ended the session in the meantime found no Chromium to close.
+        // If a caller ended the session in the meantime, there was no Chromium to close yet.
         if (!(await noteStarted(database, sessionId, urlError))) await browser.close(heartbeat.cancelled);
       } catch (error) {
         throw failureOf(error, 'A browser session could not be started.', { sessionId });
@@ -121,7 +123,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
       if (session?.status !== 'ending') return;
       heartbeat.cancelled.throwIfAborted();
       try {
-        // Chromium has ended if that start of its computer is over.
+        // If the computer has stopped or restarted since, Chromium is gone.
         if (!isOffComputer(session)) {
           const client = await liveComputers.running(session);
           await new Browser(client, browserSpec(session)).close(heartbeat.cancelled);
@@ -164,7 +166,9 @@ export function createBrowserActivities(deps: BrowserDeps) {
     failBrowser: ({ sessionId, code }: Which & { code: string }): Promise<void> =>
       failBrowser(database, sessionId, code),
 
-    /** Ends a session whose profile could not be saved. The computer keeps the profile, and the store its earlier save. */
+    /**
+     * Ends a session whose profile could not be saved. The computer keeps the profile, and the store its earlier save.
+     */
     async giveUpSave({ sessionId, code }: Which & { code: string }): Promise<void> {
       const session = await findBrowser(database, sessionId);
       if (session?.status === 'saving') await endBrowser(database, session, reasonOf(code));

@@ -9,8 +9,8 @@ import { beginObject } from '../../models/drive/arrivingObject.ts';
 import type { BrowserDeps } from './index.ts';
 
 /**
- * Puts the profile of a session into its computer's home. If the home has no profile, or an older one, it gets the saved
- * one. Throws 422 `PROFILE_NOT_OPENED` when the saved profile does not open.
+ * Puts the profile of a session into its computer's home. If the home has no profile, or an older one, it gets the
+ * saved one. Throws 422 `PROFILE_NOT_OPENED` when the saved profile does not open.
  */
 export async function openProfile(
   { database, storage, sealedProfiles }: Pick<BrowserDeps, 'database' | 'storage' | 'sealedProfiles'>,
@@ -50,8 +50,8 @@ function notOpened(cause?: unknown): DomainError {
 }
 
 /**
- * Saves the profile of a session whose Chromium has ended, and ends the session. The earlier save stays until this one is
- * complete. A killed attempt begins again, and what it has sent to the store is removed.
+ * Saves the profile of a session whose Chromium has ended, and ends the session. The earlier save stays until this one
+ * is complete. A killed attempt begins again, and its upload is removed from the store.
  */
 export async function saveProfile(deps: BrowserDeps, session: BrowserSession, signal: AbortSignal): Promise<void> {
   const { config, database, liveComputers, logger, sealedProfiles, storage } = deps;

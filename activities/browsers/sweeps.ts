@@ -11,7 +11,7 @@ import { forgetOldBrowsers, openBrowsers } from '../../models/browsers/open.ts';
 import { purgeOlder, type SweepReport, type Sweeps, type Swept, sweepActors, sweepEach } from '../sweepEach.ts';
 import type { BrowserDeps } from './index.ts';
 
-/** When a computer that cannot be reached is asked again. */
+/** How long to wait before an unreachable computer is asked again. */
 const againMs = 10 * 60_000;
 
 export function createBrowserSweeps(deps: BrowserDeps) {
@@ -34,7 +34,7 @@ export function createBrowserSweeps(deps: BrowserDeps) {
         look: removeUnwanted,
       }),
 
-    /** Sessions that ended long ago. */
+    /** Deletes sessions that ended long ago. */
     purgeOldBrowsers: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
       forgetOldBrowsers(database, before, onBatch),
     ),
@@ -46,7 +46,7 @@ export function createBrowserSweeps(deps: BrowserDeps) {
       for (const folder of foldersOf(unwanted.ownerId)) await removeFolder(client, folder);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      // With the computer, its home has gone.
+      // The computer was deleted, and its home with it.
       if (error.code !== 'NOT_FOUND') {
         await postponeFolder(database, unwanted.id, new Date(Date.now() + againMs));
         return 'left';

@@ -19,7 +19,7 @@ export interface DesktopDeps extends CommonDeps {
   identity: Pick<Identity, 'members' | 'keys'>;
 }
 
-/** Another attempt cannot help against these. */
+/** Errors that another attempt cannot overcome. */
 const final = ['DESKTOPS_UNAVAILABLE', 'X_SERVER_ENDED', 'COMPUTER_NOT_RUNNING', 'NOT_FOUND', 'PROCESS_ID_TAKEN'];
 
 interface Which {
@@ -36,7 +36,10 @@ export function createDesktopActivities(deps: DesktopDeps) {
     return new Desktop(client, session);
   }
 
-  /** Notes the end of a session whose X server has ended by itself. If its computer cannot be asked, the next look asks. */
+  /**
+   * Records that the X server of a session has ended by itself. If its computer cannot be asked, the next look asks
+   * again.
+   */
   async function noteDeath(sessionId: string): Promise<void> {
     const session = await findDesktop(database, sessionId);
     if (session === undefined || session.status !== 'running' || session.computerStatus !== 'running') return;
@@ -63,7 +66,7 @@ export function createDesktopActivities(deps: DesktopDeps) {
       try {
         const server = await xServerOf(session);
         await server.start(heartbeat.cancelled);
-        // A caller who has ended the session in the meantime found no X server to kill.
+        // If a caller ended the session in the meantime, there was no X server to kill yet.
         if (!(await noteStarted(database, sessionId))) await server.kill();
       } catch (error) {
         throw failureOf(error, 'A desktop session could not be started.', { sessionId });
@@ -76,7 +79,7 @@ export function createDesktopActivities(deps: DesktopDeps) {
       if (session?.status !== 'ending') return;
       heartbeat.cancelled.throwIfAborted();
       try {
-        // The X server has ended if that start of its computer is over.
+        // If the computer has stopped or restarted since, the X server is gone.
         if (!isOffComputer(session)) await (await xServerOf(session)).kill();
       } catch (error) {
         throw failureOf(error, 'A desktop session could not be ended.', { sessionId });

@@ -17,7 +17,7 @@ import { keepAlive } from '../keepAlive.ts';
 import type { DesktopDeps } from './index.ts';
 import { createSaveRecording } from './saveRecording.ts';
 
-/** Another attempt cannot help against these. */
+/** Errors that another attempt cannot overcome. */
 const final = ['RECORDING_UNAVAILABLE', 'RECORDING_NOT_STARTED', 'COMPUTER_NOT_RUNNING', 'NOT_FOUND'];
 
 interface Which {

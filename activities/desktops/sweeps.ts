@@ -22,12 +22,12 @@ export function createDesktopSweeps(deps: DesktopDeps) {
       needsNoWord: ({ status }) => status === 'recording' || status === 'saving',
     }),
 
-    /** Recordings that were settled long ago; their sessions go after them. */
+    /** Deletes recordings that were settled long ago. Their sessions follow later. */
     purgeOldRecordings: purgeOlder(recordRetentionMs, (before, onBatch) =>
       forgetOldRecordings(database, before, onBatch),
     ),
 
-    /** Sessions that ended long ago. */
+    /** Deletes sessions that ended long ago. */
     purgeOldDesktops: purgeOlder(recordRetentionMs, (before, onBatch) => forgetOldDesktops(database, before, onBatch)),
   };
 }

@@ -57,12 +57,12 @@ export function createDraftActivities(deps: GitDeps) {
       }
     }),
 
-    /** Makes the draft's working tree if there is none, with everything that was saved of it. */
+    /** Makes the draft's working tree from its saved state, if there is no tree. */
     fillDraft: step(async ({ repository, order, draft: known, hooks: { signal } }) => {
       const draft = (await isComputerGone(database, known)) ? await moveDraft(database, known) : known;
       const tree = treeOfDraft(draft, order);
       if (order.kind === 'createDraft') await liveComputers.awake(tree, await askerOf(deps, order));
-      // Nobody waits for an automatic save, so it wakes no computer.
+      // No user waits for an automatic save, so it wakes no computer.
       else if (order.kind !== 'saveDraft') await reach(deps, tree, order);
       if (await gitTrees.isFilled(tree, signal)) return;
       const own = refsOfDraft((await stateOf(deps, repository)).manifest, draft.id);
@@ -83,7 +83,7 @@ export function createDraftActivities(deps: GitDeps) {
         const { id: commit, output } = await commitIn(order, tree, signal);
         await keepResult(database, order.id, { commit, output });
       }
-      // Later changes may not be in what is saved now.
+      // Taken first: this save may miss later changes.
       const savedAt = new Date();
       const state = await stateOf(deps, repository);
       const saved = asDraft(state, draft);
@@ -134,7 +134,7 @@ export function createDraftActivities(deps: GitDeps) {
       await keepResult(database, order.id, { ...order.result, ...result, branch });
     }),
 
-    /** Removes everything of a discarded draft. */
+    /** Removes a discarded draft: its tree, its refs and its row. */
     async dropDraft(work: RepositoryWork): Promise<void> {
       await forOrdered(work, async ({ repository, order, hooks: { signal } }) => {
         const draft = await findDraft(database, draftIdOf(order));

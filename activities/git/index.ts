@@ -37,7 +37,7 @@ export function createGitActivities(deps: GitDeps) {
   };
 }
 
-/** The activities of git's own queue: they wait for git servers, which may take as long as they like. */
+/** The activities of git's own task queue. They wait for git servers, which may be slow. */
 export function createGitQueueActivities(deps: GitDeps) {
   const { cloneMirror } = createMirrorActivities(deps);
   const { bringFiles, fetchMirror, pushMirror, restoreFiles } = createTreeActivities(deps);

@@ -15,7 +15,7 @@ export function createMirrorActivities(deps: GitDeps) {
   const forOrdered = createOrdered(deps);
 
   return {
-    /** Clones a repository. What arrived in an earlier attempt is not sent again. */
+    /** Clones a repository. Objects that arrived in an earlier attempt are not sent again. */
     cloneMirror: (work: RepositoryWork): Promise<void> =>
       forOrdered(work, async ({ repository, hooks }) => {
         const { branch, depth, filter } = repository;
@@ -28,7 +28,7 @@ export function createMirrorActivities(deps: GitDeps) {
         await recordClone(database, work.itemId, { defaultBranch, facts: tree });
       }),
 
-    /** Removes everything of a repository whose item is gone for good. */
+    /** Removes a repository whose item is gone for good: its mirror, bundles, trees and rows. */
     async removeRepository({ itemId }: { itemId: string }): Promise<void> {
       using heartbeat = keepAlive();
       const repository = await findRepository(database, itemId);

@@ -6,9 +6,9 @@ import type { GitDeps, RepositoryWork } from './ordered.ts';
 type Act = (work: RepositoryWork) => Promise<void>;
 
 /**
- * Makes each of these activities continue with the next steps of its order, while these are in the list too: asking the
- * workflow in between costs more than most steps do. Rows record the progress of an order, so a repeated attempt
- * continues where the last one was, and a report of a finished step changes nothing.
+ * Makes each activity continue with the next steps of its order, as long as `acts` has them: asking the workflow in
+ * between costs more than most steps do. Rows record the progress of an order, so a repeated attempt continues where
+ * the last one stopped, and a repeated report of a finished step changes nothing.
  */
 export function oneAfterTheOther<T extends Partial<Record<OrderStep, Act>>>(
   { database }: Pick<GitDeps, 'database'>,
@@ -22,7 +22,7 @@ export function oneAfterTheOther<T extends Partial<Record<OrderStep, Act>>>(
       try {
         await act(work);
       } catch (error) {
-        // The workflow takes a failure for that of the step that it has asked for.
+        // The workflow attributes a failure to the step that it asked for. Failures of later steps are recorded here.
         if (step === first || !(error instanceof ApplicationFailure) || error.nonRetryable !== true) throw error;
         await endRepositoryStep(database, { ...work, step, code: error.type ?? 'GIT_FAILED' });
         return;

@@ -29,7 +29,7 @@ export interface GitDeps extends CommonDeps {
 }
 
 const watchIntervalMs = 2_000;
-/** How often a step is tried that fails in a way that may pass. */
+/** Attempts for a step whose failure may pass. */
 const attempts = 3;
 
 /** One step of an order. */
@@ -90,8 +90,8 @@ const asked: readonly GitOrderKind[] = [
 ];
 
 /**
- * An order may wait for hours. Throws 403 `GIT_ORDER_FORBIDDEN` if its caller is no longer an editor of the space, or the
- * caller's API key was revoked or has expired.
+ * An order may wait for hours. Throws 403 `GIT_ORDER_FORBIDDEN` if its caller is no longer an editor of the space, or
+ * the caller's API key was revoked or has expired.
  */
 async function requireAuthority(
   { database, identity }: GitDeps,
@@ -121,10 +121,13 @@ export function codeOf(error: unknown): string {
   return error instanceof DomainError ? error.code : 'GIT_FAILED';
 }
 
-/** A failure for the workflow. The step is retried while a part of Atrium is away, and a few times in other cases. */
+/**
+ * A failure for the workflow. The step is retried while a part of Atrium is unreachable, and a few times in other
+ * cases.
+ */
 function failureOf(error: unknown): ApplicationFailure {
   const code = codeOf(error);
-  // A place on the computer becomes free when other processes end.
+  // A slot on the computer becomes free when other processes end.
   const isFull = code === 'FILES_BUSY' || code === 'TOO_MANY_PROCESSES';
   const mayBeAgain = isAway(error) || isFull || (mayPass(error) && activityInfo().attempt < attempts);
   return ApplicationFailure.create({ type: code, message: code, nonRetryable: !mayBeAgain });

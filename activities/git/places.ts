@@ -12,8 +12,8 @@ import { keepAlive } from '../keepAlive.ts';
 import { codeOf, type GitDeps, notOrdered } from './ordered.ts';
 
 /**
- * The repository with the place of its files: on the computer that the order names, else on its own, or on the space's
- * default one if its own was deleted. Throws 409 `GIT_TREE_ELSEWHERE`.
+ * Decides on which computer a repository's files are: the one that the order names, else their own, or the space's
+ * default one if their own was deleted. Returns the repository with that place. Throws 409 `GIT_TREE_ELSEWHERE`.
  */
 export async function placeTree(
   { database, gitTrees }: Pick<GitDeps, 'database' | 'gitTrees'>,
@@ -48,7 +48,9 @@ export async function isFilled(
   }
 }
 
-/** Wakes a computer that was never used: it has no files yet. */
+/**
+ * Makes sure that git can run on a tree's computer. A computer that was never used has no files yet, so it is woken.
+ */
 export async function reach(deps: GitDeps, tree: ComputerRef, order: GitOrder): Promise<void> {
   try {
     await deps.liveComputers.work(tree);
@@ -65,7 +67,9 @@ export async function askerOf({ database }: Pick<GitDeps, 'database'>, { id }: G
   return { userId: operation.userId, credentialId: null, address: null };
 }
 
-/** How long a removal waits for a computer that is paused, or whose host is away. Then the files are left there. */
+/**
+ * How long a removal waits for a computer that is paused, or whose host is unreachable. Then the files are left there.
+ */
 const patienceMs = 86_400_000;
 
 /** Removes the working tree of a removed repository, if there is one. No computer is woken for that. */

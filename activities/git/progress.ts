@@ -5,7 +5,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 
 const leastIntervalMs = 500;
 
-/** Writes progress to a repository's row: one statement at a time, and no more often than people look. */
+/** Writes progress to a repository's row: one statement at a time, and at most two a second. */
 export class ProgressWriter {
   #latest: GitProgress | undefined;
   #writing: Promise<void> | undefined;
@@ -26,7 +26,7 @@ export class ProgressWriter {
     });
   };
 
-  /** Waits for a write under way: the end of the step, which clears the progress, comes after it. */
+  /** Waits for a pending write, so that the write comes before the end of the step, which clears the progress. */
   async settled(): Promise<void> {
     await this.#writing;
   }

@@ -29,7 +29,9 @@ export function remoteOf(
   };
 }
 
-/** Reads the credential anew each time: it may have been removed or suspended. Throws 422 `GIT_AUTHENTICATION_FAILED`. */
+/**
+ * Reads the credential anew each time: it may have been removed or suspended. Throws 422 `GIT_AUTHENTICATION_FAILED`.
+ */
 async function credentialOf(
   { gitCredentials }: RemoteDeps,
   { spaceId, credentialId, url }: { spaceId: string; credentialId: string; url: string },

@@ -74,7 +74,7 @@ export function createTreeActivities(deps: GitDeps) {
         const saved = await gitMirrors.receive(repository, { bundle, refs, head }, signal);
         await recordTree(database, repository.itemId, saved.version);
       } finally {
-        // If the computer is away, the next save overwrites the leftovers.
+        // If the computer is unreachable, the next save overwrites the leftovers.
         if (bundle !== undefined) await gitTrees.settle(tree).catch(() => undefined);
       }
     }),
@@ -185,7 +185,7 @@ function requireRemoteBranch({ manifest: { refs } }: MirrorState, name: string):
   throw gitError('GIT_NO_REMOTE_BRANCH', detail);
 }
 
-/** Where a new draft begins: at the only branch that is kept of it. */
+/** The commit at which a new draft begins: that of its only kept branch. */
 function beginningOf({ draftId }: DraftInput, refs: Record<string, string>): string | undefined {
   const heads = draftRef(draftId, 'heads/');
   return Object.entries(refs).find(([name]) => name.startsWith(heads))?.[1];

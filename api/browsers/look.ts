@@ -57,9 +57,9 @@ export async function openBrowser({ database }: Pick<LookDeps, 'database'>, ref:
 }
 
 /**
- * Calls `act` with the Chromium of a session. If Chromium has ended, this notes that the session has ended. A caller who
- * only looks wakes no computer. Anything else counts as use of the computer, and continues a paused one. Throws 404, 409
- * `BROWSER_STARTING` or `COMPUTER_PAUSED`, 410 `BROWSER_SESSION_ENDED`.
+ * Calls `act` with the Chromium of a session. If Chromium has ended, this notes that the session has ended. A caller
+ * who only looks wakes no computer. Anything else counts as use of the computer, and continues a paused one. Throws
+ * 404, 409 `BROWSER_STARTING` or `COMPUTER_PAUSED`, 410 `BROWSER_SESSION_ENDED`.
  */
 export async function withBrowser<T>(
   deps: LookDeps,

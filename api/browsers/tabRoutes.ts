@@ -8,7 +8,7 @@ import { createRouter } from '../frame/router.ts';
 import { Screenshots } from '../frame/screenshots.ts';
 import { withBrowser } from './look.ts';
 
-/** A picture of a full page counts as this many times its window. */
+/** A picture of a full page counts as this many pictures of its window. */
 const fullPage = 4;
 
 /** The tabs of a browser session as they are now. */

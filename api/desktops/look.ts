@@ -29,7 +29,7 @@ export async function asItIs(deps: LookDeps, session: DesktopSession): Promise<D
   const code = endCodeOf(session);
   if (code !== undefined) {
     if (session.endedAt !== null) return session;
-    // It has ended with its computer, and gets the time of its end now.
+    // The session ended with its computer. Its row gets the end now.
     await endDesktop(database, session.id, code);
     return (await findDesktop(database, session.id)) ?? session;
   }

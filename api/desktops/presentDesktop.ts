@@ -52,8 +52,8 @@ function statusOf(session: DesktopSession): 'starting' | 'running' | 'ended' {
 }
 
 /**
- * The address of a desktop's page for this caller. It works no longer than the caller's own access. Browsers do not send
- * the part after the `#`; only the page itself sends it.
+ * The address of a desktop's page for this caller. It works no longer than the caller's own access. Browsers do not
+ * send the part after the `#`; only the page itself sends it.
  */
 export async function viewAddress(
   { config, identity }: Pick<RouteDeps, 'config' | 'identity'>,

@@ -116,7 +116,7 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
     return (await waitForRow(req, look)) ?? getRecording(database, ref);
   }
 
-  /** Waits while the recording has one of these statuses. A paused computer cannot finish it, so that is not waited for. */
+  /** Waits while the recording has one of these statuses, but not for a paused computer, which cannot finish it. */
   async function untilOver(req: Request, ref: RecordingRef, underWay: DesktopRecording['status'][]): Promise<void> {
     await waitForRow(req, async () => {
       const [recording, session] = await Promise.all([getRecording(database, ref), getDesktop(database, ref)]);

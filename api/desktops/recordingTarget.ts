@@ -9,7 +9,10 @@ import { findByPath } from '../../models/drive/place.ts';
 import type { Authority } from '../../models/identity/authority.ts';
 import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';
 
-/** The authority with which a recording is saved. Throws 403 `INSUFFICIENT_SCOPE` for a key that may not change the drive. */
+/**
+ * The authority with which a recording is saved. Throws 403 `INSUFFICIENT_SCOPE` for a key that may not change the
+ * drive.
+ */
 export function driveAuthority(req: Request): Authority {
   const caller = callerOf(req);
   requireScope(caller, 'drive:write', ', by which a recording is put into the drive');

@@ -76,7 +76,7 @@ export function cloneRoutes(deps: RouteDeps) {
     if (operation?.status === 'running') void launcher.startOperation(operation);
   }
 
-  /** Refuses an address that the URL shows to be unreachable. Names are resolved only by the clone. */
+  /** Refuses a URL whose address is already known to be unreachable. Host names are resolved only by the clone. */
   function requireReachable({ host, port }: RemoteUrl): void {
     const refusal = deps.egressGuard.refusalAtOnce({ host, port });
     if (refusal === undefined) return;

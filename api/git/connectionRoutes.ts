@@ -19,9 +19,9 @@ import { time } from '../frame/times.ts';
 import { choicePage } from './connectionPages.ts';
 
 /**
- * A person connects an installation at GitHub to a space. An App sees the installations of all customers, so the person's
- * own token must list it. The person chooses it on a page that names the space and who has asked: a link from somebody
- * else gives nothing away by itself.
+ * A person connects an installation at GitHub to a space. An App sees the installations of all customers, so the
+ * person's own token must list it. The person chooses it on a page that names the space and the user who asked: opening
+ * a link from a stranger grants nothing.
  */
 export function connectionRoutes(deps: RouteDeps) {
   const { config, database, gitConnections, gitHosting, identity } = deps;

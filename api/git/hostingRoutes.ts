@@ -10,7 +10,7 @@ import { createRouter } from '../frame/router.ts';
 const syncTimeoutMs = 30_000;
 const eventsOfInstallations = new Set(['installation', 'installation_repositories']);
 
-/** Endpoint 12 and its alias, and the notifications of the hosting provider. */
+/** The synchronization of installations, under both of its paths, and the hosting provider's notifications. */
 export function hostingRoutes(deps: RouteDeps) {
   const { database, gitHosting, limits } = deps;
   const router = createRouter();
@@ -27,7 +27,7 @@ export function hostingRoutes(deps: RouteDeps) {
   const base = '/api/spaces/:spaceId/git';
   router.post([`${base}/hosting/sync-installations`, `${base}/github/sync-installations`], sync);
 
-  // A notification is a hint, because a lost one is not sent again: the sweeper asks the provider, and does so daily too.
+  // A notification is only a hint, because a lost one is not sent again. The sweeper asks the provider then, and daily.
   router.post('/api/webhooks/github', async (req, res) => {
     try {
       gitHosting.verify(req.rawBody ?? Buffer.alloc(0), req.get('x-hub-signature-256'));

@@ -12,10 +12,10 @@ import { time } from '../frame/times.ts';
 
 export type PlacedRepository = Repository & { placed: Placed };
 
-/** Other orders of the repository may come first. */
+/** Part of each deadline, because other orders of the repository may come first. */
 const waitMs = 5 * 60_000;
 
-/** How long an order of a repository may take, with the wait for its turn. */
+/** How long an order of a repository may take, including the wait for earlier orders. */
 export function orderDeadlineMs({ config }: Pick<RouteDeps, 'config'>): number {
   return config.git.timeoutMs + waitMs;
 }
@@ -31,7 +31,9 @@ export async function authorizeRepository(
   return { ...(await getRepository(deps.database, where.spaceId, where.itemId)), placed };
 }
 
-/** The work of `makeOnce` for an operation: begins it, and presents its result unless it goes on. Throws its failure. */
+/**
+ * The work of `makeOnce` for an operation: begins it, and presents its result if it ends in time. Throws its failure.
+ */
 export function operationWork<Body>(
   deps: RouteDeps,
   req: Request,

@@ -51,7 +51,7 @@ export function treeRoutes(deps: RouteDeps) {
     answer<'getRepositoryDiff'>(res, 200, diff);
   });
 
-  /** Reads a working tree as it is. A reader starts nothing, and nothing is charged. */
+  /** Reads a working tree as it is. A read wakes no computer, and is not charged. */
   async function look<T>(
     req: Request,
     res: Response,

@@ -109,9 +109,9 @@ export class Browser {
 
   /**
    * Settles when the page can be read; it may still load images and the like. Throws 404 `TAB_NOT_FOUND`, 422
-   * `URL_REFUSED`, 409 `NO_HISTORY`, 504 `NAVIGATION_TIMEOUT`, and 502 `NAVIGATION_FAILED` with Chromium’s own code, such
-   * as `net::ERR_CONNECTION_RESET`, in its detail. When the egress proxy has refused the page: 422 `EGRESS_REFUSED`, 502
-   * `EGRESS_UNRESOLVED` or `EGRESS_UNREACHABLE`, 429 `EGRESS_BUSY`.
+   * `URL_REFUSED`, 409 `NO_HISTORY`, 504 `NAVIGATION_TIMEOUT`, and 502 `NAVIGATION_FAILED` with Chromium’s own code,
+   * such as `net::ERR_CONNECTION_RESET`, in its detail. When the egress proxy has refused the page: 422
+   * `EGRESS_REFUSED`, 502 `EGRESS_UNRESOLVED` or `EGRESS_UNREACHABLE`, 429 `EGRESS_BUSY`.
    */
   navigate(tabId: string, to: Navigation, options: CallOptions = {}): Promise<TabOutcome> {
     return this.#reach(navigateMs, options.signal, async (reach) => {
@@ -130,7 +130,7 @@ export class Browser {
   /** Closes a tab. An empty tab replaces the last one, because Chromium ends without any. */
   closeTab(tabId: string, options: CallOptions = {}): Promise<void> {
     return this.#reach(callMs, options.signal, async ({ cdp }) => {
-      // Being attached answers the dialog that asks whether to leave the page.
+      // An attached page answers the dialog that asks whether to leave.
       await Page.attach(cdp, tabId, options);
       if ((await tabIds(cdp)).size === 1) await cdp.send('Target.createTarget', { url: 'about:blank' });
       await closeTarget(cdp, tabId);

@@ -86,9 +86,9 @@ const flags = [
 ];
 
 /**
- * Starts Chromium and runs as long as Chromium does. A lock on the profile keeps two Chromiums apart. The script removes
- * files that a killed Chromium has left: they would stop the new one, or show the old one's port. Chromium reads the
- * folder for downloads from the XDG configuration.
+ * Starts Chromium and runs as long as Chromium does. A lock on the profile keeps two Chromiums apart. The script
+ * removes files that a killed Chromium has left: they would stop the new one, or show the old one's port. Chromium
+ * reads the folder for downloads from the XDG configuration.
  */
 const script = `
 for program in /usr/lib/chromium/chromium chromium chromium-browser google-chrome; do
@@ -129,7 +129,7 @@ function startRequest(spec: BrowserSpec): StartProcess {
   };
 }
 
-/** The browser that a computer's process is, as far as needed to close it; undefined for any other process. */
+/** The browser that a process runs, with the fields that are needed to close it; undefined for any other process. */
 export function startedBy({ processId, command }: ProcessInfo): BrowserSpec | undefined {
   const [, , , name, profileFolder, downloadsFolder, id] = Array.isArray(command) ? command : [];
   if (name !== scriptName || id !== processId || profileFolder === undefined || downloadsFolder === undefined) return;
@@ -141,7 +141,9 @@ const listening = /^DevTools listening on ws:/m;
 const maxLineLength = 1_000;
 const lookMs = 10;
 
-/** Starts Chromium unless it runs, and settles when it listens and has written its endpoint. Throws as `Browser.start`. */
+/**
+ * Starts Chromium unless it runs, and settles when it listens and has written its endpoint. Throws as `Browser.start`.
+ */
 export async function startChromium(
   { own }: HostClient,
   spec: BrowserSpec,

@@ -43,7 +43,7 @@ export function wrong(cause?: unknown): Error {
   });
 }
 
-/** What Chromium says when the page, frame or element that we meant is gone. */
+/** Chromium's messages when the page, frame or element is gone. */
 const changed = /navigated or closed|context|session with given id|no target|detached|active page/i;
 
 /** Turns an error of the connection into one for the caller. */

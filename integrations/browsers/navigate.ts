@@ -10,7 +10,7 @@ type HistoryEntry = AnswerTo<'Page.getNavigationHistory'>['entries'][number];
 
 /** How long a site may take to begin its answer. */
 const commitMs = 30_000;
-/** How long we wait for the document, and then a little longer for what it loads. */
+/** How long to wait for the document, and then for the resources that it loads. */
 const documentMs = 5_000;
 const restMs = 3_000;
 const errorPageMs = 2_000;
@@ -18,7 +18,7 @@ const errorPageMs = 2_000;
 const answerMs = 5_000;
 const historyLookMs = 50;
 const maxUrlLength = 16_384;
-/** What callers may open. `file:` and Chromium's own pages would show the computer instead of the web. */
+/** The schemes that callers may open. `file:` and Chromium's own pages would show the computer instead of the web. */
 const schemes = new Set(['http:', 'https:', 'data:', 'blob:']);
 
 /** Throws 422 `URL_REFUSED`. Chromium's policies refuse the same addresses when a page goes there by itself. */
@@ -42,7 +42,7 @@ export async function goTo(reach: Reach, page: Page, to: Navigation): Promise<Ta
   return tab;
 }
 
-/** Answers why Chromium does not show the page, if it says so at once. */
+/** Returns why Chromium does not show the page, if it says so at once. */
 async function navigate(page: Page, to: Navigation): Promise<TabFailure | null> {
   const url = 'url' in to ? requireUrl(to.url) : undefined;
   const isFree = await page.answers();

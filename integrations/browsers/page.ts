@@ -114,7 +114,7 @@ export class Page {
    */
   async leave(): Promise<void> {
     await this.send('Page.navigate', { url: 'about:blank' });
-    // The new process has not heard what the old one was asked.
+    // The new process does not know the commands that the old one got.
     this.isCrashed = false;
     this.#enabled = this.#enable();
     await this.answers(freeMs);
@@ -136,7 +136,7 @@ export class Page {
     }
   }
 
-  /** Has all who wait in `until` look again. */
+  /** Makes all calls of `until` check their conditions again. */
   tell(): void {
     for (const look of this.#watchers) look();
   }

@@ -2,7 +2,9 @@ import { unknownName } from '../egress/guard.ts';
 import { type Destination, destinationOf } from '../egress/hostPattern.ts';
 import type { TabFailure } from './types.ts';
 
-/** The egress proxy's newest decision about a destination, if there is one. Its refusal is null when it was admitted. */
+/**
+ * The egress proxy's newest decision about a destination, if there is one. Its refusal is null when it was admitted.
+ */
 export type DecisionOn = (to: Destination) => Promise<{ refusal: string | null } | undefined>;
 
 /** Chromium's codes for its policies, and for its own rule that no site leads to a file. */

@@ -16,7 +16,7 @@ const maxIconLength = 8_000;
 const stateMs = 300;
 const lookMs = 10;
 
-/** What one call to a browser has at hand. */
+/** The context of one call to a browser. */
 export interface Reach {
   client: HostClient;
   endpoint: DevToolsEndpoint;
@@ -170,7 +170,7 @@ async function ask(cdp: CdpConnection, frameId: string, sessionId: string): Prom
   };
 }
 
-/** An icon's address; null when it is not a web or data address, or is too long. A cut address would be another one. */
+/** An icon's address; null when it is not a web or data address, or is too long. A truncated address would be wrong. */
 function iconOf(text: string): string | null {
   const url = URL.parse(text);
   if (url?.protocol === 'data:') return said(url.href, maxIconLength) === url.href ? url.href : null;

@@ -1,6 +1,6 @@
 import type { Size } from '../desktops/rfb/rfbClient.ts';
 
-/** What is needed to start the Chromium of a session. */
+/** The parameters for starting a session's Chromium. */
 export interface BrowserSpec extends Size {
   /** The id of the session and of its process. */
   id: string;

@@ -12,7 +12,7 @@ const answerMs = 15_000;
 const firstLookMs = 10;
 const longestLookMs = 100;
 
-/** What is needed to start the X server of a session. */
+/** The parameters for starting a session's X server. */
 export interface XServer extends Size {
   /** The id of the session and of its process. */
   id: string;
@@ -130,7 +130,7 @@ export class Desktop {
   }
 }
 
-/** Whether the X server runs on which a browser is shown. True for a browser without a desktop. */
+/** Whether the X server that shows a browser is running. True for a browser without a desktop. */
 export async function isDisplayAlive(
   client: HostClient,
   { desktopSessionId: id, display, width, height }: Size & { desktopSessionId: string | null; display: number | null },

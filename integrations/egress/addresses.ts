@@ -2,12 +2,13 @@ import ipaddr from 'ipaddr.js';
 
 /** Azure's host agent: special to that cloud, although its address is public. */
 const cloudServices = new Set(['168.63.129.16']);
-/** The only part of IPv6 that has been allocated. Anything outside stands for another address, or leads nowhere. */
+/** The only allocated part of IPv6. Addresses outside it stand for other addresses, or lead nowhere. */
 const globalIpv6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * An address in its canonical spelling, or undefined when this is not one. A mapped one (::ffff:127.0.0.1) is the IPv4
- * address that a socket would dial; one with a zone (fe80::1%eth0) means a network of this machine, so it is refused.
+ * The canonical spelling of an address; undefined if the text is none. A mapped address (::ffff:127.0.0.1) becomes the
+ * IPv4 address that a socket would dial. An address with a zone (fe80::1%eth0) means a network of this machine, so it
+ * is refused.
  */
 export function normaliseAddress(text: string): string | undefined {
   if (text.includes('%') || !isStrict(text)) return undefined;
@@ -51,7 +52,7 @@ export function parseNetwork(text: string): Network | undefined {
   };
 }
 
-/** Not the short, octal or hexadecimal forms of IPv4: only URLs accept those. */
+/** The short, octal and hexadecimal forms of IPv4 are not addresses here: only URLs accept those. */
 function isStrict(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

@@ -10,13 +10,13 @@ export interface Authority {
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const dayMs = 86_400_000;
 const authorityDays = 3_650;
-/** Renewed at half of it. Clocks of computers may be a day behind. */
+/** Certificates are renewed at half of this time. They begin a day early: clocks of computers may be a day behind. */
 const hostDays = 14;
 const cachedHosts = 500;
 
 /**
- * Makes an authority for one installation. It may not make others, and its name tells installations apart in a list of
- * authorities.
+ * Makes the authority of one installation. It may not make other authorities. Its name tells installations apart in a
+ * list of authorities.
  */
 export async function createAuthority(now: Date): Promise<Authority & { notAfter: Date }> {
   const x509 = await library();
@@ -38,7 +38,7 @@ export async function createAuthority(now: Date): Promise<Authority & { notAfter
   return { certificate: certificate.toString('pem'), key: await pemOf(keys.privateKey), notAfter };
 }
 
-/** Certificates of hosts by one authority, made when they are first needed. They have one key, which stays in memory. */
+/** Certificates of hosts by one authority, made on first use. They share one key, which stays in memory. */
 export class HostCertificates {
   readonly #authority: Authority;
   readonly #contexts = new Map<string, { context: Promise<SecureContext>; until: number }>();
@@ -92,7 +92,7 @@ export class HostCertificates {
   }
 }
 
-/** Loaded when it is needed: it takes a while, and many installations never do. */
+/** Loaded on first use: loading takes a while, and many installations never need it. */
 async function library() {
   await import('reflect-metadata');
   return import('@peculiar/x509');
@@ -110,7 +110,7 @@ async function pemOf(key: webcrypto.CryptoKey): Promise<string> {
   }) as string;
 }
 
-/** Positive, and of 16 bytes at most (RFC 5280 §4.1.2.2). */
+/** Positive, and 16 bytes long: RFC 5280 §4.1.2.2 allows 20 at most. */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;

@@ -12,14 +12,14 @@ import { createProxyServer, type Tunnel } from './proxy.ts';
 
 export interface ComputerEgressOptions {
   guard: EgressGuard;
-  /** The space's lists and its log, asked for with each request; undefined when the computer is no more. */
+  /** Called for each request. Returns the space's lists and log; undefined if the computer no longer exists. */
   ownerOf(computerId: string): Promise<EgressOwner | undefined>;
-  /** Serves what takes more than joining two sockets, such as a connection that gets a secret. */
+  /** Serves tunnels that need more than joining two sockets, such as those that get a secret. */
   takeOver?(computerId: string, tunnel: Tunnel, owner: EgressOwner): Promise<boolean>;
-  /** What of ours a computer may reach, and where that is. */
+  /** Resolves a destination of Atrium's own, such as a database, that the computer may reach. */
   ownOf?(computerId: string, to: Destination): Promise<OwnDestination | undefined>;
   maxConnections?: number;
-  /** New connections: at once, and then each second. */
+  /** New connections: so many at once, and then so many each second. */
   burst?: number;
   perSecond?: number;
   reviewMs?: number;
@@ -30,8 +30,8 @@ export interface ComputerSocket {
   computerId: string;
   path: string;
   /**
-   * The user who connects to it, where that is another than this process's. As `path` is in a folder of that user's, the
-   * socket is made at `draft`, where nobody else may write.
+   * The user who connects, if that is not this process's user. `path` is in a folder of that user, so the socket is
+   * made at `draft`, where only this process may write.
    */
   owner?: { uid: number; gid: number; draft: string };
 }
@@ -45,9 +45,9 @@ interface Opened {
 }
 
 /**
- * The way out of computers: a unix socket for each, by which it is known, so that nothing inside has to know a
- * password. It runs in the process of the host that runs the computers. When that one restarts, it opens the sockets
- * again, and the computers go on; the connections of before have ended.
+ * The way out of computers: a Unix socket for each. The socket tells which computer connects, so programs inside need
+ * no password. It runs in the process of the host that runs the computers. When the host restarts, it opens the sockets
+ * again: computers keep running, and only their open connections have ended.
  */
 export class ComputerEgress implements AsyncDisposable {
   readonly #options: ComputerEgressOptions;
@@ -59,14 +59,14 @@ export class ComputerEgress implements AsyncDisposable {
     this.#timer = setInterval(() => void this.review(), options.reviewMs ?? 5_000).unref();
   }
 
-  /** Opens the computer's socket, in place of one that another process may have left there. */
+  /** Opens the computer's socket, and replaces one that another process may have left. */
   async open(socket: ComputerSocket): Promise<void> {
     const { computerId, path, owner } = socket;
     await this.close(computerId);
     const opened = this.#serve(computerId, path);
     this.#open.set(computerId, opened);
     const { server } = opened;
-    // Whoever connects finds either the old socket or the new one, ready for its user.
+    // Rename into place: a client finds either the old socket or the new one, which already has its owner.
     const temporary = owner?.draft ?? `${path}.new`;
     await rm(temporary, { force: true });
     server.listen(temporary);
@@ -77,7 +77,7 @@ export class ComputerEgress implements AsyncDisposable {
     await rename(temporary, path);
   }
 
-  /** Ends its connections. */
+  /** Closes the computer's socket, and ends its connections. */
   async close(computerId: string): Promise<void> {
     const opened = this.#open.get(computerId);
     if (opened === undefined) return;
@@ -88,19 +88,19 @@ export class ComputerEgress implements AsyncDisposable {
     server.close();
     for (const socket of sockets) socket.destroy();
     await closed;
-    // Another process may have opened its own there.
+    // Another process may have opened its own socket there.
     const found = await lstat(path).catch(() => undefined);
     if (found?.ino === inode) await rm(path, { force: true });
   }
 
-  /** Looks at the lists again for all open connections; it does so by itself every few seconds. */
+  /** Checks all open connections against the lists again. A timer does this every few seconds. */
   async review(): Promise<void> {
     for (const [computerId, { connections }] of [...this.#open]) {
       if (connections.size === 0) continue;
       try {
         await connections.review(await this.#ownerOf(computerId));
       } catch {
-        // The database is away: the next look will tell.
+        // The database is unreachable. The next review checks again.
       }
     }
   }
@@ -122,7 +122,7 @@ export class ComputerEgress implements AsyncDisposable {
     const connections = new OpenConnections();
     const pace = new Pace(burst, perSecond);
     const headersTimeout = this.#options.headersTimeoutMs ?? 15_000;
-    // A body may take as long as it moves; a head may not.
+    // The head of a request has a time limit. Its body may take any time, as long as bytes move.
     const limits = { headersTimeout, requestTimeout: 0, connectionsCheckingInterval: Math.ceil(headersTimeout / 3) };
     const ownerOfRequest = async () => {
       const waitMs = pace.take();

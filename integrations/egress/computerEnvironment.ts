@@ -1,8 +1,10 @@
-/** Where the certificates are, as a computer sees them. */
+/** Where computers find the certificates. */
 export interface TrustPaths {
   /** All authorities that are trusted: the system’s and the installation’s own. */
   bundle: string;
-  /** The installation's own, and those added to the system's: for programs that bring the public ones along. */
+  /**
+   * The installation's own, and those that were added to the system's: for programs that bring the public ones along.
+   */
   own: string;
 }
 
@@ -10,7 +12,7 @@ const proxy = 'http://127.0.0.1:3128';
 const direct = 'localhost,.localhost,127.0.0.1,::1';
 
 /**
- * Variables for everything that runs on a computer: its proxy, for programs that ask for one (the others are served by
+ * Variables for everything that runs on a computer: its proxy, for programs that use one (the others are served by host
  * name), and the authorities that they trust. Programs differ in which variables they read, and in their case.
  */
 export function computerEnvironment(trust?: TrustPaths): Record<string, string> {

@@ -6,7 +6,7 @@ import { ofOneConnection } from '../http/connectionHeaders.ts';
 const connectTimeoutMs = 10_000;
 export const idleTimeoutMs = 10 * 60_000;
 
-/** Connects to an address that the guard has admitted. The connection ends when it has been silent for long. */
+/** Connects to an address that the guard has admitted. The connection ends after 10 minutes of silence. */
 export function dial(host: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, timeout: connectTimeoutMs });
@@ -20,13 +20,13 @@ export function dial(host: string, port: number): Promise<Socket> {
   });
 }
 
-/** The headers that go on to the other side, without those of this connection. */
+/** The headers to pass on to the other side, without those that are about this connection. */
 export function passedOn(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   const isDropped = ofOneConnection(headers.connection);
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !isDropped(name)));
 }
 
-/** The same for a request that is sent with its body. Node frames a GET's or a DELETE's only if it is told to. */
+/** The same for a request with its body. Node frames the body of a GET or DELETE only with this header. */
 export function passedRequest(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   const isChunked = headers['transfer-encoding'] !== undefined;
   return { ...passedOn(headers), ...(isChunked && { 'transfer-encoding': 'chunked' }) };
@@ -48,7 +48,9 @@ export class ProxyError extends Error {
   }
 }
 
-/** What the program behind the proxy reads: a code, by which a browser's tab knows it from a page, and why. */
+/**
+ * The answer for the program behind the proxy: an error code, by which a browser's tab tells it from a page, and why.
+ */
 export function describeFailure(error: unknown): { status: number; text: string } {
   const isOurs = error instanceof ProxyError || error instanceof DomainError;
   if (!isOurs) return { status: 502, text: 'EGRESS_UNREACHABLE: The server cannot be reached.' };

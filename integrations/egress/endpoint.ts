@@ -1,15 +1,15 @@
 import { DomainError } from '../../base/errors.ts';
 import type { EgressGuard, EgressOwner } from './guard.ts';
 
-/** The address at which somebody wants to be told of something by us; undefined for what is no address of the web. */
+/** Parses an endpoint that gets notifications from Atrium; undefined unless it is an http or https URL. */
 export function readEndpoint(endpoint: string): URL | undefined {
   const url = URL.parse(endpoint);
   return url !== null && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 
 /**
- * Why nothing is sent there: it may not be reached, or it has no TLS and the operator has made no exception. A name that is
- * unknown now may become known later.
+ * Why nothing may be sent to an endpoint: the guard refuses it, or it has no TLS and is not among the operator's
+ * exceptions. An unknown name is not refused, because it may become known later.
  */
 export async function endpointFault(
   guard: EgressGuard,

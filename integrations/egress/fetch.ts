@@ -6,7 +6,7 @@ import { authorityOf, normaliseHost } from './hostName.ts';
 const loadLibrary = onFirstUse(() => import('undici'));
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
-/** A fetch whose every connection, redirects included, goes through the guard. Dispose of it when the work is done. */
+/** A fetch that asks the guard about every connection, also for redirects. Dispose of it when the work is done. */
 export interface GuardedFetch extends AsyncDisposable {
   fetch: typeof globalThis.fetch;
 }
@@ -48,7 +48,7 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
     try {
       return await undiciFetch(input as never, { ...(init as object), dispatcher });
     } catch (error) {
-      // The refusal itself, and not "fetch failed".
+      // Throw the refusal itself instead of "fetch failed".
       throw error instanceof TypeError && error.cause instanceof Error ? error.cause : error;
     }
   };

@@ -15,7 +15,7 @@ import { authorityOf } from './hostName.ts';
 import { MaskStream, maskText } from './maskStream.ts';
 import type { FilledRequest } from './placeholders.ts';
 
-/** A host that a connection was opened to, and the secrets that it could repeat. */
+/** An opened connection to a host, and the secrets that the host could repeat. */
 export interface OpenedHost {
   to: Admitted;
   ended: AbortSignal | undefined;
@@ -24,13 +24,13 @@ export interface OpenedHost {
   secrets: Set<string>;
 }
 
-/** Of a server, before it has answered. */
+/** The server closed a reused connection before it answered. */
 export class KeptConnectionClosed extends Error {}
 
-/** How long a tunnel holds back what may become a secret: its other side waits for all that the server has said. */
+/** How long a tunnel holds back bytes that may begin a secret: the client may be waiting for these bytes. */
 const quietMs = 100;
 
-/** Sends the request on, and what the server answers back, without the secrets that it repeats. */
+/** Forwards the request, and the server's answer with secrets masked. */
 export async function forwardFilled(
   req: IncomingMessage,
   res: ServerResponse,
@@ -40,15 +40,15 @@ export async function forwardFilled(
   const outgoing = send(req, filled, passedRequest(filled.headers), opened);
   res.once('close', () => outgoing.destroy());
   const answered = answerTo(outgoing);
-  // What the server says counts, also when it does not read the request to its end.
+  // The server's answer counts, even if the server does not read the whole request.
   pipeline(req, outgoing).catch(() => undefined);
   const { incoming } = await answered;
   await passAnswer(incoming, res, opened);
 }
 
 /**
- * For WebSockets and what else leaves HTTP. Once the server has agreed, bytes pass, still without the secrets that it
- * repeats. A server that does not agree answers as it answers any other request.
+ * Forwards an upgrade, such as a WebSocket. After the server has agreed, bytes pass in both directions, and secrets
+ * that it repeats are still masked. If the server does not agree, its answer is passed on like any other.
  */
 export async function forwardUpgrade(
   req: IncomingMessage,
@@ -78,10 +78,10 @@ export async function forwardUpgrade(
   );
 }
 
-/** The one way of an answer that is HTTP, whatever its status and whatever was asked for. */
+/** Passes on an HTTP answer, whatever its status, to a request or an upgrade. */
 async function passAnswer(incoming: IncomingMessage, res: ServerResponse, opened: OpenedHost): Promise<void> {
   res.writeHead(incoming.statusCode ?? 502, maskedHeaders(passedOn(incoming.headers), opened));
-  // At once, and as they came: `flushHeaders` would write them as UTF-8.
+  // Send the headers at once, in Latin-1 as they came: `flushHeaders` would write them as UTF-8.
   res.write('', 'latin1');
   const isPlain = ['', 'identity'].includes(incoming.headers['content-encoding'] ?? '');
   if (isPlain && opened.secrets.size > 0) await pipeline(incoming, new MaskStream(opened.secrets), res);
@@ -103,7 +103,7 @@ function send(req: IncomingMessage, filled: FilledRequest, headers: IncomingHttp
     headers: {
       ...others,
       host: authorityOf(to.host, to.port, 443),
-      // What is compressed could not be looked through for the secret.
+      // A compressed answer could not be searched for the secret.
       ...(hasSecrets && { 'accept-encoding': 'identity' }),
       ...(!hasSecrets && extensions !== undefined && { 'sec-websocket-extensions': extensions }),
     },
@@ -116,7 +116,7 @@ function send(req: IncomingMessage, filled: FilledRequest, headers: IncomingHttp
   return outgoing;
 }
 
-/** What a server answers, and the connection to it where it has left HTTP by that. */
+/** A server's answer, and the connection if the server has agreed to an upgrade. */
 interface Answer {
   incoming: IncomingMessage;
   upstream?: Duplex;
@@ -129,7 +129,7 @@ async function answerTo(outgoing: ClientRequest): Promise<Answer> {
     if (head.length > 0) upstream.unshift(head);
     answered.resolve({ incoming, upstream });
   });
-  // After the answer too.
+  // Errors after the answer would otherwise be uncaught.
   outgoing.on('error', () => undefined);
   try {
     return await answered.promise;
@@ -137,7 +137,7 @@ async function answerTo(outgoing: ClientRequest): Promise<Answer> {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (/CERT|SIGNATURE|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code))
       throw new ProxyError(502, `The server does not prove who it is (${code}).`);
-    // The server had closed a connection that was kept: clients try again after that, but not after an answer.
+    // The server had closed a reused connection. The client retries if its connection ends, but not after an answer.
     throw outgoing.reusedSocket ? new KeptConnectionClosed() : error;
   }
 }

@@ -6,7 +6,7 @@ import { normaliseHost } from './hostName.ts';
 import { type Destination, type HostPattern, parseHostPattern } from './hostPattern.ts';
 import type { Tunnel } from './proxy.ts';
 
-/** What a space's requests may reach: with an allow list, only what it names; the deny list beats it. */
+/** The hosts that a space may reach: only those on the allow list, if there is one. The deny list takes precedence. */
 export interface EgressPolicy {
   allow: readonly string[];
   deny: readonly string[];
@@ -33,25 +33,25 @@ export interface EgressOwner {
   /** Aborted when the owner's work is over: its open connections through the proxy then end. */
   ended?: AbortSignal;
   /**
-   * Told of each connection that the proxy opens, until it is closed; says when that one must end. `isOwn` is one to
-   * what `own` has named.
+   * Called for each connection that the proxy opens, and disposed of when it is closed. `ended` is aborted when the
+   * connection must end. `isOwn` is set for a destination of `own`.
    */
   opened?(to: Admitted, isOwn?: boolean): Disposable & { ended: AbortSignal };
-  /** Told of the bytes that pass in either direction. It may end the owner's work when they are too many. */
+  /** Gets the number of bytes that pass in either direction. It may end the owner's work if there are too many. */
   passed?(bytes: number): void;
-  /** Where a destination of our own is that this owner may reach and nobody else: it is dialled, and the guard not asked. */
+  /** Resolves a destination of Atrium's own that only this owner may reach. It is dialled without asking the guard. */
   own?(to: Destination): Promise<OwnDestination | undefined>;
-  /** Serves a tunnel in place of the proxy, where it returns true. */
+  /** Serves a tunnel in place of the proxy. Returns false to leave it to the proxy. */
   takeOver?(tunnel: Tunnel): Promise<boolean>;
 }
 
-/** Where something of ours is. */
+/** The address of a service of Atrium's own. */
 export interface OwnDestination extends Destination {
-  /** Takes one of the places that the owner has there, until it is disposed of. Throws where there is none. */
+  /** Takes one of the owner's slots at the service until it is disposed of. Throws if none is free. */
   enter?(): Promise<Disposable>;
 }
 
-/** What may be dialled, and the host and port that were checked: requests must name these, in this spelling. */
+/** The address to dial, and the checked host and port: requests must name these, in this spelling. */
 export interface Admitted extends Destination {
   address: string;
   /** Whether one of the operator's exceptions admitted it. */
@@ -63,7 +63,7 @@ export type Resolve = (host: string) => Promise<readonly string[]>;
 /** Why a name that has no address is refused. */
 export const unknownName = 'the name is not known';
 
-/** Mail ports: a stranger's program could send mail in our name. */
+/** Port 0 is invalid. Through port 25, a stranger's program could send mail in our name. */
 const refusedPorts = new Set([0, 25]);
 
 /**
@@ -98,8 +98,8 @@ export class EgressGuard {
   }
 
   /**
-   * Why a destination is refused whoever asks, as far as that is known without asking for a name: its port, or an address
-   * or name that is internal by itself. Undefined for all others.
+   * Why a destination is refused for every owner, as far as that is known without resolving a name: its port, or an
+   * address or name that is internal by itself. Undefined for all others.
    */
   refusalAtOnce(asked: Destination): string | undefined {
     const host = normaliseHost(asked.host);
@@ -117,7 +117,7 @@ export class EgressGuard {
     return this.#internal.some((pattern) => pattern(to, address));
   }
 
-  /** Empty when the name is unknown, or its servers do not answer in time: requests wait for this. */
+  /** Empty if the name is unknown, or its servers do not answer in time: requests wait for this. */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const late = Promise.withResolvers<readonly string[]>();
     const timer = setTimeout(() => late.resolve([]), this.#resolveTimeoutMs);
@@ -130,7 +130,7 @@ export class EgressGuard {
 
   async #decide(to: Destination, policy: EgressPolicy) {
     if (refusedPorts.has(to.port)) return refuse('this port is not allowed');
-    // The lists come first: asking for a name tells its owner's servers, whatever becomes of the connection.
+    // Check the lists first: resolving a name already tells its servers, even if no connection follows.
     const byName = refusalByPolicy(to, policy);
     if (byName !== null) return refuse(byName);
     const found = isIP(to.host) === 0 ? await this.#addressesOf(to.host) : [to.host];
@@ -154,8 +154,8 @@ export class EgressGuard {
 }
 
 /**
- * Why the space's lists refuse this destination, or null. An open connection can be asked about again, with the address
- * that was dialled. A name on the allow list is there by name: what it resolves to is not known before it is asked for.
+ * Why the space's lists refuse this destination, or null. Open connections are checked again, with the dialled address.
+ * The allow list is compared without the address, which is not known before the name is resolved.
  */
 export function refusalByPolicy(to: Destination, policy: EgressPolicy, address?: string): string | null {
   if (patternsOf(policy.deny).some((pattern) => pattern(to, address))) return 'the space denies it';

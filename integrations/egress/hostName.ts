@@ -6,9 +6,8 @@ const maxNameLength = 253;
 
 /**
  * The canonical spelling of a host, which is compared with lists, resolved, dialled and sent. Names are lower-case
- * ASCII (IDNA), without a trailing dot; addresses are written by `normaliseAddress`, from IPv4's short, octal and
- * hexadecimal forms too. Undefined for what no resolver should be asked: empty labels (`a..b`, `a..`), zones,
- * characters that no name has.
+ * ASCII (IDNA), without a trailing dot. Addresses are written by `normaliseAddress`, also from IPv4's short, octal and
+ * hexadecimal forms. Undefined for invalid hosts: empty labels (`a..b`, `a..`), zones, and characters that no name has.
  */
 export function normaliseHost(text: string): string | undefined {
   if (text.includes(':')) return normaliseAddress(/^\[(.*)\]$/s.exec(text)?.[1] ?? text);

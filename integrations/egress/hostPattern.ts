@@ -8,7 +8,7 @@ export interface Destination {
   port: number;
 }
 
-/** Where a request for this address of the web goes; undefined for what is none. */
+/** The destination of an http or https URL; undefined for any other text. */
 export function destinationOf(text: string): Destination | undefined {
   const url = URL.parse(text);
   const usualPort = url?.protocol === 'https:' ? 443 : url?.protocol === 'http:' ? 80 : undefined;

@@ -1,21 +1,21 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
-/** Shorter texts are too common; longer ones come back from no server by accident. */
+/** Shorter texts are too common. No server repeats longer ones by accident. */
 const [minBytes, maxBytes] = [8, 8_192];
 const mask = '*';
 
-/** Of what may be the beginning of a text, so many bytes are given as they are: nearly everything ends so. */
+/** Up to this many bytes that may begin a text are passed on unmasked: nearly every output ends with such bytes. */
 const commonBytes = 2;
 
 /**
- * Writes asterisks over some texts in a stream of bytes, wherever it is cut, and leaves its length as it is. It holds
- * back only what may be the beginning of one: until more comes, or until nothing has come for `quietMs`. Then it gives
- * that, masked where it is longer than two bytes, and still knows it when the rest comes.
+ * Masks some texts in a stream of bytes with asterisks, wherever the stream is cut, and keeps its length. It holds back
+ * only bytes that may begin a text, until more bytes come, or none for `quietMs`. Then it passes them on, masked if
+ * they are more than two, and still recognises the text when the rest comes.
  */
 export class MaskStream extends Transform {
   readonly #texts: readonly Buffer[];
   readonly #quietMs: number | undefined;
-  /** What may be the beginning of a text, and how much of it has been given. */
+  /** The last bytes, which may begin a text, and how many of them have been passed on. */
   #begun: Buffer = Buffer.alloc(0);
   #given = 0;
   #quiet: NodeJS.Timeout | undefined;
@@ -69,7 +69,7 @@ function maskable(texts: Iterable<string>): string[] {
   return [...new Set(texts)].filter((text) => text.length >= minBytes && text.length <= maxBytes);
 }
 
-/** How many of the last bytes are the first ones of the text. */
+/** How many of the last bytes are the beginning of the text. */
 function begunAtEnd(bytes: Buffer, text: Buffer): number {
   const from = Math.max(0, bytes.length - text.length + 1);
   const first = text[0] ?? 0;

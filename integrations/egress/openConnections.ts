@@ -3,13 +3,13 @@ import type { Destination } from './hostPattern.ts';
 
 interface Opened {
   to: Admitted;
-  /** Whether it leads to what is ours, which the lists do not speak of. */
+  /** Whether it leads to a service of Atrium's own. The lists do not apply to these. */
   isOwn: boolean;
 }
 
 /**
- * The open connections of one owner. What admitted them is looked at again while they are open, for a space may deny
- * what it has allowed a minute ago.
+ * The open connections of one owner. They are checked again while they are open, because a space may deny a host that
+ * it allowed a minute ago.
  */
 export class OpenConnections {
   readonly #open = new Map<AbortController, Opened>();
@@ -24,7 +24,7 @@ export class OpenConnections {
     return { ended: controller.signal, [Symbol.dispose]: () => this.#open.delete(controller) };
   }
 
-  /** Ends those that the owner may not have now; all of them when there is no owner any more. */
+  /** Ends the connections that are no longer allowed, or all of them if the owner is gone. */
   async review(owner: EgressOwner | undefined): Promise<void> {
     const ownRefusal = onceEach((to) => refusalOfOwn(to, owner));
     for (const [controller, { to, isOwn }] of [...this.#open]) {
@@ -49,7 +49,7 @@ async function refusalOfOwn({ host, port }: Destination, owner: EgressOwner | un
   return own === undefined ? 'no app of the space is connected to it any more' : null;
 }
 
-/** Asks once for each destination, to which there may be many connections. */
+/** Asks once for each destination, however many connections lead there. */
 function onceEach<T>(ask: (to: Destination) => Promise<T>): (to: Destination) => Promise<T> {
   const known = new Map<string, Promise<T>>();
   return (to) => {

@@ -1,6 +1,6 @@
 /**
- * Lets a burst through, and then as many a second as it refills: a program in a loop must not fill the space's log. Who
- * comes faster waits, and is refused where that would be long.
+ * Lets a burst through, and then `perSecond`: a program in a loop must not fill the space's log. Faster requests wait,
+ * and are refused if the wait would be long.
  */
 export class Pace {
   readonly #burst: number;
@@ -19,7 +19,7 @@ export class Pace {
     this.#at = now();
   }
 
-  /** How long to wait, in milliseconds, or undefined where that is too long. */
+  /** Returns how long to wait, in milliseconds; undefined if that is too long. */
   take(): number | undefined {
     const now = this.#now();
     this.#left = Math.min(this.#burst, this.#left + (Math.max(0, now - this.#at) * this.#perSecond) / 1000);

@@ -4,16 +4,16 @@ import { type Destination, parseHostPattern } from './hostPattern.ts';
 
 /** A text that stands for a secret on a computer, and the hosts that get the value in its place. */
 export interface SecretPlaceholder {
-  /** The secret's, for the log. */
+  /** The secret's name, for the log. */
   name: string;
   placeholder: string;
-  /** Patterns of names; without a port, 443 is meant. */
+  /** Patterns of host names. Without a port, they mean port 443. */
   hosts: readonly string[];
   /** Whether it is replaced in URLs too. */
   inUrl: boolean;
-  /** Further headers that get it, by lower-case names, beside those that are known to carry credentials. */
+  /** Lower-case names of headers that get the value too, beside those that are known to carry credentials. */
   headers: readonly string[];
-  /** Undefined when there is no such secret any more: then the placeholder stays. */
+  /** Undefined if the secret no longer exists: then the placeholder stays. */
   value(): Promise<string | undefined>;
 }
 
@@ -26,15 +26,15 @@ export interface FilledRequest {
 
 const tlsPort = 443;
 /**
- * Names of headers that carry credentials: servers check what these say. All others get no value, for what servers keep
- * or show of a request a program could have them repeat, and read there what it must not know.
+ * Names of headers that carry credentials, which servers check. Other headers get no value: a server may store or show
+ * them, and a program could then read the secret.
  */
 const forSecrets =
   /^(authorization|cookie)$|(^|[-_.])(x|my|o|api|app|application|access|account|admin|bearer|client|consumer|csrf|dev|developer|id|job|license|login|private|project|proxy|refresh|secure|security|server|service|session|shared|signing|subscription|team|tracker|user|webhook|xsrf)*((key|token|secret|password|passwd|passphrase|auth|authorization|authentication|credentials?|jwt)+)(id)?([-_.]|$)/;
-/** Those that have such a name, and are kept, shown, passed on or compared. */
+/** Headers with such a name that servers store, show, pass on or compare. */
 const notForSecrets =
   /^(sec|content|if|accept|access-control|x-forwarded)-|(^|-)(meta|metadata|tag|tags|tagging)(-|$)|(^|-)(idempotency|surrogate|cache|partition|routing|sort|object|file|bucket|blob|public)-?key(-|$)|(^|-)(lock|continuation|page|next|sync|client|client-request|request)-?token(-|$)/;
-/** What says where a request goes and ends is nobody’s to fill. */
+/** Headers that route or frame the request are never filled. */
 const ofTheRequest = /^(host|content-length|transfer-encoding|connection|upgrade|te|trailer|expect|accept-encoding)$/;
 
 function isForSecrets(header: string, { headers }: Pick<SecretPlaceholder, 'headers'>): boolean {
@@ -42,7 +42,7 @@ function isForSecrets(header: string, { headers }: Pick<SecretPlaceholder, 'head
   return headers.includes(header) || (forSecrets.test(header) && !notForSecrets.test(header));
 }
 
-/** Whether the value may be sent there. Only names can be meant: a certificate says who answers to a name. */
+/** Whether the value may be sent to this destination. `hosts` are names, because a certificate proves only a name. */
 export function isFor({ hosts }: Pick<SecretPlaceholder, 'hosts'>, to: Destination): boolean {
   return hosts.some((text) => {
     const pattern = parseHostPattern(/:\d+$/.test(text) ? text : `${text}:${tlsPort}`);
@@ -50,7 +50,7 @@ export function isFor({ hosts }: Pick<SecretPlaceholder, 'hosts'>, to: Destinati
   });
 }
 
-/** The request with the values in place of their placeholders. They must all be for the host that it goes to. */
+/** The request with the values in place of their placeholders. All placeholders must be for the request's host. */
 export async function fillRequest(
   request: { path: string; headers: IncomingHttpHeaders },
   placeholders: readonly SecretPlaceholder[],
@@ -86,13 +86,13 @@ export async function fillRequest(
   return filled;
 }
 
-/** Texts in which any of these secrets could come back: what one connection has sent, another may show. */
+/** All texts in which these secrets could come back: one connection may show a secret that another has sent. */
 export async function textsToMask(placeholders: readonly SecretPlaceholder[]): Promise<string[]> {
   const values = await Promise.all(placeholders.map(async ({ value }) => sentAs(await value())));
   return values.flatMap((value) => (value === undefined ? [] : textsOf(value)));
 }
 
-/** Whoever writes a secret into a file ends its line. */
+/** Drops the line break at the end, which comes from writing a secret into a file. */
 function sentAs(value: string | undefined): string | undefined {
   return value?.replace(/\r?\n$/, '');
 }
@@ -106,7 +106,7 @@ function basicCredentials(authorization: string | undefined): string | undefined
   return encoded === undefined ? undefined : Buffer.from(encoded, 'base64').toString('utf8');
 }
 
-/** As UTF-8, byte for byte, which is how Node writes headers in Latin-1. */
+/** The UTF-8 bytes as a Latin-1 string, because Node writes headers in Latin-1. */
 function headerText(name: string, value: string): string {
   // RFC 9110 §5.5: a line break would begin another header.
   if (/(?!\t)\p{Cc}/u.test(value)) {
@@ -115,7 +115,7 @@ function headerText(name: string, value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1');
 }
 
-/** In a path, what RFC 3986 allows there stays readable: some servers compare it without decoding. */
+/** Characters that RFC 3986 allows in a path stay readable there: some servers compare paths without decoding them. */
 function fillPath(path: string, placeholder: string, value: string): string {
   const inQuery = encodeURIComponent(value);
   const inPath = inQuery.replace(/%(3A|40|24|26|2B|2C|3B|3D)/g, (code) => decodeURIComponent(code));

@@ -15,30 +15,30 @@ import { parseAuthority } from './hostPattern.ts';
 
 const hangUpTimeoutMs = 2_000;
 
-/** Who may use the proxy: the owner that these credentials stand for, or undefined. */
+/** Returns the owner that these credentials stand for, or undefined. */
 export type Authenticate = (
   user: string,
   password: string,
 ) => EgressOwner | undefined | Promise<EgressOwner | undefined>;
 
-/** Whose request this is. It throws a `ProxyError` where nobody may ask. */
+/** Returns the owner of a request. Throws a `ProxyError` to refuse the request. */
 export type OwnerOf = (req: IncomingMessage) => Promise<EgressOwner>;
 
-/** A connection that has been asked for by CONNECT and admitted: the client has not been answered yet. */
+/** A connection that was requested by CONNECT and admitted. The client has not been answered yet. */
 export interface Tunnel {
   to: Admitted;
   client: Duplex;
-  /** What the client has said already. */
+  /** Bytes that the client has already sent. */
   head: Buffer;
   ended: AbortSignal | undefined;
-  /** Counts what passes. */
+  /** Gets the number of bytes that pass. */
   passed?: EgressOwner['passed'] | undefined;
 }
 
 /**
  * The forward proxy through which programs of users reach the network (git, browsers, sandboxes): CONNECT, and plain
- * HTTP by absolute URL. Each destination is admitted by the guard, and the address that it admitted is dialled. The
- * caller listens where its programs are.
+ * HTTP by absolute URL. The guard admits each destination, and the admitted address is dialled. The caller decides
+ * where the server listens.
  */
 export function createEgressProxy(guard: EgressGuard, authenticate: Authenticate): Server {
   return createProxyServer(guard, async (req) => {
@@ -50,7 +50,7 @@ export function createEgressProxy(guard: EgressGuard, authenticate: Authenticate
   });
 }
 
-/** The same for clients whose owner is known otherwise. */
+/** The same with another way to find the owner. */
 export function createProxyServer(guard: EgressGuard, ownerOf: OwnerOf, limits: ServerOptions = {}): Server {
   const server = createServer(limits, (req, res) => {
     forward(guard, ownerOf, req, res).catch((error: unknown) => {
@@ -113,7 +113,7 @@ function count(side: Readable, passed: (bytes: number) => void): void {
   side.on('data', (bytes: Buffer) => passed(bytes.length));
 }
 
-/** Says it, and waits for the client to hang up only for a moment. */
+/** Sends the answer. Closes the connection if the client does not do so within two seconds. */
 function refuse(client: Duplex, answer: string): void {
   const timer = setTimeout(() => client.destroy(), hangUpTimeoutMs);
   client.once('close', () => clearTimeout(timer));

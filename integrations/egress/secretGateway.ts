@@ -11,9 +11,9 @@ import { fillRequest, isFor, type SecretPlaceholder, textsToMask } from './place
 import type { Tunnel } from './proxy.ts';
 
 export interface SecretGatewayOptions {
-  /** By the authority that computers trust. */
+  /** Certificates by the authority that computers trust. */
   certificates(): Promise<HostCertificates>;
-  /** What a computer has been given at this moment. */
+  /** The current placeholders of a computer. */
   placeholdersOf(computerId: string): Promise<readonly SecretPlaceholder[]>;
   /** Further authorities for the servers’ certificates. */
   upstreamAuthorities?: readonly string[];
@@ -21,8 +21,8 @@ export interface SecretGatewayOptions {
 }
 
 /**
- * Puts secrets into requests of computers. It opens TLS only to the hosts that one of the computer's placeholders is
- * for, as HTTP/1.1, and sends the value to no other; all other connections stay closed to it.
+ * Puts secrets into requests of computers. It terminates TLS only for hosts that one of the computer's placeholders is
+ * for, as HTTP/1.1, and sends the value to no other host. All other connections stay encrypted for it.
  */
 export class SecretGateway {
   readonly #options: SecretGatewayOptions;
@@ -31,7 +31,7 @@ export class SecretGateway {
     this.#options = options;
   }
 
-  /** Serves the tunnel, or returns false where there is nothing to put in. */
+  /** Serves the tunnel. Returns false if no placeholder is for its host. */
   async takeOver(computerId: string, tunnel: Tunnel, owner: EgressOwner): Promise<boolean> {
     const { certificates, placeholdersOf } = this.#options;
     const find = async () => (await placeholdersOf(computerId)).filter((each) => isFor(each, tunnel.to));
@@ -61,7 +61,7 @@ export class SecretGateway {
     const fill = async (req: IncomingMessage) => {
       const placeholders = await find();
       const filled = await fillRequest({ path: req.url ?? '/', headers: req.headers }, placeholders);
-      // Not only what goes out here: another connection may have left it with the server.
+      // Mask all values, not only those that are sent here: another connection may have left one with the server.
       for (const text of await textsToMask(placeholders)) opened.secrets.add(text);
       for (const { name, texts } of filled.used) {
         for (const text of texts) opened.secrets.add(text);
@@ -75,9 +75,9 @@ export class SecretGateway {
 
     const server = new HttpServer();
     server.timeout = idleTimeoutMs;
-    // For the handshake, each head, and the time between two requests.
+    // Limits the handshake, each head, and the time between two requests.
     let timer = setTimeout(() => client.destroy(), headTimeoutMs);
-    // Who does not wait for an answer has several requests under way.
+    // A client that does not wait for answers has several requests under way.
     let underWay = 0;
     const answered = () => {
       underWay--;
@@ -106,13 +106,13 @@ export class SecretGateway {
       await forwardUpgrade(req, res, socket, head, await fill(req), opened);
     };
 
-    // HTTP, an upgrade and two pipelines each wait for its end.
+    // HTTP, an upgrade and two pipelines each listen for its end.
     client.setMaxListeners(30);
     const closed = Promise.withResolvers<void>();
     client.on('error', () => client.destroy()).once('close', closed.resolve);
     const end = () => client.destroy();
     tunnel.ended?.addEventListener('abort', end);
-    // The TLS socket does not always hear of it.
+    // The TLS socket does not always notice this.
     tunnel.client.once('close', end);
     server.emit('connection', client);
     await closed.promise;
@@ -124,8 +124,8 @@ export class SecretGateway {
 }
 
 /**
- * A request names the host that was admitted: behind one address there may be many, and a server chooses by this name
- * whom it gives the request to.
+ * Requires that a request names the admitted host. One address may have many hosts, and a server routes the request by
+ * this name.
  */
 function requireHost({ headers, url = '' }: IncomingMessage, { to }: OpenedHost): void {
   const named = URL.parse(`https://${headers.host ?? ''}`);
@@ -135,8 +135,8 @@ function requireHost({ headers, url = '' }: IncomingMessage, { to }: OpenedHost)
 }
 
 /**
- * The last response on a connection that Node has handed over for an upgrade. Undefined while an earlier one is not at
- * its end, as for a client that does not wait for it.
+ * The last response on a connection that Node has handed over for an upgrade. Undefined while an earlier response is
+ * unfinished, because the client did not wait for it.
  */
 function responseOn(socket: Socket, req: IncomingMessage): ServerResponse | undefined {
   const res = new ServerResponse(req);

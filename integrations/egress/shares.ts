@@ -5,12 +5,12 @@ import { Pace } from './pace.ts';
 export interface ShareLimits {
   /** Connections at once. */
   most: number;
-  /** New connections: at once, and then each second. */
+  /** New connections: so many at once, and then so many each second. */
   burst: number;
   perSecond: number;
 }
 
-/** Divides what all reach, and what has only so many places: each has so many of them, and takes them so fast. */
+/** Shares a service with few slots between spaces: limits how many slots each has, and how fast it takes them. */
 export class Shares {
   readonly #limits: ShareLimits;
   readonly #of = new Map<string, { open: number; pace: Pace }>();
@@ -19,7 +19,7 @@ export class Shares {
     this.#limits = limits;
   }
 
-  /** A place for as long as it is not disposed of. Throws a `ProxyError` where there is none. */
+  /** Takes a slot until it is disposed of. Throws a `ProxyError` if none is free. */
   async enter(key: string): Promise<Disposable> {
     const { most, burst, perSecond } = this.#limits;
     const share = this.#of.get(key) ?? { open: 0, pace: new Pace(burst, perSecond) };

@@ -4,19 +4,16 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { EgressGuard, EgressOwner } from './guard.ts';
 import { createEgressProxy } from './proxy.ts';
 
-/**
- * One user program's access to the network, until it is disposed of: then its credentials are invalid, and its open
- * connections end.
- */
+/** One user program's access to the network. Disposal makes its credentials invalid and ends its open connections. */
 export interface EgressPassage extends Disposable {
-  /** The parts, for programs that want them apart, such as browsers. */
+  /** The parts of the proxy's URL, for programs that take them separately, such as browsers. */
   host: string;
   port: number;
   user: string;
   password: string;
-  /** What has passed, in both directions. */
+  /** The bytes that have passed in both directions. */
   bytes: number;
-  /** Whether it ended because that was more than it may be. */
+  /** Whether the access ended because more than `maxBytes` passed. */
   exceeded: boolean;
   /**
    * Variables for programs that read them (git, curl, npm, pip …). They contain the password: keep them out of logs.

@@ -9,11 +9,13 @@ const systemBundles = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs
 const folderInside = '/run/trust';
 
 export interface TrustFiles {
-  /** As computers see them. */
+  /** The paths as computers see them. */
   paths: TrustPaths;
-  /** As PEM: the installation's, and those that the operator has added to the host's, as a company does for its own. */
+  /**
+   * PEM of the installation's authorities, and of those that the operator added to the host's, such as a company's own.
+   */
   besidePublic: readonly string[];
-  /** What they are shown of the host: in place of the system's own bundle too, for programs that read no variable. */
+  /** Read-only mounts for computers. One replaces the system's own bundle, for programs that read no variable. */
   readOnly: { from: string; to: string }[];
 }
 
@@ -45,7 +47,7 @@ function pemOf(certificates: readonly string[]): string {
   return `${certificates.map((certificate) => certificate.trim()).join('\n')}\n`;
 }
 
-/** Those of a bundle that are not among the public ones, which Node and Chromium bring along. */
+/** The certificates of a bundle that are not public. Node and Chromium bring the public ones along. */
 function addedTo(bundle: string): string[] {
   const known = new Set(rootCertificates.map(fingerprintOf));
   const all = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
@@ -55,7 +57,7 @@ function addedTo(bundle: string): string[] {
   });
 }
 
-/** Undefined for what is no certificate that OpenSSL reads. */
+/** Undefined if OpenSSL cannot read the certificate. */
 function fingerprintOf(pem: string): string | undefined {
   try {
     return new X509Certificate(pem).fingerprint256;
@@ -72,7 +74,7 @@ async function readSystemBundle(): Promise<SystemBundle | undefined> {
   return undefined;
 }
 
-/** Whole or not at all: computers that run read it too. */
+/** Replaces the file as a whole, because running computers read it. */
 async function write(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
   await writeFile(temporary, text, { mode: 0o644 });

@@ -29,19 +29,19 @@ export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
   ownerOf(spaceId: string): Promise<EgressOwner>;
 }
 
-/** Git on our side, for this process. */
+/** Git in the mirrors of this machine, once per process. */
 export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   const config = deps.config.git;
   const folderDeps: FolderDeps = { ...deps, config };
   const room = new MirrorRoom(folderDeps);
   const { records } = deps;
-  // Slow servers do not hold up work that needs no server.
+  // Separate slots, so that slow servers do not hold up work that needs no server.
   const [local, remotes] = [new Places({ all: config.slots }), new Places({ all: config.slots })];
 
   const remoteOf = (ref: RepositoryRef, source: RemoteSource, { onProgress }: Pick<GitHooks, 'onProgress'>) =>
     new Remote({ config, proxy: deps.proxy, ownerOf: () => deps.ownerOf(ref.spaceId), source, onProgress });
 
-  /** Waits for a place and works in the folder. Both together have the time limit of an operation. */
+  /** Waits for a slot and works in the folder. Both together have the time limit of an operation. */
   async function within<T>(
     places: Places,
     ref: RepositoryRef,
@@ -51,7 +51,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
     const deadline = AbortSignal.timeout(config.timeoutMs);
     const ended = AbortSignal.any([signal, deadline]);
     try {
-      // The place comes before the lock: a waiting caller locks nothing.
+      // Take the slot before the lock: a waiting caller locks nothing.
       using _place = await places.take({ signal: ended });
       return await inFolder(ref, ended, work);
     } catch (error) {
@@ -83,7 +83,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
     }
   }
 
-  /** Works in the mirror, brought to the state that was saved last. */
+  /** Brings the mirror to the last saved state, and works in it. */
   function withMirror<T>(
     places: Places,
     ref: RepositoryRef,
@@ -215,7 +215,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   };
 }
 
-/** The ids that are commits here. */
+/** The ids that are commits in this repository. */
 async function knownCommits(git: Git, ids: readonly string[]): Promise<string[]> {
   const asked = [...new Set(ids)].filter(isId);
   if (asked.length === 0) return [];
@@ -224,7 +224,7 @@ async function knownCommits(git: Git, ids: readonly string[]): Promise<string[]>
   return found.split('\n').flatMap((line) => (line.endsWith(' commit') ? line.slice(0, 40) : []));
 }
 
-/** The ids that belong to a tree: they come from a computer, which may name any. */
+/** The ids that belong to a tree. They come from a computer, which may name any object. */
 async function amongObjects(git: Git, tree: string, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const all = await git.text(['rev-list', '--objects', '--no-object-names', '--no-walk', '--end-of-options', tree]);

@@ -106,8 +106,8 @@ export interface GitTrees {
   /** Whether the tree exists. */
   isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean>;
   /**
-   * Makes the tree, which appears in one step. An existing tree stays as it is. `url` becomes its `origin`. If the state
-   * has a ref `refs/atrium/wip`, the uncommitted work in it is restored.
+   * Makes the tree, which appears in one step. An existing tree stays as it is. `url` becomes its `origin`. If the
+   * state has a ref `refs/atrium/wip`, the uncommitted work in it is restored.
    */
   fill(
     tree: TreeWork,
@@ -119,8 +119,8 @@ export interface GitTrees {
   /** The ids of its branches and tags. */
   tips(tree: TreeRef, signal: AbortSignal): Promise<string[]>;
   /**
-   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree lacks. The branch that was
-   * `pushed` follows the remote's branch from now on, unless it follows another.
+   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree lacks. The branch that
+   * was `pushed` follows the remote's branch from now on, unless it follows another.
    */
   update(
     tree: TreeWork,
@@ -143,8 +143,8 @@ export interface GitTrees {
   ): Promise<{ output: string }>;
   checkout(tree: TreeWork, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
   /**
-   * Fast-forwards the current branch, or merges a ref into it. 409 `GIT_CONFLICT` after a conflict, which leaves the tree
-   * as it was, and during somebody’s merge, rebase, cherry-pick or revert, which is left alone.
+   * Fast-forwards the current branch, or merges a ref into it. 409 `GIT_CONFLICT` after a conflict, and during an
+   * unfinished merge, rebase, cherry-pick or revert. Both leave the tree as it was.
    */
   merge(
     tree: TreeWork,
@@ -152,18 +152,19 @@ export interface GitTrees {
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   /**
-   * Fast-forwards a branch to a commit, with its files if it is checked out. 409 `GIT_CONFLICT` if the branch has moved or
-   * changes are in the way: then nothing has changed.
+   * Fast-forwards a branch to a commit, with its files if it is checked out. 409 `GIT_CONFLICT` if the branch has moved
+   * or changes are in the way: then nothing has changed.
    */
   advance(tree: TreeWork, to: { branch: string; commit: string }, signal: AbortSignal): Promise<void>;
   /**
-   * Keeps uncommitted work, except ignored files, as a commit for the mirror's `refs/atrium/wip`. The tree stays as it is.
-   * `saved` is the commit that was saved last, if any.
+   * Keeps uncommitted work, except ignored files, as a commit for the mirror's `refs/atrium/wip`. The tree stays as it
+   * is. `saved` is the commit that was saved last, if any.
    */
   keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted>;
   /**
-   * Bundles the objects that the mirror lacks, with the moves of refs. `uncommitted` comes from `keepUncommitted`; without
-   * it, the saved uncommitted work stays. 422 `GIT_TREE_DAMAGED` if the tree has lost refs that nobody deleted.
+   * Bundles the objects that the mirror lacks, with the moves of refs. `uncommitted` comes from `keepUncommitted`;
+   * without it, the saved uncommitted work stays. 422 `GIT_TREE_DAMAGED` if the tree has lost refs that no user
+   * deleted.
    */
   bundleOut(
     tree: TreeWork,

@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Git works in two places. A *mirror* is a bare repository of ours, and the only one that talks to a remote. A *tree* is a
- * repository with a working tree on a computer, where users and agents change files. They exchange bundles only: git
- * that runs with a stranger's `.git/config` runs the stranger's programs.
+ * Git works in two places. A *mirror* is a bare repository of ours, and the only one that talks to a remote. A *tree*
+ * is a repository with a working tree on a computer, where users and agents change files. They exchange bundles only:
+ * git that runs with a stranger's `.git/config` runs the stranger's programs.
  *
- * Both have the refs of a clone: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` the remote's branches at
- * the last fetch, `refs/tags/*` tags. `refs/atrium/*` is what Atrium keeps: uncommitted work and drafts.
+ * Both have the refs of a clone: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` the remote's branches
+ * at the last fetch, `refs/tags/*` tags. `refs/atrium/*` is what Atrium keeps: uncommitted work and drafts.
  *
  * Failures are DomainErrors with a code of `GitFailure` (rules/failures.ts). Their text never contains credentials or
  * paths of this machine.
@@ -66,7 +66,7 @@ export interface GitProgress {
 export interface GitHooks {
   /** Called at most a few times a second, never after the call has settled. */
   onProgress?: (progress: GitProgress) => void;
-  /** Ends git's processes. What has arrived stays for the next attempt. */
+  /** Ends git's processes. Objects that arrived stay for the next attempt. */
   signal: AbortSignal;
 }
 
@@ -82,13 +82,13 @@ export interface RefManifest {
   filter: GitFilter | null;
 }
 
-/** A saved state of a mirror. The version grows with each change, and when bundles are put together. */
+/** A saved state of a mirror. The version grows with each change, and when bundles are merged. */
 export interface MirrorState {
   version: number;
   manifest: RefManifest;
 }
 
-/** What a checkout of a commit would contain. */
+/** The contents of a checkout of a commit. */
 export interface TreeFacts {
   files: number;
   bytes: number;
@@ -109,7 +109,7 @@ export interface PushRef {
   from: string | null;
   /** A full name at the remote: `refs/heads/…` or `refs/tags/…`. */
   to: string;
-  /** Overwrites the remote's ref, if it is still as it was fetched last. */
+  /** Overwrites the remote's ref if it has not moved since the last fetch. */
   force?: boolean;
 }
 
@@ -160,16 +160,18 @@ export interface MadeBundle extends AsyncDisposable {
   manifest: RefManifest;
 }
 
-/** Git on our side. Only activities use it; their workflow makes one call at a time for a repository. */
+/** Git in the mirrors. Only activities use it; their workflow makes one call at a time for a repository. */
 export interface GitMirrors {
   /**
-   * Clones a repository and saves it. After a failure, what arrived stays on this machine, and the next attempt continues
-   * from there. Returns the saved state if it is cloned already.
+   * Clones a repository and saves it. After a failure, the objects that arrived stay on this machine, and the next
+   * attempt continues from them. Returns the saved state if the repository is already cloned.
    */
   clone(ref: RepositoryRef, source: CloneSource, hooks: GitHooks): Promise<CloneResult>;
   /** Updates `refs/remotes/origin/*`, and brings new tags. Existing tags are neither moved nor removed. */
   fetch(ref: RepositoryRef, source: RemoteSource, hooks: GitHooks): Promise<MirrorState>;
-  /** `output` is git's own words, without the URL. 409 `GIT_CONFLICT` if the remote has commits that we lack. */
+  /**
+   * `output` is git's own words, without the URL. 409 `GIT_CONFLICT` if the remote has commits that the mirror lacks.
+   */
   push(
     ref: RepositoryRef,
     source: RemoteSource,
@@ -177,8 +179,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MirrorState & { output: string }>;
   /**
-   * For a partial clone: fetches the files of a commit, saves them, and bundles the ones that a tree lacks, by their ids.
-   * Null if the tree lacks none, and for other clones, which have all files.
+   * For a partial clone: fetches the files of a commit, saves them, and bundles the ones that a tree lacks, by their
+   * ids. Null if the tree lacks none, and for other clones, which have all files.
    */
   fetchFiles(
     ref: RepositoryRef,
@@ -188,8 +190,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MadeBundle | null>;
   /**
-   * Bundles everything that a receiver with these commits lacks; unknown commits are ignored. The bundle is null if only
-   * refs are to be moved. Refs that Atrium keeps are left out, except those in `kept`.
+   * Bundles everything that a receiver with these commits lacks; unknown commits are ignored. The bundle is null if
+   * only refs are to be moved. Refs that Atrium keeps are left out, except those in `kept`.
    */
   bundleFor(
     ref: RepositoryRef,
@@ -198,13 +200,13 @@ export interface GitMirrors {
     kept?: readonly string[],
   ): Promise<{ bundle: MadeBundle | null } & MirrorState>;
   /**
-   * Merges or fast-forwards, and keeps the result under a ref of ours. Throws 409 `GIT_CONFLICT`, which names the files,
+   * Merges or fast-forwards, and keeps the result under the ref `to`. Throws 409 `GIT_CONFLICT`, which names the files,
    * and 422 `GIT_REF_UNKNOWN`; then nothing has changed.
    */
   merge(ref: RepositoryRef, merge: MergeRequest, signal: AbortSignal): Promise<MergeResult>;
   /**
-   * Takes in objects of a tree, checks them by fsck, and saves them. `bundle` is a bundle or a bare pack, and is absent if
-   * only refs move. `head` moves HEAD too. A repository may begin with this.
+   * Takes in objects of a tree, checks them by fsck, and saves them. `bundle` is a bundle or a bare pack, and is absent
+   * if only refs move. `head` moves HEAD too. The first call may make the repository.
    */
   receive(
     ref: RepositoryRef,
@@ -224,7 +226,7 @@ export interface GitMirrors {
 export interface MirrorSweep {
   /** The items that are still repositories. */
   known(itemIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Told of a folder that cannot be tidied. The others are tidied anyway. */
+  /** Called for a folder that cannot be tidied. The others are tidied anyway. */
   onFailure(itemId: string, error: unknown): void;
   signal: AbortSignal;
 }
@@ -246,9 +248,9 @@ export interface SavedMirror extends MirrorState {
 export interface MirrorRecords {
   current(ref: RepositoryRef): Promise<SavedMirror | undefined>;
   /**
-   * Counts a bundle against the space's quota and notes its key before it is stored. Throws 413 `QUOTA_EXCEEDED`. A bundle
-   * that replaces all others may use their room. Disposal removes the bundle unless it is saved by then; a sweep does
-   * that for a killed process.
+   * Counts a bundle against the space's quota and notes its key before it is stored. Throws 413 `QUOTA_EXCEEDED`. A
+   * bundle that replaces all others may use their room. Disposal removes the bundle unless it is saved by then; a sweep
+   * does that for a killed process.
    */
   plan(ref: RepositoryRef, bundle: StoredBundle, how: { replacesAll: boolean }): Promise<AsyncDisposable>;
   /** How many more bytes the space may store. */

@@ -5,11 +5,11 @@ export const hostingFailures = {
   GIT_HOSTING_NOT_CONFIGURED: 'unprocessable',
   /** The provider refuses our App's key: it is another App's, or a clock is wrong. */
   GIT_HOSTING_KEY_REFUSED: 'upstream',
-  /** The provider knows us and refuses. */
+  /** The provider accepts the App's key, and refuses the request. */
   GIT_HOSTING_REFUSED: 'upstream',
   /** The object does not exist, or not for this App. */
   GIT_HOSTING_NOT_FOUND: 'unprocessable',
-  /** The code of a person who came back is invalid or expired. */
+  /** The code with which a person came back is invalid or expired. */
   GIT_HOSTING_CODE_REFUSED: 'forbidden',
   GIT_HOSTING_BUSY: 'rateLimited',
   GIT_HOSTING_UNAVAILABLE: 'unavailable',

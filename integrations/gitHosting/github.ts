@@ -37,8 +37,8 @@ export interface GitHubOptions {
 }
 
 /**
- * GitHub, accessed as an App. Tokens are made by requests of ours: the library would keep them for an hour, and share
- * pending ones among all Apps of the process.
+ * GitHub, accessed as an App. Tokens are requested without the library's cache: it would keep them for an hour, and
+ * share pending ones among all Apps of the process.
  */
 export function createGitHub(options: GitHubOptions): GitHostingProvider {
   const { appId, privateKey, address, gitHost, oauth, timeouts = usualTimeouts } = options;
@@ -84,8 +84,8 @@ export function createGitHub(options: GitHubOptions): GitHostingProvider {
   }
 
   /**
-   * The installation outlives the rights of the person who connected it, so GitHub is asked whether that person still has
-   * access: somebody who has left an organisation loses its repositories.
+   * The installation outlives the rights of the person who connected it. So GitHub is asked whether that person still
+   * has access: a person who left an organisation loses its repositories.
    */
   async function requireRight(
     token: string,

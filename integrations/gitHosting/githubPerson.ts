@@ -24,8 +24,9 @@ interface Proof {
 }
 
 /**
- * Lists what a person's own token can see. GitHub lists an installation to everybody who may read one of its repositories.
- * So a person proves the repositories that they may read, and a whole installation only if the account is their own.
+ * Lists the installations and repositories that a person's own token can see. GitHub lists an installation to everybody
+ * who may read one of its repositories. So a person proves the repositories that they may read, and a whole
+ * installation only if the account is their own.
  */
 export async function proveBy(app: App, { code, redirectUrl, timeoutMs }: Proof): Promise<ProvenPerson> {
   const request = { signal: AbortSignal.timeout(timeoutMs) };
@@ -54,7 +55,7 @@ export async function proveBy(app: App, { code, redirectUrl, timeoutMs }: Proof)
     }
     return { id: String(user.id), login: user.login, installations, isCut };
 
-    /** Reads until there is one repository more than there is room for. */
+    /** Reads until there are more repositories than `room`, which tells the caller that the list is cut. */
     async function repositoriesOf(installationId: number): Promise<HostedRepository[]> {
       const found: HostedRepository[] = [];
       const route = 'GET /user/installations/{installation_id}/repositories';

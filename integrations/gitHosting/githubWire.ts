@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { misanswered } from './failures.ts';
 import type { HostedInstallation, HostedRepository } from './provider.ts';
 
-// The parts of GitHub's answers that we read. They are checked because the library takes a cut answer for an empty one, by
-// which an installation would count as removed.
+// The parts of GitHub's answers that we read. They are checked because the library takes a truncated answer for an
+// empty one, and an installation would then count as removed.
 
 const id = z.number().int().positive();
 

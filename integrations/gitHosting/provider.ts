@@ -28,7 +28,7 @@ export interface HostedPerson {
 /** A person with the installations that their own token lists. */
 export interface ProvenPerson extends HostedPerson {
   installations: ProvenInstallation[];
-  /** Whether the token lists more than one connection may bring. */
+  /** Whether the token lists more than one connection may store. */
   isCut: boolean;
 }
 

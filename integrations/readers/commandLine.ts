@@ -5,10 +5,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const program = fileURLToPath(new URL('./program.ts', import.meta.url));
 
 /**
- * Hard limits that the kernel holds. Memory is what a Node process reserves when it starts (550 MiB, nearly all of it
- * never touched) plus what a document may take; the address space is for kernels that count only the heap as data. The
- * time is CPU time in seconds: it ends a process whose parent has been killed. Where a system lacks one of the limits,
- * the others apply.
+ * Hard limits that the kernel enforces. The data limit is what a Node process reserves when it starts (550 MiB, nearly
+ * all of it never touched) plus what a document may take. The address space limit is for kernels that count only the
+ * heap as data. The CPU time, in seconds, ends a process whose parent has been killed. If a system lacks one of the
+ * limits, the others apply.
  */
 const limits = [
   ['-c', '0'],
@@ -25,8 +25,8 @@ const v8Options = [
 ];
 
 /**
- * How a reading process is started: with its limits, and without a way to write files, to start programs, or to read
- * more than its own code.
+ * The command that starts a reading process: with its limits, and without permission to write files, to start programs,
+ * or to read more than its own code.
  */
 export function readerCommand(): [string, ...string[]] {
   const script = `${limits.map(([name, value]) => `ulimit ${name} ${value} 2>/dev/null`).join('; ')}; exec "$0" "$@"`;

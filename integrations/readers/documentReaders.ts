@@ -12,7 +12,7 @@ export interface ReaderOptions extends Partial<QueueLimits> {
 }
 
 export interface ReadRequest {
-  /** Whose document it is: a process reads the documents of one space only. */
+  /** The space that owns the document. A process reads the documents of one space only. */
   spaceId: string;
   signal?: AbortSignal;
 }
@@ -31,7 +31,7 @@ interface Idle {
 }
 
 /**
- * Reads what strangers wrote, in processes that can be ended: a few at once, each with a limit of time and of memory. A
+ * Reads untrusted documents in processes that can be ended: a few at once, each with a limit of time and of memory. A
  * document that exceeded a limit is not retried. One per Atrium process; close it at the end.
  */
 export class DocumentReaders {
@@ -79,7 +79,7 @@ export class DocumentReaders {
     bytes: Uint8Array,
     { spaceId, signal = new AbortController().signal }: ReadRequest,
   ): Promise<Reading<Kind>> {
-    // Not on the event loop: it may be 50 MB.
+    // Hashed off the event loop: a document may have 50 MB.
     const digest = await crypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>);
     const key = `${kind} ${Buffer.from(digest).toString('base64')}`;
     const known = this.#failureOf(key);
@@ -111,7 +111,7 @@ export class DocumentReaders {
   #take(spaceId: string): ReaderProcess {
     const own = [...this.#idle].find((idle) => idle.spaceId === spaceId);
     const [oldest] = this.#idle;
-    // Each busy process holds a place, and so does the one that is wanted.
+    // Each busy process holds a slot, and so does this request.
     const isFull = this.#idle.size + this.#working.size >= this.#options.places;
     const taken = own ?? (isFull ? oldest : undefined);
     if (taken !== undefined) {

@@ -3,8 +3,8 @@ import { readers } from './kinds/kinds.ts';
 import { type Answer, answerFrame, type Job } from './wire.ts';
 
 /**
- * The process in which strangers' documents are read (readerProcess.ts starts it). It takes one job after the other
- * from its standard input and ends with it; its answers go to a descriptor that no library writes to.
+ * The process that reads untrusted documents (readerProcess.ts starts it). It takes one job after the other from its
+ * standard input and ends with it. Its answers go to a descriptor that no library writes to.
  */
 const input = 0;
 const output = 3;

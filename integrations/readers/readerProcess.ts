@@ -16,9 +16,7 @@ export type Reading<Kind extends Readable> =
   | { kind: 'costly' };
 
 const startLimitMs = 30_000;
-/**
- * After this many documents a process is replaced, and with it whatever a parser leaks or a document has left behind.
- */
+/** After this many documents a process is replaced, because a parser may leak, and a document may leave traces. */
 const maxDocuments = 50;
 const maxBusyMs = 60_000;
 
@@ -43,9 +41,9 @@ export class ReaderProcess {
     this.#ready = this.#start();
     this.#ready.catch(() => undefined);
     this.#child.once('error', () => this.#kill());
-    // Not `exit`: its earlier output comes first.
+    // `close` instead of `exit`, so that all output has been read.
     this.#child.once('close', () => this.#kill());
-    // Absent where the system could not start a process.
+    // The streams are absent if the system could not start the process.
     const [input, , errors, output] = this.#child.stdio as (Duplex | undefined)[];
     for (const stream of [input, errors, output]) stream?.on('error', () => this.#kill());
     output?.on('data', (chunk: Buffer) => this.#hear(chunk));
@@ -82,7 +80,7 @@ export class ReaderProcess {
     }
   }
 
-  /** Ends it now, whatever it is doing. */
+  /** Kills the process now. */
   end(): void {
     this.#isDismissed = true;
     this.#kill();
@@ -131,7 +129,7 @@ export class ReaderProcess {
     }
   }
 
-  /** Its next answer; undefined when it ends without one. */
+  /** The next answer; undefined if the process ends without one. Throws if it was dismissed. */
   #unlessDismissed(answer: Promise<Answer>): Promise<Answer | undefined> {
     return answer.catch((error: unknown) => {
       if (this.#isDismissed) throw error;

@@ -4,14 +4,14 @@ import { Places } from '../../base/places.ts';
 export interface QueueLimits {
   /** How many documents are read at once. */
   places: number;
-  /** How many may wait for a place, in total and per space. */
+  /** How many may wait for a slot, in total and per space. */
   waiting: number;
   waitingOfOne: number;
-  /** How long one waits for a place. */
+  /** How long a document may wait for a slot. */
   maxWaitMs: number;
 }
 
-/** Hands out places, one at a time per space, so that one space's documents do not hold up the others. */
+/** Hands out slots, one at a time per space, so that one space's documents do not hold up the others. */
 export class ReaderQueue {
   readonly #limits: QueueLimits;
   readonly #places: Places;
@@ -22,7 +22,7 @@ export class ReaderQueue {
   }
 
   /**
-   * A place, until it is disposed of. Throws 503 `READERS_BUSY` where the queue is full or too slow, or the signal's
+   * Takes a slot until it is disposed of. Throws 503 `READERS_BUSY` if the queue is full or too slow, or the signal's
    * reason.
    */
   async enter(spaceId: string, signal: AbortSignal): Promise<Disposable> {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const isLinux = process.platform === 'linux';
-/** Linux has files for this, other systems a program. */
+/** Linux offers the usage in files; other systems need a program for it. */
 const intervalMs = isLinux ? 50 : 250;
 /** USER_HZ, Linux's unit for programs, whatever the kernel's own clock rate is. */
 const ticksPerSecond = 100;

@@ -6,13 +6,13 @@ export interface Job {
   bytes: Uint8Array;
 }
 
-/** What a reading process says: `ready` once; then for each job `taken`, when it has all of it, and what came of it. */
+/** A reading process answers `ready` once, and then for each job `taken` when it has all bytes, and the result. */
 export type Answer = { ready: true } | { taken: true } | { read: Readings[Readable] } | { failed: true };
 
 /** More than the longest text needs when escaped: a process that sends more is broken or compromised. */
 const maxAnswerBytes = 16 * 1_048_576;
 
-/** What precedes the bytes of a job: the length of a header, and the header. */
+/** Precedes the bytes of a job: the length of a header, and the header. */
 export function jobHeader({ kind, bytes }: Job): Buffer {
   const header = Buffer.from(JSON.stringify({ kind, size: bytes.length }));
   return Buffer.concat([lengthOf(header), header]);

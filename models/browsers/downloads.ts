@@ -25,7 +25,7 @@ export function downloadTarget({ spaceId, createdBy }: BrowserSession, name: str
   };
 }
 
-/** The name without what the drive does not accept: a page has chosen it. */
+/** The name without characters that the drive does not accept: a page has chosen it. */
 function driveName(name: string): string {
   const characters = [...name.toWellFormed()].filter((one) => one >= ' ' && !'/\u007F\uFFFD'.includes(one));
   while (Buffer.byteLength(characters.join('')) > maxNameBytes) characters.splice(characters.length >> 1, 1);
@@ -45,7 +45,9 @@ export async function isDownloaded({ pool }: Pick<Database, 'pool'>, sessionId: 
   return rows.length > 0;
 }
 
-/** For the transaction that puts a download into the drive. Throws Sequelize’s UniqueConstraintError if another one has. */
+/**
+ * For the transaction that puts a download into the drive. Throws UniqueConstraintError if another attempt has done so.
+ */
 export async function noteDownload(
   tx: Transaction,
   { id, spaceId }: BrowserSession,

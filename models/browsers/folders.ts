@@ -18,14 +18,14 @@ export function downloadsFolder({ id }: { id: string }): string {
   return `${root}/${id}-downloads`;
 }
 
-/** What a session's Chromium is started with. */
+/** The parameters for starting a session's Chromium. */
 export function browserSpec(session: BrowserSession) {
   const { id, width, height, display } = session;
   const folders = { profileFolder: profileFolder(session), downloadsFolder: downloadsFolder(session) };
   return { id, width, height, ...folders, ...(display !== null && { display }) };
 }
 
-/** All folders that an owner, which is a profile or a session, may have below a home. */
+/** All folders below a home that a profile or session may have. */
 export function foldersOf(ownerId: string): string[] {
   const own = `${root}/${ownerId}`;
   return [own, `${own}-new`, `${own}-save`, `${own}-open`, `${own}-downloads`];
@@ -57,12 +57,12 @@ export const unwantedFolders = waitingIn<UnwantedFolder>({
   time: 'remove_at',
 });
 
-/** A folder is gone. */
+/** Deletes the row of a removed folder. */
 export async function forgetFolder({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query('DELETE FROM browser_folders WHERE id = ?', [id]);
 }
 
-/** A folder could not be removed now. The sweep tries again at this time. */
+/** Makes the sweep try again at this time, because the folder could not be removed now. */
 export async function postponeFolder({ pool }: Pick<Database, 'pool'>, id: string, until: Date): Promise<void> {
   await pool.query('UPDATE browser_folders SET remove_at = ? WHERE id = ?', [until, id]);
 }

@@ -10,7 +10,7 @@ export const openBrowsers = waitingIn<Waiting & { spaceId: string; status: strin
   time: 'status_at',
 });
 
-/** Forgets sessions that ended before this, with what is known of their downloads. Returns how many there were. */
+/** Deletes sessions that ended before this time, with the records of their downloads. Returns how many. */
 export function forgetOldBrowsers(
   { pool }: Pick<Database, 'pool'>,
   before: Date,
@@ -20,7 +20,7 @@ export function forgetOldBrowsers(
   const remove = async (ids: readonly string[]) => {
     await pool.query('DELETE FROM browser_downloads WHERE session_id IN (?)', [ids]);
     await pool.query('DELETE FROM browser_links WHERE session_id IN (?)', [ids]);
-    // What is left of their downloads is from now on a file like any other in the home.
+    // Downloads that are left in the home are ordinary files from now on.
     await pool.query('DELETE FROM browser_folders WHERE owner_id IN (?) AND remove_at IS NULL', [ids]);
     await pool.query('DELETE FROM browser_sessions WHERE id IN (?)', [ids]);
     return ids.length;

@@ -8,8 +8,8 @@ import { lockProfile } from './profile.ts';
 import type { BrowserSession } from './session.ts';
 
 /**
- * A session's profile is complete in the object store. It replaces the earlier save, and the session ends. A session that
- * a later one has overtaken may not save. Throws 409 `PROFILE_OVERTAKEN`.
+ * Records a complete save of a session's profile, in place of the earlier save, and ends the session. Throws 409
+ * `PROFILE_OVERTAKEN` if a later session has opened the profile.
  */
 export async function keepSave(
   database: Database,
@@ -35,8 +35,8 @@ function overtaken(): DomainError {
 }
 
 /**
- * A session has ended. `saveCode` says why its profile was not saved, if it should have been. Its files on the computer
- * are removed, unless there are downloads that the drive does not take.
+ * Ends a session. `saveCode` says why its profile was not saved; null if there was nothing to save. The session's files
+ * on the computer are removed, unless there are downloads that the drive does not take.
  */
 export async function endBrowser(database: Database, session: BrowserSession, saveCode: string | null): Promise<void> {
   await transaction(database, (tx) => end(tx, session, { save_code: saveCode }));

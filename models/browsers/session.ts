@@ -44,7 +44,7 @@ export interface BrowserSession extends SessionOn {
   endedAt: Date | null;
 }
 
-/** The columns of the computer are there because a session never outlives it, even if its own row does not say so yet. */
+/** Includes columns of the computer: a session never outlives it, even if the session's own row does not say so yet. */
 const columns = `b.id, b.space_id AS spaceId, b.profile_id AS profileId, b.number, b.computer_id AS computerId,
   b.generation, b.desktop_session_id AS desktopSessionId, b.display, b.width, b.height, b.url,
   b.url_code AS urlCode, b.url_detail AS urlDetail, b.status,
@@ -104,7 +104,7 @@ export async function listBrowsers(
   return readPage(database, page, { sql, values: [spaceId], by: 'b.id', order: 'desc', read });
 }
 
-/** Whether a session is over: it has ended, is ending, or its start of the computer is over. */
+/** Whether a session is over: it has ended, is ending, or its computer has stopped or restarted since. */
 export function hasEnded(session: BrowserSession): boolean {
   return !['starting', 'running'].includes(session.status) || isOffComputer(session);
 }
@@ -143,7 +143,7 @@ export function urlErrorOf({ urlCode, urlDetail }: BrowserSession): { code: stri
   return urlCode === null ? null : { code: urlCode, detail: urlDetail ?? '' };
 }
 
-/** It names the session that uses the profile: members of the space may list the sessions anyway. */
+/** The error names the session that uses the profile. Members of the space may list the sessions anyway. */
 export function profileInUse(session: BrowserSession): DomainError {
   const { id, spaceId, createdBy } = session;
   const state = hasEnded(session) ? 'is ending, and has not saved it yet' : 'has it';

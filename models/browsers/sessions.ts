@@ -20,7 +20,7 @@ import {
   profileInUse,
 } from './session.ts';
 
-/** What a Chromium with a few pages uses of its computer. */
+/** The memory and tasks that a Chromium with a few pages uses. */
 const memoryMiBOfOne = 512;
 const tasksOfOne = 160;
 
@@ -34,8 +34,8 @@ export interface NewBrowser extends BrowserRef, Resolution {
 type Deps = { database: Database; config: Pick<Config, 'computers'> };
 
 /**
- * Orders a session on a computer that was just woken. False when a session with this id exists already, even an ended one.
- * Throws 404, 409 `COMPUTER_NOT_RUNNING`, `DESKTOP_NOT_RUNNING` or `PROFILE_IN_USE`, 422 `TOO_MANY_BROWSERS`.
+ * Orders a session on a computer that was just woken. False when a session with this id exists already, even an ended
+ * one. Throws 404, 409 `COMPUTER_NOT_RUNNING`, `DESKTOP_NOT_RUNNING` or `PROFILE_IN_USE`, 422 `TOO_MANY_BROWSERS`.
  */
 export async function createBrowser(
   { database, config }: Deps,
@@ -123,7 +123,7 @@ async function takeProfile(tx: Transaction, ref: { spaceId: string; profileId: s
 /** Orders the end of a session. An ended session stays as it is. Throws 404. */
 export async function deleteBrowser(database: Database, ref: BrowserRef, actor: Actor): Promise<BrowserSession> {
   const session = await getBrowser(database, ref);
-  // A session that has ended with its computer keeps that reason, and was ended by no caller.
+  // A session that ended with its computer keeps that reason, and no caller appears in the audit log.
   const code = endCodeOf(session);
   await transaction(database, async (tx) => {
     const isFirst = await beginEnd(tx, session.id, code ?? 'BROWSER_DELETED');
@@ -132,7 +132,7 @@ export async function deleteBrowser(database: Database, ref: BrowserRef, actor: 
   return getBrowser(database, ref);
 }
 
-/** A session ends now, and its workflow ends what runs of it. False when it was ending already. */
+/** Begins the end of a session, whose workflow then closes its Chromium. False if it was ending already. */
 export async function beginEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
   const sql = `UPDATE browser_sessions SET status = 'ending', status_at = ?, end_code = ?, ended_at = ?, url = NULL
     WHERE id = ? AND status IN ('starting', 'running')`;
@@ -143,8 +143,8 @@ export async function beginEnd(tx: Transaction, id: string, code: string): Promi
 const protocols = new Set(['http:', 'https:']);
 
 /**
- * Callers may send a tab to pages of the web and to an empty page. Chromium's policies refuse the other addresses when a
- * page leads there. Throws 422 `URL_REFUSED`.
+ * Callers may send a tab to pages of the web and to an empty page. Chromium's policies refuse the other addresses when
+ * a page leads there. Throws 422 `URL_REFUSED`.
  */
 export function requireWebAddress(url: string): void {
   if (url === 'about:blank' || (URL.canParse(url) && protocols.has(new URL(url).protocol))) return;

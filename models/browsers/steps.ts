@@ -4,30 +4,30 @@ import { endCodeOf as desktopEndOf, findDesktop } from '../desktops/session.ts';
 import { type BrowserSession, endCodeOf, findBrowser, knownEnd } from './session.ts';
 import { beginEnd } from './sessions.ts';
 
-/** What a session’s workflow does next. */
+/** The next step of a session’s workflow. */
 export type BrowserStep =
   | { do: 'rest' }
-  /** It runs, or cannot be ended yet; the workflow is told when something is to be done. */
+  /** The session runs, or cannot be ended yet. The workflow waits for a signal. */
   | { do: 'watch'; waitMs: number }
   /**
-   * It is started; its downloads are put into the drive; its Chromium is closed; what it leaves is saved, which its last
-   * downloads are part of.
+   * `collect` moves downloads into the drive, `close` ends Chromium, and `save` moves the last downloads and saves the
+   * profile.
    */
   | { do: 'start' | 'collect' | 'close' | 'save' };
 
-/** How often somebody looks whether its Chromium lives, where nobody uses it. */
+/** How often the workflow checks whether Chromium is alive. */
 const watchMs = 10_000;
-/** How often whether a computer has stopped. */
+/** How often it checks whether a stopping computer has stopped. */
 const stoppingMs = 500;
 const watch: BrowserStep = { do: 'watch', waitMs: watchMs };
 
-/** Says what is to be done next, and notes what has become of it. Asked again, it says the same. */
+/** Decides the next step, and records an end that no caller ordered. A repeated call decides the same. */
 export async function nextBrowserStep(database: Database, id: string): Promise<BrowserStep> {
   const session = await endedIfUnwanted(database, id);
   if (session === undefined || session.status === 'ended') return { do: 'rest' };
-  // A computer that stands still starts, ends and saves nothing.
+  // Nothing starts, ends or is saved on a paused computer.
   if (session.computerStatus === 'paused') return watch;
-  // One that stops closes its browsers first: what they leave is whole when it has stopped.
+  // A stopping computer closes its browsers first, so their files are complete once it has stopped.
   if (session.computerStatus === 'stopping') return { do: 'watch', waitMs: stoppingMs };
   switch (session.status) {
     case 'starting':
@@ -41,7 +41,7 @@ export async function nextBrowserStep(database: Database, id: string): Promise<B
   }
 }
 
-/** Its Chromium has ended: with its desktop or its computer, where that has ended too, else by itself. */
+/** Records that Chromium has ended: with its desktop or computer if that has ended too, otherwise by itself. */
 export async function noteDeath(
   database: Database,
   id: string,
@@ -61,7 +61,7 @@ async function endedIfUnwanted(database: Database, id: string): Promise<BrowserS
   return findBrowser(database, id);
 }
 
-/** Why it is to end, though nobody has said so. */
+/** Why a session must end although no caller has ended it. */
 async function whyUnwanted(
   database: Database,
   { createdBy, spaceId, desktopSessionId }: BrowserSession,
@@ -77,8 +77,8 @@ async function whyUnwanted(
 }
 
 /**
- * Its Chromium takes orders; where what it was to open first has not come, the error says why. False where nobody wants
- * it any more.
+ * Records that Chromium has started. `urlError` says why the first page did not open. False if the session was ended in
+ * the meantime.
  */
 export async function noteStarted(
   { pool }: Pick<Database, 'pool'>,
@@ -93,12 +93,12 @@ export async function noteStarted(
   return (await findBrowser({ pool }, id))?.status === 'running';
 }
 
-/** It is over for this reason, where it was not already; what there is of it is ended next. */
+/** Begins the end of a session for this reason, unless it is ending already. */
 export async function failBrowser(database: Database, id: string, code: string): Promise<void> {
   await transaction(database, (tx) => beginEnd(tx, id, knownEnd(code)));
 }
 
-/** Nothing of it runs any more. */
+/** Records that no process of the session runs any more. */
 export async function noteClosed({ pool }: Pick<Database, 'pool'>, { id }: BrowserSession): Promise<void> {
   await pool.query("UPDATE browser_sessions SET status = 'saving', status_at = ? WHERE id = ? AND status = 'ending'", [
     new Date(),

@@ -2,7 +2,7 @@ import type { ResultSetHeader } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
 import { type DesktopSession, findDesktop } from './session.ts';
 
-/** The one who may type: an open page, a caller of the API, or an agent in its turn. */
+/** Who may type: an open page, a caller of the API, or an agent in its turn. */
 export type Controller =
   | { kind: 'page'; viewer: string }
   | { kind: 'user'; userId: string }
@@ -21,7 +21,7 @@ function textOf(controller: Controller): string {
   return controller.kind === 'user' ? `user:${controller.userId}` : `turn:${controller.turnId}`;
 }
 
-/** Takes control; with `isTakeover` from another one too. False when another one has it, or the session has ended. */
+/** Takes control; with `isTakeover` also from another controller. False if another has it, or the session has ended. */
 export async function takeControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
@@ -39,7 +39,7 @@ export async function takeControl(
   return affectedRows > 0;
 }
 
-/** Renews control. False when another one has taken it. */
+/** Renews control. False if another controller has taken it. */
 export async function keepControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
@@ -53,7 +53,7 @@ export async function keepControl(
   return affectedRows > 0;
 }
 
-/** Gives control back. False when this one did not have it. */
+/** Gives control back. False if this controller did not have it. */
 export async function releaseControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
@@ -66,12 +66,12 @@ export async function releaseControl(
   return affectedRows > 0;
 }
 
-/** Who is in control now; undefined when no one is. */
+/** The current controller of a session, if there is one. */
 export async function controllerOf(database: Pick<Database, 'pool'>, id: string): Promise<Controller | undefined> {
   return controllerIn(await findDesktop(database, id));
 }
 
-/** Who is in control by this row. */
+/** The controller in this row, unless its lease has ended. */
 export function controllerIn(session: DesktopSession | undefined): Controller | undefined {
   const { controller = null, controllerUntil = null } = session ?? {};
   if (controller === null || controllerUntil === null || controllerUntil.getTime() < Date.now()) return undefined;

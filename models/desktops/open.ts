@@ -19,7 +19,9 @@ export const openRecordings = waitingIn<Waiting & { spaceId: string; status: Rec
   time: 'status_at',
 });
 
-/** Forgets sessions that ended before this, with their links, where no recording is left of them. Returns how many. */
+/**
+ * Deletes sessions that ended before this time, with their links, unless recordings of them remain. Returns how many.
+ */
 export function forgetOldDesktops(
   { pool }: Pick<Database, 'pool'>,
   before: Date,
@@ -36,7 +38,7 @@ export function forgetOldDesktops(
   return removeByIds({ pool }, { select, values: [before], remove }, onBatch);
 }
 
-/** Forgets recordings that were settled before this. Returns how many there were. */
+/** Deletes recordings that were settled before this time. Returns how many. */
 export function forgetOldRecordings(
   database: Pick<Database, 'pool'>,
   before: Date,

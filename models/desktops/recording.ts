@@ -5,8 +5,8 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import type { DesktopRef } from './session.ts';
 
 /**
- * `stopping` and `discarding` last until the recorder has ended, `saving` until the file is in the drive. After `saved` and
- * `discarded`, the files are removed from the computer.
+ * `stopping` and `discarding` last until the recorder has ended, `saving` until the file is in the drive. After `saved`
+ * and `discarded`, the files are removed from the computer.
  */
 export type RecordingStatus =
   | 'starting'

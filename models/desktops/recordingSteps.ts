@@ -18,7 +18,7 @@ const watchMs = 5_000;
 /** How long we wait for a computer that does not answer: longer than a computer may be paused. */
 const patienceMs = 7 * 86_400_000;
 
-/** Decides the next step, and notes what has happened. Asked again, it decides the same. */
+/** Decides the next step, and records changes. A repeated call decides the same. */
 export async function nextRecordingStep(database: Database, id: string): Promise<RecordingStep> {
   const recording = await findRecording(database, id);
   if (recording === undefined || recording.settledAt !== null) return { do: 'rest' };
@@ -44,7 +44,7 @@ async function nextOfRunning(database: Database, { id, sessionId, status }: Desk
     }
     await transaction(database, (tx) => beginRecordingEnd(tx, id, code));
   }
-  // Its recorder has ended with that start of the computer.
+  // The computer has stopped or restarted since, and the recorder ended with it.
   if (session === undefined || isOffComputer(session)) {
     await noteRecorderEnd(database, id, code ?? 'COMPUTER_STOPPED');
     return nextRecordingStep(database, id);
@@ -64,7 +64,7 @@ async function giveUp(database: Database, { id, status }: DesktopRecording): Pro
   return nextRecordingStep(database, id);
 }
 
-/** The recorder has begun to write its file. False when the recording was ended in the meantime. */
+/** Records that the recorder has begun to write its file. False if the recording was ended in the meantime. */
 export async function noteRecording({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   await pool.query(
     "UPDATE desktop_recordings SET status = 'recording', status_at = ? WHERE id = ? AND status = 'starting'",
@@ -73,12 +73,12 @@ export async function noteRecording({ pool }: Pick<Database, 'pool'>, id: string
   return (await findRecording({ pool }, id))?.status === 'recording';
 }
 
-/** The computer is about to write a file. */
+/** Records that the computer is about to write a file. */
 export async function noteFile({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query('UPDATE desktop_recordings SET has_file = 1 WHERE id = ?', [id]);
 }
 
-/** The recorder has ended. The recording is saved next, or thrown away. */
+/** Records that the recorder has ended. The recording is saved next, or thrown away. */
 export async function noteRecorderEnd({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   await pool.query(
@@ -90,8 +90,8 @@ export async function noteRecorderEnd({ pool }: Pick<Database, 'pool'>, id: stri
 }
 
 /**
- * For the transaction that puts the file into the drive: only one attempt succeeds. False when the recording was saved or
- * thrown away in the meantime.
+ * For the transaction that puts the file into the drive: only one attempt succeeds. False when the recording was saved
+ * or thrown away in the meantime.
  */
 export async function keepRecording(
   tx: Transaction,
@@ -103,7 +103,7 @@ export async function keepRecording(
   return (await execute(tx, sql, [new Date(), file.itemId, file.size, file.durationMs, id])).affectedRows > 0;
 }
 
-/** A recording is not in the drive for this reason. A file on the computer stays there. */
+/** Records why a recording is not in the drive. A file on the computer stays there. */
 export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   const known = knownFailure(code);
@@ -115,7 +115,7 @@ export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string
   );
 }
 
-/** The computer has no file of the recording any more. */
+/** Records that the computer has no file of the recording any more. */
 export async function noteCleared({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query(
     `UPDATE desktop_recordings SET settled_at = ?, has_file = 0 WHERE id = ? AND status IN ('saved', 'discarded')

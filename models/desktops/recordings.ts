@@ -19,8 +19,8 @@ export interface NewRecording {
 }
 
 /**
- * Orders a recording of a session. False when a recording with this id exists already. Throws 409 `RECORDING_RUNNING`, 410
- * `DESKTOP_ENDED`.
+ * Orders a recording of a session. False when a recording with this id exists already. Throws 409 `RECORDING_RUNNING`,
+ * 410 `DESKTOP_ENDED`.
  */
 export async function createRecording(
   database: Database,
@@ -95,7 +95,7 @@ export async function stopRecording(database: Database, ref: RecordingRef, actor
   return getRecording(database, ref);
 }
 
-/** A recording ends now for this reason. False when it was ending already. */
+/** Begins the end of a recording for this reason. False if it was ending already. */
 export async function beginRecordingEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
   const now = new Date();
   const sql = `UPDATE desktop_recordings SET status = 'stopping', status_at = ?, end_code = ?, ended_at = ?
@@ -123,8 +123,8 @@ export async function discardRecording(database: Database, ref: RecordingRef, ac
 }
 
 /**
- * Saves a failed recording again, to another folder if one is named. A recording that is saved, or is being saved, stays
- * as it is. Throws 404, 409 `RECORDING_NOT_ENDED` or `RECORDING_DISCARDED`, 410 `RECORDING_GONE`.
+ * Saves a failed recording again, to another folder if one is named. A recording that is saved, or is being saved,
+ * stays as it is. Throws 404, 409 `RECORDING_NOT_ENDED` or `RECORDING_DISCARDED`, 410 `RECORDING_GONE`.
  */
 export async function saveAgain(
   database: Database,

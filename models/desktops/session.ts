@@ -28,7 +28,7 @@ export interface DesktopSession extends SessionOn {
   endedAt: Date | null;
 }
 
-/** The columns of the computer are there because a session never outlives it, even if its own row does not say so yet. */
+/** Includes columns of the computer: a session never outlives it, even if the session's own row does not say so yet. */
 const columns = `d.id, d.space_id AS spaceId, d.computer_id AS computerId, d.generation, d.display, d.width, d.height, d.status,
   d.status_at AS statusAt, d.end_code AS endCode, d.controller, d.controller_until AS controllerUntil,
   d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, ${computerOfSession},
@@ -78,7 +78,7 @@ export async function listDesktops(
   return readPage(database, page, { sql, values: [computerId], by: 'd.id', order: 'desc' });
 }
 
-/** Whether a session is over: it has ended, is ending, or its start of the computer is over. */
+/** Whether a session is over: it has ended, is ending, or its computer has stopped or restarted since. */
 function hasEnded(session: DesktopSession): boolean {
   return session.status === 'ending' || session.status === 'ended' || isOffComputer(session);
 }

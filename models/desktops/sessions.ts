@@ -38,8 +38,8 @@ export function resolutionOf(text: string): Resolution {
 }
 
 /**
- * Orders a session on a computer that was just woken. False when a session with this id exists already, even an ended one.
- * Throws 404, 409 `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
+ * Orders a session on a computer that was just woken. False when a session with this id exists already, even an ended
+ * one. Throws 404, 409 `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
  */
 export async function createDesktop(
   database: Database,
@@ -94,7 +94,7 @@ function openOn(tx: Transaction, computerId: string) {
 /** Orders the end of a session. An ended session stays as it is. Throws 404. */
 export async function deleteDesktop(database: Database, ref: DesktopRef, actor: Actor): Promise<DesktopSession> {
   const session = await getDesktop(database, ref);
-  // A session that has ended with its computer keeps that reason, and was ended by no caller.
+  // A session that ended with its computer keeps that reason, and no caller appears in the audit log.
   const code = endCodeOf(session);
   if (code !== undefined && session.status !== 'ending') await endDesktop(database, session.id, code);
   else
@@ -106,7 +106,7 @@ export async function deleteDesktop(database: Database, ref: DesktopRef, actor: 
   return getDesktop(database, ref);
 }
 
-/** A session ends now, and its workflow kills its X server. False when it was ending already. */
+/** Begins the end of a session, whose workflow then kills its X server. False if it was ending already. */
 export async function beginEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
   const sql = `UPDATE desktop_sessions SET status = 'ending', status_at = ?, end_code = ?, ended_at = ?, controller = NULL
     WHERE id = ? AND status IN ('starting', 'running')`;
@@ -114,7 +114,7 @@ export async function beginEnd(tx: Transaction, id: string, code: string): Promi
   return (await execute(tx, sql, [now, code, now, id])).affectedRows > 0;
 }
 
-/** A session has ended: no process of it runs. */
+/** Records that a session has ended: no process of it runs. */
 export async function endDesktop({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   await pool.query(

@@ -8,7 +8,7 @@ import { type Operation, operationModels } from '../operations/operation.ts';
 import { beginOrder, type GitChangeKind, isRemote, requireRoomForRemote } from './orders.ts';
 import { changeRepository, lockRepository, lockRepositoryOf, requireReady } from './repository.ts';
 
-/** The input of a change, which its order keeps. */
+/** The input of a change. It is stored with the order. */
 export interface ChangeInput {
   /** The name of the new branch. */
   name?: string;
@@ -46,8 +46,8 @@ const actions: Readonly<Record<GitChangeKind, AuditAction>> = {
 };
 
 /**
- * Begins a change of a cloned repository; its workflow makes the change when its turn comes. Throws 402 if the space has
- * too few credits to wake a computer, 404 for the repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`,
+ * Orders a change of a cloned repository. The repository's workflow makes it after earlier orders. Throws 402 if the
+ * space has too few credits to wake a computer, 404 for the repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`,
  * `GIT_REPOSITORY_BUSY` or `GIT_TOO_MANY_EXCHANGES`.
  */
 export async function askForChange(
@@ -58,7 +58,7 @@ export async function askForChange(
   if (input.computerId !== undefined) await getComputer(database, spaceId, input.computerId);
   const known = id === undefined ? null : await operationModels(database).Operation.findByPk(id);
   if (known !== null) return known;
-  // Beside a sleeping computer, the change uses resources that are not charged.
+  // Checked here, because work beside a sleeping computer is not charged later.
   await requireCredits(database, config.billing, spaceId);
   return transaction(database, async (tx) => {
     // Clones take the locks in this order too.

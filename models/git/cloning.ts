@@ -95,7 +95,7 @@ async function requireCredential(tx: Transaction, spaceId: string, id: string): 
 }
 
 /**
- * Retries a failed clone, which continues from what arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY`,
+ * Retries a failed clone, which continues from the objects that arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY`,
  * `GIT_CLONE_SUCCEEDED` or `GIT_TOO_MANY_CLONES`.
  */
 export async function askToRetryClone(
@@ -170,7 +170,7 @@ async function requireFailed(tx: Transaction, { itemId, status }: Repository): P
   }
 }
 
-/** Records what a clone has brought. The repository is `ready` when the order ends. */
+/** Records the default branch and the facts of a clone. The repository becomes `ready` when the order ends. */
 export async function recordClone(
   database: Database,
   itemId: string,

@@ -8,7 +8,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { selected } from './columns.ts';
 
-/** A connection under way: a person is to prove at a hosting provider what belongs to them. */
+/** A pending connection: a person has yet to prove at a hosting provider which installations are theirs. */
 export interface GitConnection {
   spaceId: string;
   /** The user who asked for it. */
@@ -19,8 +19,8 @@ export interface GitConnection {
 const lifetimeMs = 10 * 60_000;
 
 /**
- * Connections that are under way, by the hashes of their tokens. The first token goes to the provider and comes back,
- * once; the second is in the page where the person chooses, and holds for as long as that may be open.
+ * Pending connections, by the hashes of their tokens. The first token goes to the provider and back, and is used once.
+ * The second is in the page where the person chooses, and can be used until it expires.
  */
 export function createGitConnections<Proven>(database: Database, envelope: Envelope) {
   async function begin(token: string, connection: GitConnection): Promise<Date> {
@@ -33,10 +33,10 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
   }
 
   return {
-    /** Remembers who has asked, under the token. Returns when it ends. */
+    /** Stores who asked, under the token. Returns the time when it expires. */
     begin,
 
-    /** Takes it, once. Throws 410 `GIT_CONNECTION_EXPIRED`. */
+    /** Removes and returns the connection of a token. Throws 410 `GIT_CONNECTION_EXPIRED`. */
     async take(token: string): Promise<GitConnection> {
       return transaction(database, async (tx) => {
         const [row] = await select<GitConnection>(
@@ -51,7 +51,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
       });
     },
 
-    /** Keeps what was proven, for the page on which the person chooses. */
+    /** Stores the proof for the page on which the person chooses. */
     async prove(token: string, connection: GitConnection, proven: Proven): Promise<void> {
       const content = Buffer.from(JSON.stringify(proven), 'utf8');
       const sealed = await envelope.seal(connection.spaceId, contextOf(token), content);
@@ -62,7 +62,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
       });
     },
 
-    /** What was proven. Throws 410 `GIT_CONNECTION_EXPIRED`. */
+    /** Returns the stored proof. Throws 410 `GIT_CONNECTION_EXPIRED`. */
     async proven(token: string): Promise<GitConnection & { proven: Proven }> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
         `SELECT ${selected('spaceId userId provider sealed')} FROM git_connections
@@ -80,7 +80,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
 
 export type GitConnections<Proven> = ReturnType<typeof createGitConnections<Proven>>;
 
-/** Removes connections that are over. */
+/** Removes expired connections. */
 export function purgeGitConnections(database: Database, now: Date, onBatch: () => void): Promise<number> {
   return deleteInBatches(database, 'DELETE FROM git_connections WHERE expires_at <= ? LIMIT ?', [now], onBatch);
 }

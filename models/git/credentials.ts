@@ -56,7 +56,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc' });
     },
 
-    /** Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`. The same id again is the same credential. */
+    /** Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`. A repeated id means the same credential. */
     async add(
       fields: Pick<GitCredential, 'id' | 'spaceId' | 'name' | 'host' | 'pathPrefix' | 'username'> & { secret: string },
       actor: Actor & { userId: string },
@@ -76,7 +76,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       return get(spaceId, id);
     },
 
-    /** From now on, servers that ask for a credential refuse the repositories that name this one. Throws 404. */
+    /** Removes a credential. Servers that ask for one then refuse the repositories that name it. Throws 404. */
     async remove(spaceId: string, id: string, actor: Actor): Promise<void> {
       await transaction(database, async (tx) => {
         const [credential] = await select<Pick<GitCredential, 'provider' | 'installationId'>>(

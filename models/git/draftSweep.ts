@@ -16,21 +16,22 @@ export type DueDraft = Waiting & {
   isLost?: boolean;
 };
 
-/** How long a save may wait for its turn before it is tried again: orders of users come first. */
+/** How long a save may wait behind other orders. A later sweep orders it again. */
 const deadlineMs = 5 * 60_000;
 const discardMs = 60 * 60_000;
 
-/** How long saves are tried after the draft's computer has ended. */
+/** How long saves are retried after the draft's computer ended. */
 const patienceMs = 86_400_000;
 
 /** Reports of hosts about computers may be this old. */
 const beatSeconds = 120;
 
 /**
- * Drafts that are due to be saved, the longest waiting first. A draft is due if the sweeper has not looked at it for a
- * while, and one of these holds: its computer runs and was used since then; its computer has started or ended since
- * then, or, while patience lasts, since the last save; its computer is gone. Computers that are paused, in transition or
- * on a lost host cannot be reached.
+ * Drafts that are due to be saved, the longest waiting first. A draft is due if its computer is gone, or has started or
+ * ended since the sweeper last looked at the draft. It is also due if that look was before `savedBefore`, and one of
+ * these holds: its computer runs and was used since the look; its computer runs and the last save failed or is missing;
+ * its computer has started or ended since the last save, within the retry period. Computers that are paused, in
+ * transition or on a lost host cannot be reached.
  */
 export async function draftsToSave(
   database: Pick<Database, 'pool'>,

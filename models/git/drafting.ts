@@ -34,10 +34,10 @@ export interface DraftRequest {
 }
 
 /**
- * Begins a draft of a repository that has been cloned; its workflow makes it when its turn comes. A branch has one: where
- * that is being made, answers the operation that makes it, and where it is ready, the draft. Throws 404 for the
- * repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_EXISTS` where the branch's is on another computer
- * than the one that is named, `GIT_TOO_MANY_DRAFTS` or `GIT_REPOSITORY_BUSY`.
+ * Orders a draft of a cloned repository. The repository's workflow makes it after earlier orders. A branch has one
+ * draft: if that exists, returns the draft, or the operation that is making it. Throws 404 for the repository or the
+ * computer, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_NOT_READY`, `GIT_TOO_MANY_DRAFTS`, `GIT_REPOSITORY_BUSY`, or
+ * `GIT_DRAFT_EXISTS` if the branch's draft is on another computer than the named one.
  */
 export async function askToDraft(
   database: Database,
@@ -74,8 +74,8 @@ export async function askToDraft(
 }
 
 /**
- * Begins to commit what is in a draft, or to merge it into the branch of its repository that it was made from. Throws
- * 404, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_NOT_READY` or `GIT_REPOSITORY_BUSY`.
+ * Orders a commit of a draft's changes, or its merge into the branch that it started from. Throws 404, 409
+ * `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_NOT_READY` or `GIT_REPOSITORY_BUSY`.
  */
 export function askOfDraft(
   database: Database,
@@ -90,7 +90,7 @@ export function askOfDraft(
   });
 }
 
-/** Hides a draft; its workflow removes the rest. Throws 404, and 409 `GIT_REPOSITORY_BUSY`. */
+/** Hides a draft; the repository's workflow removes it later. Throws 404, and 409 `GIT_REPOSITORY_BUSY`. */
 export function askToDiscardDraft(database: Database, request: DraftRequest & { draftId: string }): Promise<Operation> {
   const { spaceId, itemId, draftId } = request;
   return transaction(database, async (tx) => {
@@ -129,7 +129,7 @@ async function openAgain(
   throw notPrepared();
 }
 
-/** The repository’s lock is held until the next draft is there. */
+/** The caller holds the repository’s lock until the draft is inserted. */
 async function requireRoomForDraft(tx: Transaction, itemId: string, maxDrafts: number): Promise<void> {
   const sql = 'SELECT id FROM git_drafts WHERE item_id = ? LIMIT ?';
   if ((await select(tx, sql, [itemId, maxDrafts])).length < maxDrafts) return;

@@ -112,11 +112,11 @@ export async function changeDraft(tx: Transaction, id: string, changes: DraftCha
   await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [rowOf(changes), id]);
 }
 
-/** Records what a step has found out about a draft. */
+/** Records a step's findings about a draft. */
 export const recordDraft = (database: Database, id: string, changes: DraftChanges): Promise<void> =>
   transaction(database, (tx) => changeDraft(tx, id, changes));
 
-/** Forgets a discarded draft of which nothing is left. */
+/** Deletes the row of a discarded draft. Its tree and its refs must be removed already. */
 export async function forgetDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query("DELETE FROM git_drafts WHERE id = ? AND status = 'discarding'", [id]);
 }

@@ -15,24 +15,24 @@ export interface InstallationKey {
 export interface GitInstallation extends InstallationKey {
   account: string;
   accountId: string;
-  /** Whether all of it was proven, or certain repositories. */
+  /** Whether the whole installation was proven, or only listed repositories. */
   repositories: 'all' | 'listed';
   status: GitCredentialStatus;
   dueAt: Date;
 }
 
-/** Somebody at the provider. */
+/** A person at the provider. */
 export interface HostedPerson {
   id: string;
   login: string;
 }
 
-/** What a token may be made for, and with what right. */
+/** The repository and the right for which a token may be made. */
 export interface InstallationRepository {
-  /** Null where all of the installation was proven: then its path tells which. */
+  /** Null if the whole installation was proven: then the repository's path identifies it. */
   repositoryId: string | null;
   mayWrite: boolean;
-  /** Whose right it is; null where all of the installation was proven. */
+  /** The person whose right it is; null if the whole installation was proven. */
   provenBy: HostedPerson | null;
 }
 

@@ -14,7 +14,7 @@ import {
   updateInstallation,
 } from './installationRows.ts';
 
-/** What the provider reports about an installation. */
+/** The provider's report about an installation. */
 export interface InstallationFacts {
   account: string;
   /** Does not change with the account’s name. */
@@ -29,21 +29,21 @@ export interface Connecting extends InstallationKey {
   /** The provider’s git server. */
   gitHost: string;
   facts: InstallationFacts;
-  /** What was proven: all of it, or these repositories. */
+  /** Whether the whole installation was proven, or only these repositories. */
   repositories: 'all' | readonly { id: string; path: string; mayWrite: boolean }[];
-  /** Whose own token at the provider has listed it; or the operator says so. */
+  /** The person whose own token at the provider listed the installation, or the operator. */
   provenBy: HostedPerson | 'operator';
 }
 
 /** How long a report of the provider is trusted without a notification. */
 const freshMs = 24 * 3_600_000;
 const looksAtOnce = 5;
-/** Servers look at the token alone; this is the name that GitHub documents. */
+/** Servers check only the token. GitHub documents this user name. */
 const tokenUser = 'x-access-token';
 
 /**
- * Lets a space use an installation that was proven to be for it, and makes its credential. A repetition replaces the
- * earlier proof. Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`.
+ * Lets a space use a proven installation, and makes its credential. A repetition replaces the earlier proof. Throws
+ * 404, 422 `TOO_MANY_GIT_CREDENTIALS`.
  */
 export async function connectInstallation(database: Database, connecting: Connecting, actor: Actor): Promise<void> {
   const { spaceId, provider, installationId, facts, provenBy, repositories } = connecting;
@@ -129,7 +129,7 @@ async function applyFacts(
     await updateInstallation(tx, now, { due_at: new Date() });
     return;
   }
-  // If the account is another one now, its code is a stranger’s.
+  // If the installation belongs to another account now, the space has no right to its code.
   const isSame = facts !== undefined && facts.accountId === now.accountId;
   const status: GitCredentialStatus = isSame ? facts.status : 'removed';
   const account = isSame ? facts.account : now.account;

@@ -36,8 +36,8 @@ interface SavedState {
 type NextState = SavedState & { bundle: (Bundle & { sha256: Buffer }) | null; replacesAll: boolean };
 
 /**
- * The saved states of repositories. Bundles are ordinary objects of the drive: they count against the space's quota, and
- * are removed from the store when no row refers to them.
+ * The saved states of repositories. Bundles are ordinary objects of the drive: they count against the space's quota,
+ * and are removed from the store when no row refers to them.
  */
 export function createMirrorRecords(deps: {
   database: Database;
@@ -52,7 +52,7 @@ export function createMirrorRecords(deps: {
     await removeObjects({ database, store }, objects);
   }
 
-  /** Removes a stored bundle, unless it has been saved, even if the answer to the save was lost. */
+  /** Removes a stored bundle unless its save was committed. The answer to that save may have been lost. */
   async function giveUp(objectKey: string): Promise<void> {
     const left = await DriveObject.giveUp([objectKey]);
     await removeObjects({ database, store }, left);
@@ -86,8 +86,8 @@ export function createMirrorRecords(deps: {
 
     /**
      * Notes an object before its first byte is sent, and counts it against the quota: throws 413 `QUOTA_EXCEEDED`. Its
-     * lease is renewed until disposal, which removes the object unless it is saved. A bundle that replaces all others may
-     * use their room, because they go as soon as it is saved.
+     * lease is renewed until disposal, which removes the object unless it is saved. A bundle that replaces all others
+     * may use their room, because they go as soon as it is saved.
      */
     async plan(ref: Ref, { objectKey, bytes }: Bundle, how: { replacesAll: boolean }): Promise<AsyncDisposable> {
       const freedBytes = how.replacesAll && quotaBytes > 0 ? await savedBytesOf(database, ref) : 0;
@@ -99,7 +99,7 @@ export function createMirrorRecords(deps: {
       return {
         async [Symbol.asyncDispose]() {
           clearInterval(renewal);
-          // If the store or the database is away, the sweeper finds the row, at the latest when its lease ends.
+          // If the store or the database is unreachable, the sweeper finds the row, at the latest when its lease ends.
           await giveUp(objectKey).catch(() => undefined);
         },
       };
@@ -150,7 +150,7 @@ async function saveState(
     await DriveObject.doom(doomed, tx);
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ?', [itemId]);
   } else {
-    // A row that only moved refs is useless after another state.
+    // A row without a bundle only records refs, so the next state replaces it.
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ? AND object_key IS NULL', [itemId]);
     await execute(tx, 'UPDATE git_bundles SET manifest = NULL WHERE item_id = ?', [itemId]);
   }

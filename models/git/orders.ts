@@ -10,7 +10,7 @@ import { type Operation, type OperationEnd, type OperationKind, operationModels 
 import { selected } from './columns.ts';
 import type { Repository } from './repository.ts';
 
-/** What a repository may be ordered to do. */
+/** The kinds of orders for a repository. */
 export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'> | GitChangeKind | GitDraftKind;
 
 /** The orders that need a cloned repository. */
@@ -25,9 +25,9 @@ export type GitDraftKind = Extract<
   'createDraft' | 'saveDraft' | 'commitDraft' | 'mergeDraft' | 'discardDraft'
 >;
 
-/** What an operation is to do with a repository. Orders are done one after the other, by their ids. */
+/** An operation's order for a repository. A repository does its orders one after the other, by their ids. */
 export interface GitOrder {
-  /** The operation's. */
+  /** The operation's id. */
   id: string;
   itemId: string;
   kind: GitOrderKind;
@@ -43,7 +43,7 @@ export interface GitOrder {
   deadlineAt: Date;
 }
 
-/** The caller is stored in the input. */
+/** The API key is stored in the column of the input. */
 type Asked = Pick<GitOrder, 'apiKeyId'>;
 
 const maxWaiting = 50;
@@ -67,8 +67,7 @@ function orderOf(row: object): GitOrder {
 }
 
 /**
- * Begins an operation of a locked repository. The same id again is the same operation. Throws 409
- * `GIT_REPOSITORY_BUSY`.
+ * Begins an operation of a locked repository. A repeated id means the same operation. Throws 409 `GIT_REPOSITORY_BUSY`.
  */
 export async function beginOrder(
   tx: Transaction,
@@ -119,7 +118,7 @@ const treeKinds: readonly GitOrderKind[] = [
   'mergeDraft',
 ];
 
-/** Whether an order is waiting that puts other files into the working tree. */
+/** Whether such an order is waiting. */
 export async function isTreeToChange(tx: Transaction, itemId: string): Promise<boolean> {
   const sql = 'SELECT id FROM git_orders WHERE item_id = ? AND kind IN (?) LIMIT 1';
   return (await select(tx, sql, [itemId, treeKinds])).length > 0;
@@ -138,7 +137,7 @@ async function noteKeyChange(
   await noteAppChange(tx, [itemId], { userId: actor.userId, by });
 }
 
-/** Notes for a new app in a locked repository what API keys have ordered and git has still to do. */
+/** Limits a new app in a locked repository to the rights of the API keys whose orders are still waiting. */
 export async function noteOrderedChanges(tx: Transaction, itemId: string): Promise<void> {
   const sql = `SELECT o.kind, o.input, p.user_id AS userId FROM git_orders o JOIN operations p ON p.id = o.id
     WHERE o.item_id = ? ORDER BY o.id`;
@@ -149,7 +148,7 @@ export async function noteOrderedChanges(tx: Transaction, itemId: string): Promi
   }
 }
 
-/** A person may sign out while the order waits; a revoked key ends the orders that it began. */
+/** Only API keys are kept. A person may sign out while the order waits; a revoked key ends the orders that it began. */
 function apiKeyOf({ credentialId }: Pick<Actor, 'credentialId'>): Partial<Asked> {
   return credentialId?.startsWith(`${idPrefixes.apiKey}_`) ? { apiKeyId: credentialId } : {};
 }
@@ -162,7 +161,7 @@ export function isClone({ kind }: Pick<GitOrder, 'kind'>): boolean {
 }
 
 const remoteKinds: readonly GitOrderKind[] = [...cloneKinds, 'pullRepository', 'pushRepository'];
-/** The orders that ask the remote if the clone is partial. */
+/** The orders that need the remote only if the clone is partial. */
 const partialKinds: readonly GitOrderKind[] = ['createBranch', 'checkoutBranch', 'createDraft'];
 
 /** Whether an order talks to a git server, and so takes a slot that all spaces share. */
@@ -231,7 +230,7 @@ export async function keepResult(
   await pool.query('UPDATE git_orders SET result = ? WHERE id = ?', [JSON.stringify(result), id]);
 }
 
-/** Whether an order is no longer wanted. */
+/** Whether an order was cancelled or has ended, or its repository was removed. */
 export async function isCalledOff({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT 1 FROM git_orders o

@@ -43,7 +43,7 @@ export async function isComputerGone(
 }
 
 /**
- * Gives a repository's files a place on the named computer, or on the space's default one. They come there when they are
+ * Assigns a repository's files to the named computer, or to the space's default one. The files come there when they are
  * next needed. Throws 404.
  */
 export async function moveTree(
@@ -68,8 +68,8 @@ export async function moveTree(
 }
 
 /**
- * Gives a draft whose computer was deleted a place on the space's default one. The next save or other order brings its
- * saved contents there. Throws 404.
+ * Assigns a draft whose computer was deleted to the space's default one. The next save or other order brings its saved
+ * contents there. Throws 404.
  */
 export async function moveDraft(
   database: Database,

@@ -27,7 +27,7 @@ export const removedRepositories = waitingIn<Waiting & { spaceId: string }>({
 export const forgetBundles = (database: Database, itemId: string): Promise<void> =>
   forget(database, itemId, ['git_bundles', 'git_orders']);
 
-/** Forgets a removed repository of which nothing is left. */
+/** Deletes the rows of a removed repository, when its files are removed. */
 export const forgetRepository = (database: Database, itemId: string): Promise<void> =>
   forget(database, itemId, ['git_bundles', 'git_orders', 'git_drafts', 'git_repositories']);
 

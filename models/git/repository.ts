@@ -19,7 +19,7 @@ export interface RepositoryProgress {
   totalObjects: number | null;
 }
 
-/** What a check-out of the cloned commit contains. */
+/** The contents of a checkout of the cloned commit. */
 export interface RepositoryFacts {
   files: number;
   bytes: number;
@@ -57,7 +57,7 @@ export interface Repository {
   facts: RepositoryFacts | null;
   createdBy: string;
   createdAt: Date;
-  /** When its item was deleted for good. The repository follows. */
+  /** When its item was deleted for good. The repository's workflow then removes the rest. */
   removedAt: Date | null;
 }
 

@@ -7,10 +7,11 @@ import { endOrder, findOrder, type GitOrder, type GitOrderKind, isClone, oldestO
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
 /**
- * What an order is made of. Each may be done twice, and has then been done once: `restore` brings what the mirror of a
- * partial clone lacks to make the working tree, `fill` makes it where there is none, `files` brings what a partial clone
- * lacks for it, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
- * Those with a draft in their name are for its tree: `join` makes the commit in the mirror that merges it.
+ * The steps of orders. Each may run twice and has the same effect as once. `restore` fetches the files that a partial
+ * clone's mirror lacks to make the working tree, `fill` makes the tree if there is none, `files` fetches the files that
+ * the next commit in the tree needs, `change` changes the tree, `save` brings the tree's commits and refs to the
+ * mirror, and `update` brings the mirror's to the tree. Steps with `Draft` in their names are for a draft's tree.
+ * `join` makes the commit in the mirror that merges a draft.
  */
 export type OrderStep =
   | 'clone'
@@ -30,14 +31,14 @@ export type OrderStep =
   | 'join'
   | 'dropDraft';
 
-/** What a repository's workflow does next. */
+/** The next step of a repository's workflow. */
 export type RepositoryStep =
   | { do: 'rest' }
   /** Its item is gone for good. */
   | { do: 'remove' }
   | { do: OrderStep; orderId: string; deadlineMs: number };
 
-/** How a step ended: without a code, well. */
+/** The end of a step. Without a code, the step succeeded. */
 export interface RepositoryStepEnd {
   itemId: string;
   orderId: string;
@@ -45,7 +46,7 @@ export interface RepositoryStepEnd {
   code?: string;
 }
 
-/** The code of what somebody has called off. */
+/** The code of a cancelled order. */
 export const calledOff = 'CALLED_OFF';
 
 const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
@@ -55,15 +56,15 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   createBranch: ['restore', 'fill', 'files', 'change', 'save'],
   commitChanges: ['restore', 'fill', 'change', 'save'],
   checkoutBranch: ['restore', 'fill', 'files', 'change', 'save'],
-  // What was committed at a terminal is pushed too.
+  // `save` comes first, so that commits made at a terminal are pushed too.
   pushRepository: ['restore', 'fill', 'save', 'push', 'update'],
   pullRepository: ['restore', 'fill', 'save', 'fetch', 'update', 'files', 'change', 'save'],
   createDraft: ['restore', 'fill', 'save', 'openDraft', 'files', 'fillDraft'],
-  // One that is gone from its computer comes back with what was saved of it, before anything is saved.
+  // A draft that is missing on its computer is first restored from its saved state.
   saveDraft: ['restoreDraft', 'fillDraft', 'saveDraft'],
-  // The commit is a part of the last one.
+  // `saveDraft` makes the commit.
   commitDraft: ['restoreDraft', 'fillDraft', 'saveDraft'],
-  // The branch moves where it is checked out, or not at all; what comes before leaves it as it is.
+  // Only `change` moves the branch, together with its files if there is a tree. Earlier steps leave it as it is.
   mergeDraft: [
     'restore',
     'fill',
@@ -80,10 +81,10 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   discardDraft: ['dropDraft'],
 };
 
-/** How long it may take to save a draft, once it is its turn. */
+/** The deadline of an automatic save after it was ordered, once the save begins. */
 const saveMs = 30 * 60_000;
 
-/** The shortest time that a step is given, however long ago it was asked for. */
+/** The shortest time for a step, even if the order's deadline is nearer. */
 const leastStepMs = 5_000;
 
 const removed: OperationEnd = {
@@ -92,10 +93,7 @@ const removed: OperationEnd = {
   detail: 'The repository was deleted meanwhile.',
 };
 
-/**
- * Says what is to be done next: the first step that is not done of the oldest order. Orders that are over, called off or
- * late end here.
- */
+/** Returns the first step of the oldest order that is not done. Orders that are over, cancelled or late end here. */
 export async function nextRepositoryStep(database: Database, itemId: string): Promise<RepositoryStep> {
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
@@ -127,7 +125,7 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
   });
 }
 
-/** The first step of an order that is to be done, from a place among its steps on; undefined where none is left. */
+/** The first needed step of an order, from index `from` on; undefined if none is left. */
 function firstFrom(from: number, repository: Repository, order: GitOrder): { step: OrderStep; at: number } | undefined {
   const steps = stepsOf[order.kind];
   const at = steps.findIndex((step, place) => place >= from && !isNeedless(step, repository, order));
@@ -136,15 +134,18 @@ function firstFrom(from: number, repository: Repository, order: GitOrder): { ste
 }
 
 function isNeedless(step: OrderStep, { filter, treeVersion }: Repository, { kind }: GitOrder): boolean {
-  // A whole clone lacks no files, so it need not wait for a slot to find that out.
+  // A full clone lacks no files, so it need not wait for a slot to find that out.
   if (filter === null && (step === 'files' || step === 'restore' || step === 'restoreDraft')) return true;
-  // A draft needs no working tree of its repository: where there is none, nothing is brought or saved.
+  // A draft does not need its repository's working tree. If there is none, the steps for it are skipped.
   const isOfDraft = kind === 'createDraft' || kind === 'mergeDraft';
   const isOfTree = step === 'restore' || step === 'fill' || step === 'save' || step === 'update';
   return isOfDraft && treeVersion === null && isOfTree;
 }
 
-/** Ends what a repository was to do whose rows are gone. Both were committed as one, so it cannot be on its way. */
+/**
+ * Ends the running operations of a repository whose rows are gone. Row and operation were committed together, so the
+ * row cannot appear later.
+ */
 async function endOperationsOf(tx: Transaction, itemId: string): Promise<void> {
   const sql = 'SELECT id, kind, status FROM operations WHERE subject_id = ?';
   const operations = await select<{ id: string; kind: string; status: string }>(tx, sql, [itemId]);
@@ -154,9 +155,7 @@ async function endOperationsOf(tx: Transaction, itemId: string): Promise<void> {
   }
 }
 
-/**
- * Records how a step ended. The same end again changes nothing. Says which step of the order is next, if there is one.
- */
+/** Records how a step ended; a repeated report changes nothing. Returns the next step of the order, if there is one. */
 export async function endRepositoryStep(
   database: Database,
   { itemId, orderId, step, code }: RepositoryStepEnd,
@@ -164,7 +163,7 @@ export async function endRepositoryStep(
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
     const order = await oldestOrder(tx, itemId);
-    // Of one that is gone, the next look ends all orders.
+    // If the repository is gone, the next look ends all its orders.
     if (repository === undefined || repository.removedAt !== null || order?.id !== orderId) return undefined;
     if (stepsOf[order.kind][order.step] !== step) return undefined;
     if (code !== undefined) {
@@ -178,15 +177,15 @@ export async function endRepositoryStep(
   });
 }
 
-/** The step that an order has come to; undefined where it is over. */
+/** The current step of an order; undefined if the order is over. */
 export async function stepNow(database: Database, orderId: string): Promise<OrderStep | undefined> {
   const order = await findOrder(database, orderId);
   return order && stepsOf[order.kind][order.step];
 }
 
 /**
- * What is saved by itself gives way to others until its turn comes. Then it has the time that it needs: begun again, it
- * would take as long.
+ * An automatic save has a short deadline while it waits behind other orders. Once it begins, it gets the time that it
+ * needs: if it began again, it would take as long.
  */
 async function giveTime(tx: Transaction, { id, createdAt, deadlineAt }: GitOrder): Promise<Date> {
   const later = new Date(createdAt.getTime() + saveMs);
@@ -209,7 +208,7 @@ async function succeed(tx: Transaction, repository: Repository, order: GitOrder)
 
 async function fail(tx: Transaction, repository: Repository, order: GitOrder, code: string): Promise<void> {
   const detail = (order.failure?.code === code ? order.failure.detail : detailOf(code)).slice(0, 500);
-  // What arrived stays, and so does the progress that says how much that is.
+  // The objects that arrived stay, and so does the progress that tells how many they are.
   if (isClone(order)) {
     await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail });
   } else await showNoProgress(tx, repository);
@@ -222,7 +221,7 @@ async function showNoProgress(tx: Transaction, repository: Repository): Promise<
   if (repository.progress !== null) await changeRepository(tx, repository, { progress: null });
 }
 
-/** For what nothing else has explained. */
+/** The detail of a failure that no attempt has described. */
 function detailOf(code: string): string {
   if (code === calledOff) return 'Somebody called it off.';
   if (code === 'TIMED_OUT') return 'It was not done in its time.';

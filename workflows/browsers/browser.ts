@@ -13,18 +13,18 @@ const { lookAtBrowser, failBrowser, giveUpDownloads, giveUpSave } = proxyLocalAc
 
 const closedAgainMs = 5_000;
 
-/** One browser session, from its order until nothing of it runs and its profile is saved. */
+/** The workflow of one browser session. It runs until no process of the session is left and its profile is saved. */
 export async function browser(input: BrowserInput): Promise<void> {
   const { sessionId, heartbeatTimeoutMs } = input;
-  // All can be done again: Chromium has the session's id, by which it is started once, and a profile is saved to an
-  // object of its own.
+  // All may be repeated: Chromium's process has the session's id, so it starts only once, and each save of a profile is
+  // an object of its own.
   const { startBrowser, closeBrowser } = proxyActivities<Activities>({
     startToCloseTimeout: '2 minutes',
     scheduleToCloseTimeout: '4 minutes',
     heartbeatTimeout: heartbeatTimeoutMs,
     retry: promptly,
   });
-  // Nobody else can use the profile until it is saved, so saving is given up in the end.
+  // No other session can use the profile until it is saved, so saving is given up in the end.
   const { collectDownloads, saveBrowser } = proxyActivities<Activities>({
     startToCloseTimeout: '10 minutes',
     scheduleToCloseTimeout: '15 minutes',
@@ -52,7 +52,7 @@ export async function browser(input: BrowserInput): Promise<void> {
       if (step.do === 'start') await failBrowser({ sessionId, code });
       if (step.do === 'save') await giveUpSave({ sessionId, code });
     },
-    // A browser whose computer has gone has ended, and the next look sees that.
+    // Pause before closing again. If the computer is gone, the next look sees that the browser has ended.
     pauseMs: (step) => (step.do === 'close' ? closedAgainMs : 0),
   });
 }

@@ -11,10 +11,10 @@ export interface DesktopInput extends ActorInput {
 // The look also asks the computer's host whether the X server lives.
 const { lookAtDesktop, failDesktop } = proxyLocalActivities<Activities>(rowsLocally);
 
-/** One desktop session, from its order until nothing of it runs any more. */
+/** The workflow of one desktop session. It runs until no process of the session is left. */
 export async function desktop(input: DesktopInput): Promise<void> {
   const { sessionId, heartbeatTimeoutMs } = input;
-  // Both can be done again: the X server has the session's id, by which it is started once.
+  // Both may be repeated: the X server's process has the session's id, so it starts only once.
   const { startDesktop, stopDesktop } = proxyActivities<Activities>({
     startToCloseTimeout: '1 minute',
     scheduleToCloseTimeout: '2 minutes',

@@ -8,27 +8,30 @@ export interface DesktopRecordingInput extends ActorInput {
   recordingId: string;
 }
 
-/** How long a computer that does not answer is left alone: twice as long each time. */
+/** The pause before a computer that does not answer is asked again. It doubles each time. */
 const firstPauseMs = 5_000;
 const longestPauseMs = 120_000;
 
 // The look also asks the computer's host whether the recorder has ended.
 const { lookAtRecording } = proxyLocalActivities<Activities>(rowsLocally);
-// It stops the recorder as well.
+// Not a local activity: it stops the recorder as well.
 const { failRecording } = proxyActivities<Activities>(rows);
 
-/** One recording of a desktop, from its order until it is on the drive and nowhere else. Its session never waits for it. */
+/**
+ * The workflow of one recording. It runs until the file is only in the drive, or discarded. The session never waits for
+ * it.
+ */
 export async function desktopRecording(input: DesktopRecordingInput): Promise<void> {
   const { recordingId, heartbeatTimeoutMs } = input;
-  // All can be done again: the recorder has the recording's id, by which it is started once, and of all that save it one
-  // puts its file into the drive. Few attempts, since what is wanted may have changed.
+  // All may be repeated: the recorder's process has the recording's id, so it starts only once, and only one of several
+  // saves puts its file into the drive. Few attempts, because the order may have changed in the meantime.
   const { startRecording, stopRecording, clearRecording } = proxyActivities<Activities>({
     startToCloseTimeout: '1 minute',
     scheduleToCloseTimeout: '2 minutes',
     heartbeatTimeout: heartbeatTimeoutMs,
     retry: { ...promptly, maximumAttempts: 5 },
   });
-  // However large the file is; a worker that dies is noticed by its heartbeats.
+  // Long enough for any file. Missing heartbeats show that a worker has died.
   const { saveRecording } = proxyActivities<Activities>({
     startToCloseTimeout: '3 hours',
     heartbeatTimeout: heartbeatTimeoutMs,

@@ -11,7 +11,7 @@ import { patiently, rarely, rowsLocally } from '../retries.ts';
 
 export interface RepositoryInput extends ActorInput {
   itemId: string;
-  /** The queue of the work that waits for a git server. */
+  /** The task queue for work that waits for git servers. */
   gitQueue: string;
 }
 
@@ -20,23 +20,23 @@ type OrderWork = Extract<RepositoryStep, { do: OrderStep }>;
 const { lookAtRepository, endRepositoryStep, isOrderCalledOff } = proxyLocalActivities<Activities>(rowsLocally);
 
 /**
- * One repository, for as long as something is to be done in it: orders are worked through one after the other, so that
- * no two of them are ever at the same files.
+ * The workflow of one repository. It runs while the repository has orders, and does them one after the other, so that
+ * no two orders use the same files at once.
  */
 export async function repository(input: RepositoryInput): Promise<void> {
   const { itemId, gitQueue, heartbeatTimeoutMs } = input;
-  // What arrived stays with the worker, so another attempt goes on from there. What the other side refuses fails at
-  // once; the deadline is that of the whole order, in which it may wait for a slot.
+  // Objects that arrived stay on the worker, so a retry continues from them. A refusal fails at once. The timeout is
+  // the deadline of the whole order, which includes the wait for a slot.
   const optionsOf = ({ deadlineMs }: OrderWork): ActivityOptions => ({
     scheduleToCloseTimeout: deadlineMs,
     heartbeatTimeout: heartbeatTimeoutMs,
-    // The next order must not meet what is left of this one.
+    // The next order must not meet leftovers of this one.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: patiently,
   });
   const here = (step: OrderWork) => proxyActivities<Activities>(optionsOf(step));
   const remote = (step: OrderWork) => proxyActivities<GitQueueActivities>({ ...optionsOf(step), taskQueue: gitQueue });
-  // Nobody waits for it, and nothing may be left: attempts are unlimited.
+  // Unlimited retries: no caller waits for the removal, and nothing may be left.
   const { removeRepository } = proxyActivities<Activities>({
     startToCloseTimeout: '10 minutes',
     heartbeatTimeout: heartbeatTimeoutMs,

@@ -40,8 +40,8 @@ interface Options {
 }
 
 /**
- * The messages that arrive on the stream of a WebSocket. The WebSocket holds a whole message in memory, so this reads only
- * the beginning of a large message until the message has room.
+ * The messages that arrive on the stream of a WebSocket. The WebSocket holds a whole message in memory, so this reads
+ * only the beginning of a large message until the message has room.
  */
 export class Arrivals {
   readonly #options: Options;
@@ -78,7 +78,7 @@ export class Arrivals {
     void this.#room.then(() => gate.open('memory'));
   }
 
-  /** The rest of a message that has arrived in part will not come. */
+  /** Frees the room of a message that has arrived in part: its rest will not come. */
   async #leave(): Promise<void> {
     (await this.arrived(0))?.[Symbol.dispose]();
   }

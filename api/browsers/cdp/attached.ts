@@ -29,7 +29,7 @@ const closeCodes = {
 const lookAgainMs = 3_000;
 /** How often we note that a script uses the computer. */
 const noteUseMs = 60_000;
-/** How long it may take after the connection's end until we know that Chromium has ended. */
+/** How long to wait, after the connection's end, for Chromium's end to be known. */
 const deathMs = 3_000;
 /** Above this, a script waits until Chromium has read. */
 const highWaterBytes = 1_048_576;
@@ -79,7 +79,7 @@ export class Attached {
     const { connection, stream, browser, maxMessageBytes } = this.#options;
     const script = new Gate(connection);
     const orders = this.#arrivals(stream, script, maxMessageBytes);
-    // We read nothing from the script before Chromium is there to get it.
+    // Read nothing from the script until Chromium can receive it.
     script.close('attaching');
     let chromium: WebSocket | undefined;
     connection.onMessage((data, isBinary) => {
@@ -143,7 +143,7 @@ export class Attached {
   async #look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    // A short failure of the database cuts nobody off: the next look decides.
+    // A short failure of the database cuts off no script: the next look decides.
     await this.#lookNow().catch(() => undefined);
     this.#isLooking = false;
   }

@@ -1,6 +1,6 @@
 /** Room for one message until it has left this process. */
 export interface MessageRoom extends Disposable {
-  /** Gives back what the message does not need. */
+  /** Gives back the room that the message does not need. */
   shrinkTo(bytes: number): void;
 }
 
@@ -25,8 +25,8 @@ interface Waiting extends Place {
 }
 
 /**
- * The memory of this process for large messages that pass through it. A message gets room for the largest size at once, so
- * it can always finish, and messages never wait for each other in a circle.
+ * The memory of this process for large messages that pass through it. A message gets room for the largest size at once,
+ * so it can always finish, and messages never wait for each other in a circle.
  */
 export class MessageMemory {
   readonly #options: MessageMemoryOptions;

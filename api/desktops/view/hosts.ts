@@ -24,8 +24,9 @@ const viewersPerSession = 50;
 const limits = { ...connectionLimits, messagesPerSecond: 500, messagesAtOnce: 2_000 };
 
 /**
- * Serves the page of desktops on a host name of its own, where the API's cookies and credentials are not sent. The token
- * of a viewer is in the fragment of the address, which browsers never send. The page itself sends it when it connects.
+ * Serves the page of desktops on a host name of its own, where the API's cookies and credentials are not sent. The
+ * token of a viewer is in the fragment of the address, which browsers never send. The page itself sends it when it
+ * connects.
  */
 export function desktopHosts(deps: ApiDeps): OwnHosts {
   const { config, database, identity, closing, logger } = deps;

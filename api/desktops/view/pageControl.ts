@@ -21,7 +21,7 @@ interface Options {
   mayControl: boolean;
 }
 
-/** A page's share in the control of its desktop. */
+/** One page's control over its desktop. */
 export class PageControl {
   readonly #options: Options;
   readonly #page: Controller = { kind: 'page', viewer: newId('desktopLink') };

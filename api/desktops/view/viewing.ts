@@ -39,7 +39,7 @@ const lookAgainMs = 3_000;
 const restMs = 250;
 /** A page may type for this long after another process has taken its control. */
 const keepEveryMs = 1_000;
-/** How long it may take after the connection's end until we know that the X server has ended. */
+/** How long to wait, after the connection's end, for the X server's end to be known. */
 const deathMs = 3_000;
 const longestReason = 120;
 
@@ -52,7 +52,10 @@ interface Options extends Viewed {
   log: Pick<Logger, 'warn'>;
 }
 
-/** A page that shows a desktop. It gets what the X server draws, and its messages reach the X server if it may send them. */
+/**
+ * A page that shows a desktop. It gets what the X server draws, and its messages reach the X server if it may send
+ * them.
+ */
 export class Viewing {
   readonly #options: Options;
   readonly #control: PageControl;
@@ -99,7 +102,7 @@ export class Viewing {
         this.#close(viewCodes.violation, error.message);
       }
     });
-    // We read nothing from the page before the X server is there to get it.
+    // Read nothing from the page until the X server can receive it.
     connection.pause();
     if (!(await this.#look())) return;
     await this.#control.take({ isTakeover: false });

@@ -9,7 +9,7 @@ import { PageElement } from './element.ts';
 import { click, hover, press, turnWheel, typeText } from './input.ts';
 import { prepareTyping, selectOptions, setValue } from './scripts.ts';
 
-/** By then, a navigation that an action causes has begun. */
+/** A navigation that an action causes begins within this time. */
 const echoMs = 60;
 const usualWheel = 600;
 const usualWaitMs = 10_000;

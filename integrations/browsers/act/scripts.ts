@@ -1,11 +1,11 @@
 /**
- * Functions that run in a page on one of its elements, as plain JavaScript. They run in a world of their own, so that the
- * page cannot change the functions that they call.
+ * Functions that run in a page on one of its elements, as plain JavaScript. They run in a world of their own, so that
+ * the page cannot change the functions that they call.
  */
 
 /**
- * A visible point of the element in its document’s viewport, and the element’s upper left corner. `by` names the element
- * that covers the point. Null when no part of the element is drawn.
+ * A visible point of the element in its document’s viewport, and the element’s upper left corner. `by` names the
+ * element that covers the point. Null when no part of the element is drawn.
  */
 export const place = `function () {
   const view = this.ownerDocument.defaultView;
@@ -33,7 +33,9 @@ export const innerCorner = `function () {
   return { x: this.clientLeft + parseFloat(style.paddingLeft), y: this.clientTop + parseFloat(style.paddingTop) };
 }`;
 
-/** How an element takes text: by typing, as a value, or not at all. It selects the old text, so that typing replaces it. */
+/**
+ * How an element takes text: by typing, as a value, or not at all. It selects the old text, so that typing replaces it.
+ */
 export const prepareTyping = `function () {
   if (this.disabled || this.readOnly || this.getAttribute('aria-disabled') === 'true') return 'disabled';
   const valued = ['date', 'time', 'datetime-local', 'month', 'week', 'color', 'range'];

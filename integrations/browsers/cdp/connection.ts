@@ -123,7 +123,7 @@ export class CdpConnection {
       const waiting = this.#waiting.get(id);
       if (error !== undefined) waiting?.reject(new CommandRefused(String((error as Error).message)));
       else waiting?.resolve(waiting.answer.parse(result));
-      // Only now: if the answer is wrong, this caller must hear of the connection’s end too.
+      // Not earlier: if the answer is malformed, the connection ends, and this caller must get that error.
       this.#waiting.delete(id);
     } else if (typeof method !== 'string') throw new Error('The message is neither an answer nor an event.');
     else if (this.#events.listenerCount(method) > 0) {

@@ -2,8 +2,8 @@ import { z } from 'zod';
 
 /**
  * The part of the DevTools protocol that we use (https://chromedevtools.github.io/devtools-protocol/tot/): each command
- * with its parameters and its answer, and the events. Another program on the computer may answer in Chromium's place, so
- * every answer and every event is checked.
+ * with its parameters and its answer, and the events. Another program on the computer may answer in Chromium's place,
+ * so every answer and every event is checked.
  */
 
 const nothing = z.object({});

@@ -37,8 +37,8 @@ if [ "$(stat -c %s -- "$2" 2>/dev/null || echo 0)" -ge $(($3 * ${blockBytes})) ]
 exit 1
 `;
 
-// `$1` is the folder, `$2` the archive, `$3` the number of the session that has saved it. The folder appears in one step,
-// and a failed attempt leaves no files that take up the computer's disk.
+// `$1` is the folder, `$2` the archive, `$3` the number of the session that has saved it. The folder appears in one
+// step, and a failed attempt leaves no files that take up the computer's disk.
 const unpackScript = `
 umask 077
 new="$1-new"
@@ -140,8 +140,8 @@ function unfit(code: string, detail: string): DomainError {
 }
 
 /**
- * Runs one of our shell scripts in the home of a computer, with arguments from `$1` on, and returns its exit code. Throws
- * 502 `PROFILE_WORK_ENDED` when the script was killed.
+ * Runs one of our shell scripts in the home of a computer, with arguments from `$1` on, and returns its exit code.
+ * Throws 502 `PROFILE_WORK_ENDED` when the script was killed.
  */
 async function runScript(
   { own }: HostClient,

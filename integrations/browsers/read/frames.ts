@@ -113,7 +113,9 @@ export async function ownerOf(frame: Frame): Promise<{ root: LocalRoot; backendN
   }
 }
 
-/** Makes a world for our own functions in a document. The page can neither see nor change it. Throws `CommandRefused`. */
+/**
+ * Makes a world for our own functions in a document. The page can neither see nor change it. Throws `CommandRefused`.
+ */
 export async function worldOf({ id, root }: Frame): Promise<number> {
   return (await root.send('Page.createIsolatedWorld', { frameId: id })).executionContextId;
 }

@@ -19,7 +19,7 @@ import {
 const maxNameLength = 500;
 const maxTextLength = 4_000;
 const maxUrlLength = 200;
-/** A page may nest more deeply than the stack allows. What is deeper is not read. */
+/** A page may nest more deeply than the stack allows. Deeper content is not read. */
 const maxDepth = 500;
 const maxIndent = 12;
 const maxOptions = 60;
@@ -42,7 +42,7 @@ interface Place {
   tree: Tree;
   indent: number;
   depth: number;
-  /** Whether a name further up has the text already. */
+  /** Whether the name of an ancestor already has the text. */
   isSaid: boolean;
   /** Whether the node is an option of a native list. Only the list itself gets a reference. */
   isInMenu: boolean;
@@ -118,7 +118,7 @@ export class LineWriter {
     }
   }
 
-  /** Joins what `write` writes into one line, unless something is nested in it. */
+  /** Joins the lines that `write` adds into one, unless one of them is nested. */
   #writeJoined(write: () => void, indent: number, between: string): void {
     const from = this.#lines.length;
     write();

@@ -42,8 +42,8 @@ export class Recorder {
   }
 
   /**
-   * Starts the recorder unless it runs, and settles when its file is no longer empty. Throws 422 `RECORDING_UNAVAILABLE`
-   * when the computer has no ffmpeg, and 502 `RECORDING_NOT_STARTED`.
+   * Starts the recorder unless it runs, and settles when its file is no longer empty. Throws 422
+   * `RECORDING_UNAVAILABLE` when the computer has no ffmpeg, and 502 `RECORDING_NOT_STARTED`.
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#client.own.startProcess(recordRequest(this.#spec));

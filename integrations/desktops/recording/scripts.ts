@@ -1,6 +1,6 @@
 import type { StartProcess } from '../../computers/types.ts';
 
-/** What is needed to start the recorder of a recording. */
+/** The parameters for starting a recording's recorder. */
 export interface RecorderSpec {
   /** The id of the recording and of its process. */
   id: string;
@@ -45,9 +45,9 @@ export function filePath(spec: Pick<RecorderSpec, 'id'>): string {
  * One ffmpeg takes pictures of the display and passes them through a pipe to a second one, which writes the file.
  *
  * The first one takes pictures of a fixed size, so the script starts it again when the display changes its size. It
- * scales and pads the pictures to the size of the file. Each picture gets the time of its arrival: a slow machine leaves
- * pictures out instead of falling behind, and a computer that was paused leaves a gap of two seconds. A picture that was
- * passed on in part would shift all later ones, so the recording ends when the first ffmpeg was killed.
+ * scales and pads the pictures to the size of the file. Each picture gets the time of its arrival: a slow machine
+ * leaves pictures out instead of falling behind, and a computer that was paused leaves a gap of two seconds. A picture
+ * that was passed on in part would shift all later ones, so the recording ends when the first ffmpeg was killed.
  *
  * The file consists of fragments of one second, so a kill loses at most the last second.
  */
@@ -128,8 +128,8 @@ export function recordRequest(spec: RecorderSpec): StartProcess {
 }
 
 /**
- * Joins the fragments into a file with a known duration, in which players can seek, and prints the duration. If the disk
- * has no room for it, the fragmented file becomes the final one.
+ * Joins the fragments into a file with a known duration, in which players can seek, and prints the duration. If the
+ * disk has no room for it, the fragmented file becomes the final one.
  */
 const finishScript = `
 stem=$1

@@ -32,8 +32,8 @@ interface Rectangle extends Size {
 }
 
 /**
- * A client of an X server’s RFB protocol (RFC 6143), for Atrium’s own pictures and input. A tenant’s program may answer in
- * the server’s place, so each number from the server has a limit.
+ * A client of an X server’s RFB protocol (RFC 6143), for Atrium’s own pictures and input. A tenant’s program may answer
+ * in the server’s place, so each number from the server has a limit.
  */
 export class RfbClient {
   readonly #socket: Duplex;

@@ -43,8 +43,8 @@ const isQuality = (encoding: number) =>
   (encoding >= -32 && encoding <= -23) || (encoding >= -256 && encoding <= -247) || encoding === -260;
 
 /**
- * The length of a message, and who may send it: any viewer, or only one in control. Messages without `pass` are dropped.
- * Undefined when more bytes are needed to know.
+ * The length of a message, and who may send it: any viewer, or only one in control. Messages without `pass` are
+ * dropped. Undefined when more bytes are needed to know.
  */
 type Rule = (bytes: Buffer) => { length: number; pass?: 'always' | 'control' } | undefined;
 
@@ -87,7 +87,7 @@ const rules: Readonly<Record<number, Rule>> = {
 const noClipboard = Buffer.from([6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x09, 0, 0, 1, 0, 0, 0, 0]);
 
 interface Options {
-  /** Whether this viewer gets what is copied on the desktop. */
+  /** Whether this viewer gets texts that are copied on the desktop. */
   hasClipboard?: boolean;
 }
 

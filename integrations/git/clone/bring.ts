@@ -23,10 +23,12 @@ interface FetchedRefs {
   call: { input: Buffer };
 }
 
-/** Arguments and input of a fetch that brings some refs and leaves out others, whose names may be any bytes. */
+/**
+ * Arguments and input of a fetch that excludes the `unusable` refs. Their names may be any bytes, so they go to stdin.
+ */
 export function fetchedRefs(refspecs: readonly string[], unusable: readonly Buffer[]): FetchedRefs {
   const input = Buffer.concat(unusable.flatMap((name) => [Buffer.from('^'), name, Buffer.from('\n')]));
-  // The tags that git follows by itself come even if they are to be left out.
+  // Automatic tag following would bring tags even if they are excluded.
   const isTag = (name: string) => /^\+?refs\/tags\//.test(name);
   const followsNone = refspecs.some(isTag) || unusable.some((name) => isTag(name.toString('latin1')));
   const tags = followsNone ? ['--no-tags'] : [];
@@ -34,9 +36,10 @@ export function fetchedRefs(refspecs: readonly string[], unusable: readonly Buff
 }
 
 /**
- * Brings a remote's objects and refs into the partial repository. The first attempt is one fetch. If that is cut, what
- * arrived is kept, and the next attempt asks for the rest. If what arrived is mostly the newest versions of files, git
- * tells the server of them and deepens from there; else it fetches the commits alone, and then each missing object.
+ * Fetches a remote's objects and refs into the partial repository. The first attempt is one fetch. If the connection
+ * breaks, the objects that arrived are kept, and the next attempt asks for the rest. If these are mostly the newest
+ * versions of files, git tells the server that it has them and deepens from there. Otherwise git fetches only the
+ * commits, and then each missing object.
  */
 export async function bring(
   git: Git,
@@ -55,14 +58,17 @@ export async function bring(
   try {
     await remote.do(git, [...fetchCommand, ...depths, ...filters, ...refs.args], refs.call);
   } catch (error) {
-    // If git refuses an object, no later attempt can use what arrived.
+    // If git refuses an object, no later attempt can use the objects that arrived.
     const isRefused = error instanceof DomainError && error.code === ('GIT_OBJECTS_REFUSED' satisfies GitFailure);
     if (isRefused) await rm(git.dir, { recursive: true, force: true });
     throw error;
   }
 }
 
-/** Continues from what an earlier attempt has left. False if that is nothing, or unusable: then the clone starts anew. */
+/**
+ * Continues from the objects of an earlier attempt. False if there are none or they are unusable: the clone starts
+ * anew.
+ */
 async function goOn(
   git: Git,
   remote: Remote,
@@ -81,7 +87,7 @@ async function goOn(
       await growFrom(git, remote, branch, tip);
       await remote.do(git, [...fetchCommand, '--no-filter', ...refs.args], refs.call);
     } else {
-      // Git takes a kept commit for one with all its history, and would not ask where a shallow clone ends.
+      // Git assumes that a kept commit has all its history, and would not ask for the boundary of a shallow clone.
       const anew = depths.length > 0 ? [...depths, '--refetch'] : [];
       await remote.do(git, [...fetchCommand, ...anew, '--filter=tree:0', ...refs.args], refs.call);
     }
@@ -107,7 +113,7 @@ async function keepArrived(git: Git): Promise<number> {
   return Number(/^in-pack: (\d+)$/m.exec(String(counted.output))?.[1] ?? 0);
 }
 
-/** Checks what arrived in pieces, which git has not checked as a whole, and makes one pack of it. */
+/** Git has not checked the objects of several attempts as a whole. Checks them, and packs them into one pack. */
 async function becomeOrdinary(git: Git, filter: GitFilter | null): Promise<void> {
   await configure(git, filter);
   const packs = packFolder(git);
@@ -130,8 +136,8 @@ interface Resumes {
 const resumesOf = (git: Git) => new Note<Resumes>(git.home, 'resumes');
 
 /**
- * Notes that a clone is about to continue from `kept` objects. True if that has been in vain too often: the server may
- * always break off when it is asked for missing objects, or this may end our process.
+ * Records that a clone is about to continue from `kept` objects. True after too many attempts without progress: the
+ * server may break off at every request for missing objects, or each attempt may end this process.
  */
 async function isStuck(git: Git, kept: number): Promise<boolean> {
   const before = await resumesOf(git).read();
@@ -140,7 +146,7 @@ async function isStuck(git: Git, kept: number): Promise<boolean> {
   return inVain >= mostInVain;
 }
 
-/** Failures of the network, the remote, this machine or the credential. What has arrived is not to blame for them. */
+/** Failures of the network, the remote, this machine or the credential. The objects that arrived are not to blame. */
 const outside: readonly string[] = [
   'GIT_REMOTE_FAILED',
   'GIT_REMOTE_TOO_SLOW',
@@ -152,7 +158,7 @@ const outside: readonly string[] = [
   'GIT_NOT_INSTALLED',
 ] satisfies GitFailure[];
 
-/** Whether a failed clone may later continue from what it has. */
+/** Whether a failed clone may later continue from the objects that it has. */
 function mayGoOnAfter(error: unknown): boolean {
   if (!(error instanceof DomainError)) return (error as NodeJS.ErrnoException).code === 'ENOSPC';
   return outside.includes(error.code) && !isUnexplained(error) && error.cause !== incomplete;

@@ -53,7 +53,7 @@ export async function bringFiles(git: Git, remote: Remote, commit: string): Prom
   await fetchMissing(git, remote, { filter: null, roots: [`${commit}^{tree}`] });
 }
 
-/** The result of a clone that has been saved before. */
+/** The result of a clone that is already saved. */
 export async function resultOf(git: Git, state: MirrorState, config: GitConfig): Promise<CloneResult> {
   const branch = currentBranch(state.manifest);
   const commit = branch === null ? undefined : state.manifest.refs[`refs/heads/${branch}`];

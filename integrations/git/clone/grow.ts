@@ -5,19 +5,19 @@ import type { Git } from '../process/git.ts';
 import type { Remote } from '../remote/remote.ts';
 import { fetchCommand, fetchKind, fetchMissing, fetchObjects, Listing } from './missing.ts';
 
-/** Commits in the first step into the past. Each step doubles, up to a limit, because a step that is cut is lost. */
+/** Commits per step into the past. Each step doubles up to `most`: a step whose connection breaks is lost. */
 const step = { first: 100, most: 2_000 };
 
 /**
- * Whether the kept objects are mostly the newest versions of files. Older versions are deltas of these: the server sends
- * such deltas only if it is told of a commit that is here.
+ * Whether the kept objects are mostly the newest versions of files. Older versions are deltas against the newest ones.
+ * The server sends such deltas only if git names a commit that it has.
  */
 export async function isMostlyNewest(git: Git, remote: Remote, tip: string): Promise<boolean> {
   if ((await readShallow(git)).length > 0) return true;
   const commit = await git.run(['cat-file', '--end-of-options', 'commit', tip]);
   const tree = /^tree ([0-9a-f]{40})\n/.exec(String(commit.output))?.[1];
   if (commit.code !== 0 || tree === undefined) return false;
-  // Folders may come after files in the pack. One commit has few of them.
+  // In a pack, folders may come after files, so the cut may have lost them. One commit has few folders.
   if ((await git.run(['cat-file', '-e', '--end-of-options', tree])).code !== 0) await fetchObjects(git, remote, [tree]);
   await fetchKind(git, remote, { filter: 'blob:none', roots: [tree] });
   const args = ['rev-list', '--objects', '--no-object-names', '--missing=allow-any', '--end-of-options', tree];

@@ -8,9 +8,9 @@ import { gitError } from '../rules/failures.ts';
 import type { GitFilter } from '../types.ts';
 
 export const fetchCommand = ['fetch', '--progress', '--no-write-fetch-head', '--no-recurse-submodules'];
-/** Ids per fetch. A fetch that is cut keeps what it has brought, so they may be many. */
+/** Ids per fetch. A broken fetch keeps the objects that arrived, so a request may be large. */
 const maxAsked = 50_000;
-/** A round is needed for each level of folders, and more if the remote leaves objects out. */
+/** Each level of folders needs a round. A remote that leaves objects out causes more. */
 const maxRounds = 500;
 
 interface Reachable {
@@ -20,8 +20,8 @@ interface Reachable {
 }
 
 /**
- * Fetches all missing objects, and then those that they refer to. Folders come first and then all files at once, because
- * the versions of a file take much less room together.
+ * Fetches all missing objects, and then the objects that they refer to. Folders come first, then all files at once:
+ * versions of a file take much less room in one pack.
  */
 export async function fetchMissing(git: Git, remote: Remote, { filter, roots }: Reachable): Promise<void> {
   await fetchKind(git, remote, { filter: 'blob:none', roots });
@@ -37,7 +37,7 @@ export async function fetchKind(git: Git, remote: Remote, reachable: Reachable):
     await using missing = await listMissing(git, reachable);
     const { count, sum } = missing;
     if (count === 0) return;
-    // A remote that answers and brings nothing would be asked for ever.
+    // Stop if the remote answers but sends nothing new. Otherwise this loop would never end.
     const isSame = count === before?.count && sum.equals(before.sum);
     if (isSame || round > maxRounds) {
       const detail = 'The remote does not send all objects of the repository.';
@@ -49,8 +49,8 @@ export async function fetchKind(git: Git, remote: Remote, reachable: Reachable):
 }
 
 /**
- * Fetches exactly these objects, without telling the server what is here: that would cost more than it saves. A server
- * leaves out an object that is also in a requested folder; the caller checks what is still missing.
+ * Fetches exactly these objects, without negotiation: telling the server which objects are here costs more than it
+ * saves. A server omits an object that is also in a requested folder, so the caller checks again what is missing.
  */
 export async function fetchObjects(git: Git, remote: Remote, ids: readonly string[]): Promise<void> {
   for (let at = 0; at < ids.length; at += maxAsked) {
@@ -62,7 +62,7 @@ export async function fetchObjects(git: Git, remote: Remote, ids: readonly strin
   }
 }
 
-/** The missing objects that belong to roots. What they refer to in turn is not known yet. */
+/** The missing objects that the roots refer to. Objects below these are not known yet. */
 async function listMissing(git: Git, { filter, roots }: Reachable): Promise<Missing> {
   const filters = filter === null ? [] : [`--filter=${filter}`];
   const [which, input] = roots === 'all' ? ['--all'] : ['--stdin', asLines(roots)];
@@ -76,7 +76,7 @@ const lineBytes = 42;
 /** Ids of objects, in a file. */
 class Missing implements AsyncDisposable {
   readonly count: number;
-  /** Is the same for the same ids, in any order. */
+  /** The XOR of all lines: equal for the same ids in any order. */
   readonly sum: Buffer;
   readonly #listed: Listing;
 
@@ -114,7 +114,7 @@ class Missing implements AsyncDisposable {
 
 const chunkBytes = 65_536;
 
-/** The output of a git command in a file without a name: it may be more than fits into memory. */
+/** The output of a git command in an unlinked temporary file, because it may not fit into memory. */
 export class Listing implements AsyncDisposable {
   readonly file: FileHandle;
   readonly bytes: number;

@@ -4,7 +4,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { createInflate, inflateSync } from 'node:zlib';
 
-// A worker thread that trims one incomplete pack (see salvage.ts) and posts the result. Inflating keeps the thread busy.
+// A worker thread that trims one incomplete pack (see salvage.ts) and posts the result. Inflating keeps the thread
+// busy.
 
 export interface TrimJob {
   path: string;
@@ -113,7 +114,7 @@ class PackReader {
 
   async #stream(start: number, size: number): Promise<number | undefined> {
     const inflate = createInflate();
-    // It opens the path again, because destroying a stream closes its file.
+    // Opens the path again, because destroying a stream closes its file.
     const source = createReadStream(this.#path, { start });
     let length = 0;
     try {

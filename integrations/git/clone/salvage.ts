@@ -10,9 +10,9 @@ const defaultLimits = { lookMs: 300_000, graceMs: 60_000 };
 const maxHeapMib = 64;
 
 /**
- * Makes valid packs of what arrived before a transfer was cut, and returns how many objects they have. A pack begins
- * with whole objects, and a delta comes after its base. The objects may refer to missing ones, so the packs are marked
- * as those of a partial clone. Unusable packs are removed.
+ * Makes valid packs of the packs of a broken transfer, and returns the number of their objects. A pack begins with
+ * whole objects, and a delta comes after its base. The objects may refer to missing ones, so the packs are marked as
+ * packs of a partial clone. Unusable packs are removed.
  */
 export async function salvagePacks(git: Git, limits = defaultLimits): Promise<number> {
   const packs = packFolder(git);
@@ -34,7 +34,7 @@ export async function salvagePacks(git: Git, limits = defaultLimits): Promise<nu
   return objects;
 }
 
-/** A stranger has made the pack: inflating gigabytes of it here would block everything else in this process. */
+/** Runs in a thread, because the pack is untrusted: inflating gigabytes of it here would block this process. */
 async function trimInThread(
   path: string,
   { lookMs, graceMs }: typeof defaultLimits,

@@ -14,7 +14,7 @@ export interface Wanted {
   manifest: RefManifest;
   /** Objects whose history is wanted. By default these are the manifest's. */
   roots?: readonly string[];
-  /** Commits, or other objects, that the receiver has with everything that belongs to them. */
+  /** Commits or other objects that the receiver has, with all objects that they refer to. */
   have: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export async function makeBundle(git: Git, folder: string, wanted: Wanted): Prom
   }
 }
 
-/** A bundle of a pack that has all objects. It is not written to a file. */
+/** A bundle of a pack that has all objects. It is streamed without a file. */
 export async function bundleOfPack(
   git: Git,
   manifest: RefManifest,

@@ -15,10 +15,10 @@ import { FolderState } from './folderState.ts';
 import { initRepository, namesIn, packsIn, writeManifest } from './repository.ts';
 import { isConnected, takeInOwn } from './takeIn.ts';
 
-/** What is free on a disk. */
+/** Free space on a disk. */
 export interface FreeSpace {
   bytes: number;
-  /** How many more files can be made. */
+  /** How many more files the disk can hold. */
   files: number;
 }
 
@@ -29,7 +29,7 @@ export interface FolderDeps {
   logger?: Pick<Logger, 'warn'>;
   /** The free space where mirrors are. By default the system is asked. */
   freeSpace?: (folder: string) => FreeSpace | Promise<FreeSpace>;
-  /** After so many bundles, one bundle of everything replaces them if there is room: a restore reads them all. */
+  /** After this many bundles, one complete bundle replaces them if there is room, because a restore reads them all. */
   maxChain?: number;
 }
 
@@ -89,7 +89,7 @@ export class MirrorFolder implements AsyncDisposable {
     await this.#lock[Symbol.asyncDispose]();
   }
 
-  /** Brings the mirror to the saved state, and reads from the store what this machine lacks. */
+  /** Brings the mirror to the saved state. Reads the bundles that this machine lacks from the object store. */
   async open(saved: SavedMirror): Promise<void> {
     const state = await this.#state.read();
     if (state?.version === saved.version && state.isClean) return;
@@ -115,7 +115,7 @@ export class MirrorFolder implements AsyncDisposable {
       await takeInOwn(this.git, await storage.read(objectKey), manifest);
     } catch (error) {
       this.git.signal.throwIfAborted();
-      // Git refuses a damaged bundle before its end. Reading all of it makes the store report the damage.
+      // Git stops at a damaged bundle before its end. Read all of it, so that the store reports the damage.
       for await (const _bytes of await storage.read(objectKey));
       throw error;
     }
@@ -162,7 +162,7 @@ export class MirrorFolder implements AsyncDisposable {
     return { deps: this.#deps, ref: this.#ref, git, bundles: this.bundles, doubt };
   }
 
-  /** Makes the next operation restore the mirror from what is saved: something here is damaged. */
+  /** Makes the next operation restore the mirror from its bundles, because files here may be damaged. */
   async distrust(): Promise<void> {
     await this.#state.forget();
   }
@@ -172,13 +172,13 @@ export class MirrorFolder implements AsyncDisposable {
     await rm(this.partial.dir, { recursive: true, force: true });
   }
 
-  /** Drops everything that came unchecked. */
+  /** Discards the partial clone and distrusts the mirror: both may have unchecked objects. */
   async discard(): Promise<void> {
     await this.distrust();
     await this.discardPartial();
   }
 
-  /** Makes room by removing what can be restored. Files that readers may have open stay. */
+  /** Frees space by removing everything that can be restored. Files that readers may have open stay. */
   async evict(): Promise<void> {
     await this.discard();
     await rm(this.git.dir, { recursive: true, force: true });

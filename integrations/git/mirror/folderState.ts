@@ -13,7 +13,7 @@ interface State {
   packs?: string[];
 }
 
-/** The state of a mirror on this machine, in a file beside the mirror. A killed process leaves it behind. */
+/** The state of a mirror on this machine, in a file beside the mirror. It outlives a killed process. */
 export class FolderState {
   readonly #note: Note<State>;
   readonly #git: Git;
@@ -29,7 +29,7 @@ export class FolderState {
     return hasMirror && this.#note.read();
   }
 
-  /** Unchecked objects may come from here on until the state is settled. */
+  /** Marks the mirror: unchecked objects may arrive from now on until the state is settled. */
   async begin(version: number): Promise<void> {
     await this.#note.write({ version, isClean: false, packs: await packsIn(this.#git) });
   }
@@ -43,8 +43,8 @@ export class FolderState {
   }
 
   /**
-   * Removes the objects of a change that has begun and not ended: git may not have checked what a failed fetch brought.
-   * False if objects from before the change are missing.
+   * Removes the objects of an unfinished change: git may not have checked the objects of a failed fetch. Returns false
+   * if objects from before the change are missing.
    */
   async undo({ isClean, packs }: State): Promise<boolean> {
     await removeLeftovers(this.#git);

@@ -2,7 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurably } from '../../../disk/durable.ts';
 
-/** A small JSON file beside a mirror. It survives the process, and may be lost. */
+/** A small JSON file beside a mirror. It outlives the process, and its loss does no harm. */
 export class Note<T> {
   readonly #file: string;
 

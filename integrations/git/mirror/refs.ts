@@ -15,8 +15,8 @@ export interface RefMove {
 const nowhere = '0'.repeat(40);
 
 /**
- * Moves refs, all or none of a step. Removals come first, in a transaction of their own: git refuses to make `a/b` while
- * a branch `a` exists, even if the same transaction removes `a`.
+ * Arguments that move refs in two transactions: removals first, then updates. Each happens as a whole. Git refuses to
+ * make `a/b` while a branch `a` exists, even if the same transaction removes `a`.
  */
 export function movingRefs(moves: readonly RefMove[]): [args: string[], call: { input: string }] {
   const gone = moves.flatMap(({ name, from, to }) =>
@@ -45,7 +45,7 @@ export async function moveRefs(git: Git, now: RefManifest, refs: readonly RefUpd
 }
 
 /**
- * Restores the tags that a fetch has moved or removed: like branches they are the user's, who may have made them in a
+ * Restores the tags that a fetch moved or removed. Like branches, they belong to the user, who may have made them in a
  * tree. New tags stay, unless git cannot keep them beside the restored ones.
  */
 export async function keepTags(git: Git, { refs: before }: RefManifest): Promise<void> {

@@ -17,8 +17,8 @@ export async function initRepository(git: Git, filter: GitFilter | null): Promis
 }
 
 /**
- * Writes the repository's own settings. With a filter, objects may be missing: git then expects them at the remote. Only
- * calls that may go there are given its URL.
+ * Writes the repository's own settings. With a filter, objects may be missing: git then expects them at the remote.
+ * Only calls that may go there are given its URL.
  */
 export async function configure(git: Git, filter: GitFilter | 'tree:0' | null): Promise<void> {
   const lines = ['[core]', `\trepositoryformatversion = ${filter === null ? 0 : 1}`, '\tbare = true'];
@@ -74,8 +74,8 @@ export async function removeLooseObjects(git: Git): Promise<void> {
 }
 
 /**
- * Whether a fetch has brought objects that git does not check. For single objects of a partial clone it may start
- * further fetches, and a server can answer each of them differently.
+ * Whether a fetch brought objects that git did not check. For single objects of a partial clone, git may start further
+ * fetches, and a server can answer each of them differently.
  */
 export async function hasUnchecked(
   git: Git,
@@ -163,7 +163,7 @@ export function currentBranch({ head, refs }: RefManifest): string | null {
   return head.startsWith('refs/heads/') && refs[head] !== undefined ? head.slice('refs/heads/'.length) : null;
 }
 
-/** How many refs two states have at different places. */
+/** Counts the refs that differ between two states. */
 export function countMoved(before: RefManifest | undefined, { refs }: RefManifest): number {
   const names = new Set([...Object.keys(before?.refs ?? {}), ...Object.keys(refs)]);
   return [...names].filter((name) => before?.refs[name] !== refs[name]).length;
@@ -178,7 +178,7 @@ export function requireFewRefs({ refs }: RefManifest, moves: readonly RefUpdate[
     if (to === null) names.delete(name);
     else if (isCounted(name)) names.add(name);
   }
-  // A repository with too many refs may still lose some.
+  // A repository with too many refs may still remove some.
   if (names.size > Math.max(maxRefs, before)) throw tooManyRefs(maxRefs);
 }
 

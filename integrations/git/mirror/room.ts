@@ -9,10 +9,10 @@ import { namesIn } from './repository.ts';
 const lookMs = 1_000;
 const makingMs = 600_000;
 const namesAtOnce = 200;
-/** A failed clone that is not retried for so long starts anew. */
+/** A failed clone that is not retried within this time starts anew. */
 const partialAgeMs = 7 * 86_400_000;
 
-/** A disk may have bytes left and take no more files. Each possible file counts for so many bytes. */
+/** A disk may run out of files before bytes. Each free file counts as this many bytes. */
 const bytesPerFile = 65_536;
 
 /** Watches the free space where mirrors are, and removes mirrors if it runs low: other programs may need the disk. */
@@ -25,8 +25,8 @@ export class MirrorRoom {
   }
 
   /**
-   * Evicts the repositories that have not been used for longest, until so much is free. What is saved of them is in the
-   * object store; a failed clone starts anew.
+   * Evicts the least recently used repositories until `leastBytes` are free. Their saved state is in the object store;
+   * an unfinished clone starts anew.
    */
   async make(leastBytes: number, signal: AbortSignal): Promise<void> {
     if ((await this.#freeBytes()) >= leastBytes) return;
@@ -37,7 +37,7 @@ export class MirrorRoom {
     for (const { ref } of used.toSorted((a, b) => a.atMs - b.atMs)) {
       signal.throwIfAborted();
       if ((await this.#freeBytes()) >= leastBytes) return;
-      // A repository that cannot be evicted must not keep the others.
+      // A repository that cannot be evicted must not stop the eviction of the others.
       await this.#evict(ref, signal).catch(() => undefined);
     }
   }
@@ -51,7 +51,7 @@ export class MirrorRoom {
   async require(): Promise<void> {
     const { minFreeBytes } = this.#deps.config;
     if ((await this.#freeBytes()) >= minFreeBytes) return;
-    // Several operations may find this at once.
+    // Several operations may run out of room at once. They share one eviction.
     this.#making ??= this.make(minFreeBytes, AbortSignal.timeout(makingMs)).finally(() => {
       this.#making = undefined;
     });

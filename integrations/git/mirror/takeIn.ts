@@ -14,7 +14,7 @@ export async function takeInOwn(git: Git, bundle: Readable, { shallow, filter }:
   await git.do(args, { input: await packIn(bundle) });
 }
 
-/** Whether every object that refs, or these ids, need is there. */
+/** Whether the repository has every object that its refs, or these ids, need. */
 export async function isConnected(git: Git, filter: RefManifest['filter'], ids?: readonly string[]): Promise<boolean> {
   const partial = filter === null ? [] : ['--exclude-promisor-objects'];
   const which = ids === undefined ? ['--all'] : ['--stdin', '--not', '--all'];
@@ -22,7 +22,7 @@ export async function isConnected(git: Git, filter: RefManifest['filter'], ids?:
   return (await git.run(['rev-list', '--objects', '--quiet', ...partial, ...which], { input })).code === 0;
 }
 
-/** Takes in objects that a stranger has made. Fsck checks each, and all go again unless the targets are complete. */
+/** Takes in untrusted objects. Fsck checks each. All are removed again unless the targets are complete. */
 export async function takeInForeign(
   git: Git,
   bundle: Readable,
@@ -40,7 +40,7 @@ export async function takeInForeign(
   } catch (error) {
     await removePacksBut(git, before);
     await removeLeftovers(git);
-    // Whatever words index-pack finds, the sender is to blame.
+    // index-pack may blame the remote, but here the sender is to blame.
     if (!(error instanceof DomainError) || error.code !== 'GIT_REMOTE_FAILED') throw error;
     throw gitError('GIT_OBJECTS_REFUSED', 'The bundle is incomplete or damaged.', { cause: error });
   }

@@ -72,8 +72,8 @@ const systemAuthorities = '/etc/ssl/certs/ca-certificates.crt';
 export const noAuthorities = 'no-authorities';
 
 /**
- * Names one file with the trusted authorities. GnuTLS would also read the system's folder, which takes four times as long
- * as the rest of a connection.
+ * Names one file with the trusted authorities. GnuTLS would also read the system's folder, which takes four times as
+ * long as the rest of a connection.
  */
 function authorities({ caFile }: GitConfig, home: string): Record<string, string> {
   const file = caFile ?? (existsSync(systemAuthorities) ? systemAuthorities : undefined);

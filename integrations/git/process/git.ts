@@ -8,7 +8,7 @@ export interface GitCall
   settings?: GitSettings;
   isRemote?: boolean;
   secrets?: Iterable<string>;
-  /** A failure whose words match counts as success. */
+  /** A failure whose standard error matches counts as success. */
   accepts?: RegExp;
   signal?: AbortSignal;
 }
@@ -61,7 +61,7 @@ export class Git {
     });
   }
 
-  /** Runs git, and throws a described failure. */
+  /** Runs git. Throws a DomainError that describes the failure. */
   async do(args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const outcome = await this.run(args, call);
     if (outcome.code === 0 || call.accepts?.test(outcome.said)) return outcome;

@@ -14,7 +14,7 @@ export interface GitRun {
   /** An open file or a listener that gets the output. By default it is collected, up to a limit. */
   output?: { descriptor: number } | ((chunk: Buffer) => void) | undefined;
   maxOutputBytes?: number;
-  /** Gets each line that git says, also progress. */
+  /** Gets each line of git's standard error, including progress. */
   onLine?: ((line: string) => void) | undefined;
   /** Answers the questions of the credential helper. */
   onHelper?: ((socket: Duplex) => void) | undefined;
@@ -41,7 +41,7 @@ const maxOutput = 64 * 1_048_576;
 const script = 'ulimit -c 0; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"';
 
 /**
- * Runs git in a process group of its own. All of the group has ended when this returns: git starts helpers that outlive
+ * Runs git in a process group of its own, and returns when the whole group has ended: git starts helpers that outlive
  * it. Rejects with the signal's reason if the signal ended it.
  */
 export async function runGit(run: GitRun): Promise<GitOutcome> {
@@ -79,7 +79,7 @@ export async function runGit(run: GitRun): Promise<GitOutcome> {
     if (failure !== undefined && outcome.code === 0) throw failure;
     const answer = { ...outcome, output: collected(), said: said() };
     if (answer.code === 127) throw gitError('GIT_NOT_INSTALLED', 'Git is not installed on this machine.');
-    // A failure of our input explains more than git's words about half of it.
+    // A failure of the input explains more than git's message about a truncated input.
     if (failure !== undefined && !isClosed(failure)) throw failure;
     return answer;
   } finally {

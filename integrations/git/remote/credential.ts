@@ -5,8 +5,8 @@ import { decoded, parseRemoteUrl, type RemoteUrl } from '../rules/remoteUrl.ts';
 import type { RemoteSource } from '../types.ts';
 
 /**
- * Git runs this script to ask for a credential. The script hands the question to us over descriptor 3, which git and its
- * helpers inherit, and prints our answer. So the secret is in no argument, variable or file.
+ * Git runs this script to ask for a credential. The script hands the question to us over descriptor 3, which git and
+ * its helpers inherit, and prints our answer. So the secret is in no argument, variable or file.
  */
 const helperScript = [
   '!f() { test "$1" = get || exit 0;',
@@ -71,7 +71,7 @@ function isFor(question: string, remote: RemoteUrl): boolean {
   return protocol === 'https' && hosts.includes(host) && paths.includes(asks);
 }
 
-/** `kept`: there is a credential, and git was not asked for it, or only for another address. */
+/** `kept`: there is a credential, but git did not ask for it, or asked only for another address. */
 export type ShownCredential = 'none' | 'kept' | 'shown';
 
 const remedy =

@@ -42,7 +42,7 @@ export async function pushRefs(
     const outcome = await remote.do(git, ['push', ...options, ...leases, '--end-of-options', 'origin', ...specs]);
     words = `${outcome.said}\n${outcome.output}`;
   } catch (error) {
-    // A push whose process was killed may have arrived: then its lease no longer holds.
+    // An earlier attempt may have been killed after its push arrived. Then its lease no longer holds.
     const isConflict = error instanceof DomainError && error.code === 'GIT_CONFLICT';
     if (!isConflict || !(await isAlreadyThere(git, remote, manifest, refs))) throw error;
     words = 'Everything up-to-date';
@@ -64,7 +64,7 @@ async function isAlreadyThere(git: Git, remote: Remote, manifest: RefManifest, r
   return refs.every(({ from, to }) => there.get(to) === (from === null ? undefined : manifest.refs[from]));
 }
 
-/** Moves the tracking refs. Before `a/b` could come to the remote, its branch `a` has gone, so it is removed here too. */
+/** Moves the tracking refs. If the remote accepted `a/b`, it has no branch `a` any more, so `a` is removed here too. */
 async function track(git: Git, { refs: known }: RefManifest, pushed: readonly PushRef[]): Promise<void> {
   const moves = pushed.flatMap(({ from, to }) => {
     const name = trackedAs(to);

@@ -23,7 +23,7 @@ export interface RemoteOptions {
 
 const progressMs = 250;
 
-/** The cause of a failure that has left unchecked objects here. */
+/** The cause of a failure that may have left unchecked objects here. */
 export const notSmart = new Error('The remote does not speak the smart protocol.');
 
 /** One operation's access to one remote: through the egress proxy, with a credential, and reporting progress. */
@@ -59,12 +59,12 @@ export class Remote implements Disposable {
     return this.#passage.exceeded;
   }
 
-  /** Removes secrets from git's words: the remote may repeat what it was shown. */
+  /** Removes secrets from git's words: the remote may repeat the credential. */
   withoutSecrets(words: string): string {
     return withoutSecrets(words, this.#secrets);
   }
 
-  /** Runs a command that talks to `origin`, and throws a described failure. */
+  /** Runs a command that talks to `origin`. Throws a DomainError that describes the failure. */
   async do(git: Git, args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const { config, source } = this.#options;
     const proxyUrl = this.#passage.environment.https_proxy ?? '';
@@ -134,7 +134,7 @@ export class Remote implements Disposable {
     return describeCredential(error, this.#shown);
   }
 
-  /** Reports a phase of ours, between git's. */
+  /** Reports a phase of Atrium's own, between git's phases. */
   tell(phase: GitPhase, more: Partial<GitProgress> = {}): void {
     this.#progress = { ...this.#progress, percent: null, ...more, phase };
     this.#report(true);

@@ -14,8 +14,8 @@ const unexplained = 'Git has failed on our side.';
 const killed = 'Git was ended on our side.';
 
 /**
- * What git's words mean; the first match counts. The sentences are ours, because git's contain URLs, and a server can
- * make git say anything.
+ * Maps git's messages to failures; the first match counts. The sentences are our own, because git's messages contain
+ * URLs, and a server can make git say anything.
  */
 const meanings: [pattern: RegExp, meaning: Described][] = [
   [/File too large|file size limit|pack exceeds maximum/i, ['GIT_TOO_LARGE', 'The repository is larger than may be.']],
@@ -114,14 +114,14 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   return gitError(code, reason === '' ? sentence : `${sentence} Git says: ${reason}`, { cause });
 }
 
-/** Describes a refusal of the egress guard for people, without the address to which a name leads. */
+/** Describes a refusal of the egress guard for people, without the address that a host name resolves to. */
 export function describeRefusal(refusal: string): string {
   const isInternal = /address is internal/.test(refusal);
   const said = `The remote cannot be reached from here: ${isInternal ? 'its address is internal' : refusal}.`;
   return isInternal ? `${said} The operator can allow it with ATRIUM_EGRESS_ALLOW_INTERNAL.` : said;
 }
 
-/** Whether neither the remote nor the machine explains a failure: the repository may be damaged. */
+/** Whether neither the remote nor the machine explains a failure. Then the repository may be damaged. */
 export function isUnexplained(error: unknown): boolean {
   return wasKilled(error) || (error instanceof DomainError && error.message === unexplained);
 }
@@ -148,7 +148,7 @@ function rejectionOf(said: string): string | undefined {
   return reason === undefined ? undefined : cleanWords(reason, 200);
 }
 
-/** Words of git or a remote as lines for people, without URLs and control characters. */
+/** Cleans the output of git or a remote for people: no URLs and no control characters. */
 export function cleanWords(words: string, maxLength: number): string {
   return (
     words

@@ -21,11 +21,11 @@ export const gitFailures = {
   /** The remote is silent or too slow. A retry may help. */
   GIT_REMOTE_TOO_SLOW: 'upstreamTimeout',
   GIT_TOO_LARGE: 'unprocessable',
-  /** Fsck refuses objects that would harm whoever checks them out. */
+  /** Fsck refuses objects that are dangerous to check out. */
   GIT_OBJECTS_REFUSED: 'unprocessable',
   /** The remote or the mirror has moved in the meantime. */
   GIT_CONFLICT: 'conflict',
-  /** The caller lost the right to the change before its turn came. */
+  /** The caller lost the right to the change while the change was waiting. */
   GIT_ORDER_FORBIDDEN: 'forbidden',
   GIT_BRANCH_EXISTS: 'conflict',
   GIT_NOTHING_TO_COMMIT: 'conflict',
@@ -41,9 +41,9 @@ export const gitFailures = {
   GIT_TREE_BUSY: 'conflict',
   /** The computer's disk is full. */
   GIT_TREE_FULL: 'conflict',
-  /** Git on the computer refuses in words of its own. */
+  /** Git on the computer refuses. `detail` has git's own message. */
   GIT_TREE_FAILED: 'unprocessable',
-  /** The tree has lost branches or tags that are saved and that nobody deleted. */
+  /** The tree lacks saved branches or tags that no user deleted. */
   GIT_TREE_DAMAGED: 'unprocessable',
   /** The draft was discarded in the meantime. */
   GIT_DRAFT_GONE: 'conflict',

@@ -6,10 +6,12 @@ export const uncommittedRef = 'refs/atrium/wip';
 
 const keptPrefix = 'refs/atrium/';
 
-/** The longest name of a draft's branch in bytes: a mirror keeps it under a longer name. */
+/** The longest name of a draft's branch, in bytes. A mirror adds a prefix to it. */
 export const maxDraftBranchBytes = 190;
 
-/** A ref that a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` if HEAD is detached. */
+/**
+ * A ref that a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` if HEAD is detached.
+ */
 export const draftRef = (draftId: string, name: string) => `${keptPrefix}drafts/${draftId}/${name}`;
 
 /** The names of all refs that a repository keeps of a draft. */
@@ -25,8 +27,8 @@ export function withoutKept(manifest: RefManifest, but: readonly string[]): RefM
 }
 
 /**
- * A repository as its draft sees it: the repository's branches are the draft's branches of `origin`, and the draft's own
- * branches are the refs that the repository keeps of it.
+ * The repository's state as its draft sees it. The repository's branches become the draft's branches of `origin`. The
+ * refs that the repository keeps of the draft become the draft's own branches.
  */
 export function asDraft(
   { version, manifest }: MirrorState,
@@ -54,8 +56,8 @@ export function asDraft(
 }
 
 /**
- * The moves of kept refs after moves in a draft, and after a detached HEAD there. `left` names the refs that cannot be
- * kept: with the prefix, their names are too long.
+ * Translates moves in a draft, and its HEAD if that is detached, into moves of the kept refs. `left` names the refs
+ * that cannot be kept: with the prefix, their names are too long.
  */
 export function movesOfDraft(
   { refs: moves, head }: { refs: readonly RefUpdate[]; head: string },

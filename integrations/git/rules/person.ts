@@ -13,7 +13,7 @@ export function signatureOf(author: GitPerson | undefined): Record<string, strin
   return person.email === '' ? {} : variablesOf(person);
 }
 
-/** The same for a commit that we make, with the time of the request, so that a repetition makes the same commit. */
+/** The same for a commit that Atrium makes, dated by the request, so that a retry makes the same commit. */
 export function datedSignatureOf(author: GitPerson | undefined, at: Date): Record<string, string> {
   const date = `@${Math.floor(at.getTime() / 1_000)} +0000`;
   return { ...variablesOf(personOf(author)), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };

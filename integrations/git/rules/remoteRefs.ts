@@ -11,12 +11,12 @@ export interface RemoteRefs {
   unusable: Buffer[];
 }
 
-/** More are no accident, and git compares each ref with each of them. */
+/** More than this is no accident, and git compares every ref with each of them. */
 const maxUnusable = 1_000;
 
 /**
- * Parses the output of `git ls-remote --symref`. The server chooses all of it: a name may contain line ends and so make
- * lines with invalid ids. Throws if the remote cannot be cloned.
+ * Parses the output of `git ls-remote --symref`. The server controls all of it: a name may contain line breaks, which
+ * makes lines with invalid ids. Throws if the remote cannot be cloned.
  */
 export function parseRemoteRefs(output: Buffer, { maxRefs }: { maxRefs: number }): RemoteRefs {
   const lines = linesOf(output);

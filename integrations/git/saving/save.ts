@@ -28,7 +28,7 @@ export interface Saving {
   git: Git;
   /** The folder in which bundles are made. */
   bundles: string;
-  /** Told of failures of git: the repository on this machine may be damaged. */
+  /** Called with each failure of git: the repository on this machine may be damaged. */
   doubt(error: unknown): Promise<void>;
 }
 
@@ -39,7 +39,9 @@ interface Planned {
   whole?: Whole;
 }
 
-/** Saves the current state unless it is saved already: a bundle of what is new, or one of everything if only that fits. */
+/**
+ * Saves the current state unless it is already saved: a bundle of the new objects, or a complete one if only that fits.
+ */
 export async function saveRepository(
   saving: Saving,
   saved: SavedMirror | undefined,
@@ -58,7 +60,7 @@ export async function saveRepository(
       const size = { version, bytes: added.bytes, replacesAll: saved === undefined };
       planned = { bundle: await planBundle(saving, stack, size), open: added.open };
     } catch (error) {
-      // The saved bundles may hold much that no ref needs any more.
+      // The saved bundles may hold many objects that no ref needs any more.
       if (!isTooMuch(error) || saved === undefined) throw error;
       planned = await planForRoom(saving, stack, saved, { version, manifest });
       if (planned === null) throw error;
@@ -76,7 +78,7 @@ async function newObjects(
 ): Promise<Pick<MadeBundle, 'bytes' | 'open'> | null> {
   const have = idsOf(saved?.manifest);
   const wanted = idsOf(manifest);
-  // A fresh clone is one pack. To send the pack as it is saves the time to pack everything again.
+  // A fresh clone is one pack. Sending it as it is saves packing everything again.
   const isFresh = have.length === 0 && wanted.length > 0 && manifest.filter === null;
   const pack = isFresh ? await onlyPack(git) : undefined;
   if (pack !== undefined) return bundleOfPack(git, manifest, pack);
@@ -87,7 +89,7 @@ async function newObjects(
   return made;
 }
 
-/** One bundle of everything, which may fit because the saved bundles go. */
+/** Plans one complete bundle. It may fit, because it replaces the saved bundles. */
 async function planForRoom(
   saving: Saving,
   stack: AsyncDisposableStack,
@@ -95,7 +97,7 @@ async function planForRoom(
   { version, manifest }: MirrorState,
 ): Promise<Planned | null> {
   const { git, bundles, deps, ref } = saving;
-  // If git fails at this, there is no room, and that is reported.
+  // A failure of git here counts as no room, and the caller reports that.
   const orNull = <T>(work: Promise<T>) => work.catch((error: unknown) => saving.doubt(error).then(() => null));
   const lost = await orNull(lostBytes(git, saved, manifest));
   if (lost === null) return null;
@@ -131,7 +133,9 @@ async function objectsIn(git: Git, packs: readonly string[]): Promise<string[]> 
   return ids.filter((id) => id !== '');
 }
 
-/** Counts a bundle against the quota before it is stored. Unless it is saved by then, the stack's disposal removes it. */
+/**
+ * Counts a bundle against the quota before it is stored. The stack's disposal removes the bundle unless it is saved.
+ */
 async function planBundle(
   { deps, ref }: Saving,
   stack: AsyncDisposableStack,
@@ -143,7 +147,7 @@ async function planBundle(
   return bundle;
 }
 
-/** Plans one bundle of everything, in place of all others. Null if the quota or the limit of a file has no room for it. */
+/** Plans one complete bundle that replaces all others. Null if it exceeds the quota or the file size limit. */
 export async function planWhole(
   saving: Saving,
   stack: AsyncDisposableStack,
@@ -189,7 +193,7 @@ export async function store(
   }
   const isSaved = await deps.records.save(ref, { version, manifest, bundle, replacesAll });
   if (!isSaved) throw gitError('GIT_CONFLICT', 'The repository has been changed by another process.');
-  // Nothing depends on this: what stays needlessly is removed later.
+  // Best effort: a later operation removes the leftovers.
   await whole
     ?.settle()
     .catch(() => removeLeftovers(git))

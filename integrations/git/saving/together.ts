@@ -6,9 +6,9 @@ import { planWhole, type Saving, store } from './save.ts';
 import { lostBytes, makeWhole, savedBytes } from './whole.ts';
 
 const defaultMaxChain = 40;
-/** Bundles are put together if that saves a tenth of them, or of the room that is left. */
+/** Bundles are merged if that saves a tenth of their size, or a tenth of the remaining room. */
 const worthPart = 10;
-/** A failed attempt is repeated after so long. */
+/** A failed attempt is repeated after this time. */
 const retryMs = 3_600_000;
 
 /** An attempt that did not replace the bundles. It is noted beside the mirror, because each attempt takes long. */
@@ -16,13 +16,13 @@ interface Attempt {
   /** How many bundles there were. */
   bundles: number;
   at: number;
-  /** True if there was no room for one of everything; false if the attempt failed or was killed. */
+  /** True if there was no room for a complete bundle; false if the attempt failed or was killed. */
   isTooMuch: boolean;
 }
 
 /**
- * Replaces all bundles of a repository by one, if that is due. The state is saved already and stays saved: a failure is
- * noted, and repeated after a later change. Returns the state that is saved in the end.
+ * Replaces all bundles of a repository by one, if that is due. The state is already saved and stays saved: after a
+ * failure, a later change tries again. Returns the state that is saved in the end.
  */
 export async function putTogether(
   saving: Saving,
@@ -33,15 +33,15 @@ export async function putTogether(
   const { deps, ref } = saving;
   const note = new Note<Attempt>(join(saving.git.home, '..'), 'together');
   const attempted = (isTooMuch: boolean) => note.write({ bundles: saved.bundles.length, at: Date.now(), isTooMuch });
-  // At most half of an operation's time, and no more than is left of it.
+  // At most half of an operation's time, and no more than remains of it.
   const limited = { ...saving, git: saving.git.within(AbortSignal.timeout(deps.config.timeoutMs / 2)) };
   let [now, hasBegun] = [saved, false];
   try {
     const tried = await note.read();
-    // If there are fewer bundles than then, they have been put together since.
+    // Fewer bundles than at the attempt: they have been merged since.
     const isCurrent = tried !== undefined && tried.bundles <= saved.bundles.length;
     if (!(await isDue(limited, isCurrent ? tried : undefined, saved, before))) return now;
-    // Noted before it begins, because it may end this process.
+    // Record the attempt first, because it may end this process.
     await attempted(false);
     await state.begin(saved.version);
     hasBegun = true;
@@ -54,7 +54,7 @@ export async function putTogether(
   } catch (error) {
     deps.logger?.warn({ err: error, itemId: ref.itemId }, 'The bundles of a repository could not be put together.');
     await attempted(false).catch(() => undefined);
-    // If this fails too, the next operation does it.
+    // If this fails too, the next operation cleans up.
     if (hasBegun) await takeBack(state, saved).catch(() => undefined);
     await saving.doubt(error).catch(() => undefined);
   }
@@ -69,7 +69,7 @@ async function saveWhole(saving: Saving, saved: SavedMirror): Promise<SavedMirro
   return planned === null ? null : await store(saving, saved, next, planned);
 }
 
-/** Removes what the failed attempt has left. */
+/** Removes the leftovers of the failed attempt. */
 async function takeBack(state: FolderState, saved: SavedMirror): Promise<void> {
   const begun = await state.read();
   if (begun !== undefined && (await state.undo(begun))) await state.settle(saved.version);
@@ -82,12 +82,12 @@ async function isDue(
   before: SavedMirror | undefined,
 ): Promise<boolean> {
   const { maxChain = defaultMaxChain, records } = deps;
-  // After an attempt without room, the next one waits for as many bundles again.
+  // The first attempt is due after `maxChain` bundles, and the next one after as many again.
   if (saved.bundles.length >= (tried?.bundles ?? 0) + maxChain) return true;
   if (tried !== undefined && !tried.isTooMuch) return Date.now() - tried.at >= retryMs;
   const hasNew = before?.bundles.at(-1)?.objectKey !== saved.bundles.at(-1)?.objectKey;
   if (before === undefined || before.version === saved.version || hasNew) return false;
-  // A change without new objects may make much of the saved ones needless.
+  // A change without new objects may make many saved objects needless.
   const lost = await lostBytes(git, before, saved.manifest);
   return lost > 0 && (lost * worthPart >= savedBytes(before) || lost * worthPart >= (await records.room(ref)));
 }

@@ -13,20 +13,20 @@ import {
 import { asLines, type Git } from '../process/git.ts';
 import type { MadeBundle, RefManifest, SavedMirror } from '../types.ts';
 
-/** For so long, the noted size of everything is taken for its size now. */
+/** For this time, the noted size of a complete bundle counts as its current size. */
 const noteMs = 3_600_000;
 
-/** A bundle of everything, in place of all saved ones. */
+/** A complete bundle, which replaces all saved ones. */
 export interface Whole extends Pick<MadeBundle, 'bytes' | 'open'>, AsyncDisposable {
-  /** The bundle is saved: removes the packs that it replaces. */
+  /** Called when the bundle is saved. Removes the packs that it replaces. */
   settle(): Promise<void>;
-  /** There is no room for the bundle: removes its pack. */
+  /** Called when there is no room for the bundle. Removes its pack. */
   drop(): Promise<void>;
 }
 
 /**
- * Packs everything that refs need, which takes long. The mirror keeps its packs until the bundle is saved: after a
- * failure it is as before.
+ * Packs all objects that refs need, which takes long. The mirror keeps its packs until the bundle is saved, so a
+ * failure changes nothing.
  */
 export async function makeWhole(git: Git, bundles: string, manifest: RefManifest): Promise<Whole | null> {
   if (idsOf(manifest).length === 0) return null;
@@ -59,7 +59,7 @@ export async function makeWhole(git: Git, bundles: string, manifest: RefManifest
   }
 }
 
-/** About how many bytes one bundle of everything would save; 0 if refs have lost nothing. */
+/** Estimates the bytes that a complete bundle would save; 0 if refs have lost nothing. */
 export async function lostBytes(git: Git, saved: SavedMirror, manifest: RefManifest): Promise<number> {
   const ids = idsOf(manifest);
   const kept = new Set(ids);
@@ -67,7 +67,7 @@ export async function lostBytes(git: Git, saved: SavedMirror, manifest: RefManif
   if (gone.length === 0) return 0;
   const lost = await sizeOf(git, manifest, [...gone, ...ids.map((id) => `^${id}`)]);
   if (lost === 0) return 0;
-  // The bundles also have what was lost earlier.
+  // The bundles also hold objects that refs lost earlier.
   return Math.max(lost, savedBytes(saved) - (await sizeOf(git, manifest, ids)));
 }
 
@@ -81,11 +81,14 @@ async function sizeOf(git: Git, { filter }: RefManifest, revisions: readonly str
   return Number((await git.text(args, { input: asLines(revisions) })).trim());
 }
 
-/** The size of everything when there was no room for it, beside the mirror: to find out again takes long. */
+/** Notes beside the mirror the size of a complete bundle that did not fit. Measuring it again takes long. */
 export function noteOfWhole(git: Git) {
   const note = new Note<{ version: number; bytes: number; at: number }>(join(git.home, '..'), 'whole');
   return {
-    /** `version` is the saved one on top of which everything was packed. `bytes` include what refs have lost since. */
+    /**
+     * `version` is the saved version that the complete bundle built on. `bytes` include the objects that refs have lost
+     * since.
+     */
     write: (version: number, bytes: number) => note.write({ version, bytes, at: Date.now() }),
     /** Undefined for another version, or if the note is old. */
     async bytesOf(version: number): Promise<number | undefined> {
@@ -95,7 +98,7 @@ export function noteOfWhole(git: Git) {
   };
 }
 
-/** Whether a bundle was too large for the quota or the limit of a file: the bundles that are saved do as well. */
+/** Whether a bundle was too large for the quota or the file size limit. The saved bundles then stay. */
 export function isTooMuch(error: unknown): boolean {
   return error instanceof DomainError && ['QUOTA_EXCEEDED', 'GIT_TOO_LARGE'].includes(error.code);
 }

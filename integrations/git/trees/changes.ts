@@ -54,7 +54,7 @@ git rev-parse HEAD
 printf '%s\\n' "$said"
 `;
 
-// No merge was under way before, and a fast-forward begins none: only this merge can be aborted.
+// `leaveUnfinished` finds any earlier merge, and a fast-forward begins none: the abort can only hit this merge.
 const mergeScript = `${enterToChange}${moveTo}
 case "$(git log -g -1 --format=%gs HEAD 2>/dev/null)" in
   "$GIT_REFLOG_ACTION"*) echo 'Already up to date.'; exit 0 ;;
@@ -72,7 +72,7 @@ exit $code
 
 type Changes = Pick<GitTrees, 'branch' | 'checkout' | 'commit' | 'merge'>;
 
-/** Changes of a working tree. Each is made once, also if its computer ends in the middle. */
+/** Changes of a working tree. Each is made once, even if its computer stops in the middle. */
 export function createChanges(shell: TreeShell): Changes {
   async function change(tree: TreeWork, call: TreeCall, other?: string): Promise<TreeAnswer> {
     const answer = await shell.run(tree, { ...call, id: `${tree.workId}-change`, timeoutMs: changeTimeoutMs });
@@ -87,7 +87,7 @@ export function createChanges(shell: TreeShell): Changes {
     return answer;
   }
 
-  /** A change that needs a branch or commit which exists. */
+  /** A change that needs an existing branch or commit. */
   async function changeTo(...given: Parameters<typeof change>): Promise<{ output: string }> {
     const answer = await change(...given);
     if (answer.code === exitCodes.nothing) throw gitError('GIT_REF_UNKNOWN', 'There is no such branch or commit.');

@@ -6,14 +6,14 @@ import { exitCodes, failureOf } from './failures.ts';
 import { enterToChange, enterToLook, moveTo } from './scripts.ts';
 import { boxOf, changeTimeoutMs, type TreeShell } from './treeShell.ts';
 
-/** Uncommitted work should be small: each change of a file is saved as another file. */
+/** Limits for uncommitted work, for one file and for all. Each save stores a changed file as a whole. */
 const [maxFileMiB, maxFilesMiB] = [32, 256];
 const bytes = (miB: number) => miB * 1_048_576;
 
-// This works on a copy of the index, so that neither the tree's index nor that of another attempt changes. The copy keeps
-// the index's time, by which git knows which files to read again. Objects go to a box in `$1` that is named by their
-// commit; the same files make the same commit. `$2` is the commit that was saved last: its box tells what is new, and
-// older boxes go. Nothing in the repository itself is written.
+// Works on a copy of the index, so that the tree's index and other attempts stay unchanged. The copy keeps the index's
+// time, by which git knows which files to read again. Objects go to a box below `$1`, named after their commit; the
+// same files make the same commit. `$2` is the last saved commit: its box stays to tell which objects are new, and
+// older boxes are removed. Nothing is written into the repository itself.
 const keepScript = `${enterToLook}
 set -e
 cd - >/dev/null
@@ -90,7 +90,7 @@ function tooLarge(names: readonly string[]): string | undefined {
   return `more than ${maxFileMiB} MiB are in ${shown.join(', ')}${names.length > shown.length ? ', …' : ''}`;
 }
 
-/** What git said about files that it could not add; undefined if these files have only gone meanwhile. */
+/** Git's errors about files that it could not add. Undefined if these files were only deleted in the meantime. */
 function unreadOf(said: string): string | undefined {
   const words = said.split('\n').filter((line) => line.startsWith('error: '));
   const isOther = (line: string) => !/: No such file or directory$|: unable to index file /.test(line);
@@ -98,7 +98,7 @@ function unreadOf(said: string): string | undefined {
   return cleanWords(words.map((line) => line.slice('error: '.length)).join('; '), 300);
 }
 
-/** What only drafts need from working trees: theirs, and that of their repository. */
+/** Operations on working trees that only drafts need. */
 export function createDraftWork(shell: TreeShell): Pick<GitTrees, 'keepUncommitted' | 'advance'> {
   return {
     async keepUncommitted(tree, saved, signal) {

@@ -1,6 +1,6 @@
 import { asVariables, onDisk } from '../process/environment.ts';
 
-/** Settings that override a repository’s own: git waits for nobody, and signs nothing in our name. */
+/** Settings that override a repository’s own: git never waits for input, and signs nothing. */
 const settings = {
   'color.ui': 'false',
   'core.fsmonitor': 'false',
@@ -20,8 +20,8 @@ const settings = {
 };
 
 /**
- * Variables for git in a computer, beside the computer’s own. Git runs there in a sandbox on files of the tenant: this
- * keeps it quiet and quick; it does not make it safe.
+ * Variables for git in a computer, beside the computer’s own. They keep git quiet and quick. They do not make it safe:
+ * git runs in a sandbox, on files of the tenant.
  */
 export const treeEnvironment: Readonly<Record<string, string>> = {
   LC_ALL: 'C',
@@ -31,7 +31,7 @@ export const treeEnvironment: Readonly<Record<string, string>> = {
   GIT_EDITOR: '/bin/false',
   GIT_PAGER: 'cat',
   GIT_LFS_SKIP_SMUDGE: '1',
-  // The mirror brings what a partial clone lacks. Git never talks to a remote in the tree's own settings.
+  // The mirror brings the objects that a partial clone lacks. Git never talks to a remote in the tree's own settings.
   GIT_ALLOW_PROTOCOL: 'none',
   GIT_NO_LAZY_FETCH: '1',
   ...asVariables(settings),

@@ -69,14 +69,14 @@ mv -T -- "$new" "$tree"
 sync -- "$(dirname -- "$tree")"
 `;
 
-// Another folder may have taken the tree's place: that is not removed.
+// Another folder may stand in the tree's place. It is not removed.
 const removeScript = `
 tree="./$1"
 [ ! -L "$tree" ] && [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$2" ] || exit 0
 exec rm -rf -- "$tree"
 `;
 
-// A tree is filled with all refs packed, and git never removes the file of packed refs.
+// `fill` packs all refs, and git never removes the file of packed refs: if the file is missing, refs are lost.
 const listScript = `${enterToLook}
 git symbolic-ref --quiet HEAD || git rev-parse --verify --quiet HEAD || echo
 git rev-parse --verify --quiet HEAD || echo
@@ -84,8 +84,8 @@ git rev-parse --verify --quiet HEAD || echo
 exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
 `;
 
-// `$1` has the bundle and the refs. Other refs of the remote are removed, and first: a branch `a` is in the way of `a/b`.
-// `$2` is a branch that was pushed: it follows the remote's branch, as after `git push -u`, unless it follows another.
+// `$1` has the bundle and the refs. Other refs of the remote are removed first, because a branch `a` blocks `a/b`. `$2`
+// is a pushed branch: it follows the remote's branch, as after `git push -u`, unless it follows another.
 const updateScript = `${enterToChange}
 set -e
 cd - >/dev/null
@@ -107,8 +107,8 @@ if [ -n "$2" ] && git show-ref --verify --quiet "refs/heads/$2" && git show-ref 
 fi
 `;
 
-// `$1` has the wanted tips, and the ids that the mirror has; some of these may be unknown here. `$2` has uncommitted work:
-// `$3` is the current commit of it, and `$4` the one that was saved last.
+// `$1` has the wanted tips and the mirror's ids, of which some may be unknown here. `$2` has uncommitted work: `$3` is
+// its current commit, and `$4` the last saved one.
 const packScript = `${enterToLook}
 set -e
 cd - >/dev/null
@@ -241,7 +241,7 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       await clearing(tree, ['out'], async () => {
         await list(tree, `${outbox}/want`, wanted, signal);
         await list(tree, `${outbox}/have`, [...known], signal);
-        // Without the order’s id: an earlier attempt may have packed less than is wanted now.
+        // No id: an earlier attempt may have packed fewer objects than are wanted now.
         const args = [outbox, boxOf(tree, 'wip'), kept?.commit ?? '', manifest.refs[uncommittedRef] ?? ''];
         await shell.do(tree, { script: packScript, args, timeoutMs, signal });
       });
@@ -275,12 +275,12 @@ function updatesOf({ refs }: Pick<RefManifest, 'refs'>, which: RegExp): string[]
   return Object.entries(refs).flatMap(([name, id]) => (which.test(name) ? `update ${name} ${id}` : []));
 }
 
-/** Checked also for the tree’s own answer: its git may be any program. */
+/** Also checks the tree’s own answer, because its git may be any program. */
 function isOfTree(name: string): boolean {
   return /^refs\/(?:heads|tags)\//.test(name);
 }
 
-/** The moves from the saved refs to the tree’s. Branches, tags and uncommitted work are the tree’s; the rest is not. */
+/** The moves from the saved refs to the tree’s. Only branches, tags and uncommitted work belong to the tree. */
 function movesOf({ refs: saved }: RefManifest, refs: Record<string, string>): RefUpdate[] {
   const names = Object.keys(saved).filter((name) => isOfTree(name) || name === uncommittedRef);
   const gone = names.filter((name) => refs[name] === undefined);

@@ -14,7 +14,7 @@ export const exitCodes = {
   busy: 75,
 } as const;
 
-/** What git's words mean in a working tree; the first match counts. */
+/** Maps git's messages in a working tree to failures; the first match counts. */
 const meanings: [pattern: RegExp, code: GitFailure, sentence: string | ((words: string, other?: string) => string)][] =
   [
     [/from promisor remote|lazy fetching disabled/, 'GIT_OBJECTS_MISSING', objectsMissing().message],

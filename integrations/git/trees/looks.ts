@@ -39,7 +39,7 @@ fi
 exec git status --porcelain=v2 --branch --untracked-files=all -z
 `;
 
-// A branch without a commit is no failure.
+// A branch without a commit has an empty log.
 const logScript = `${enterToLook}${resolve}
 if [ -n "$1" ]; then start=$(resolve "$1") || exit $?
 else start=$(git rev-parse --verify --quiet HEAD) || exit 0
@@ -78,7 +78,7 @@ type Looks = Pick<GitTrees, 'status' | 'log' | 'branches' | 'diff' | 'lacking'>;
 /** Reads of a working tree. */
 export function createLooks(shell: TreeShell): Looks {
   const look = async (tree: TreeRef, call: TreeCall) => {
-    // A look of a change, such as a pull's, counts as part of the change.
+    // A read that is part of a change, such as a pull, does not take a slot for reads.
     const answer = await shell.run(tree, { ...call, isLook: !('workId' in tree) });
     if (answer.code === exitCodes.nothing) throw gitError('GIT_REF_UNKNOWN', 'There is no such branch or commit.');
     if (answer.code !== 0) throw failureOf(answer);
@@ -92,7 +92,7 @@ export function createLooks(shell: TreeShell): Looks {
     },
 
     async log(tree, page, signal) {
-      // All pages of a log start from the first page's commit, even if somebody commits meanwhile.
+      // All pages of a log start from the first page's commit, even if the branch moves in the meantime.
       const [start = page.from ?? '', skip = '0'] = page.after?.split('.') ?? [];
       const args = [start, skip, String(page.limit + 1), page.path ?? ''];
       const { stdout } = await look(tree, { script: logScript, args, maxBytes: maxLogBytes, signal });

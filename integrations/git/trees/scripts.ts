@@ -4,9 +4,10 @@ import { exitCodes } from './failures.ts';
 const moving = 'atrium-moving';
 
 /**
- * Undoes a change of commits whose git was killed: some files are the new commit's already, and one may be cut. Git itself
- * would take them for somebody's changes. It acts only if each file that git was to touch is as in one of the two
- * commits, or is a beginning of that, or is absent. Otherwise somebody has changed files since, and all are left alone.
+ * Undoes a switch between two commits whose git was killed: some files are already the new commit's, and one may be
+ * truncated. Git itself would take them for a user's changes. The undo acts only if each affected file is absent,
+ * equals its version in one of the commits, or is a beginning of one. Otherwise a user has changed files since, and all
+ * are left alone.
  */
 export const undoHalfMove = `
 undo_half_move() {
@@ -113,7 +114,7 @@ ${undoHalfMove}
 undo_half_move || exit $?
 `;
 
-/** Exits if somebody has begun a merge or the like, which git would forget when HEAD moves. */
+/** Exits during an unfinished merge, cherry-pick, revert or rebase, which git would forget when HEAD moves. */
 export const leaveUnfinished = `
 for sign in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply; do
   [ ! -e ".git/$sign" ] || exit ${exitCodes.unfinished}
@@ -121,8 +122,8 @@ done
 `;
 
 /**
- * Defines `move_to`, which runs a command that checks out the commit `$1`, and exits with it. The move is noted first,
- * unless something is in its way: a move that git refuses changes nothing.
+ * Defines `move_to`, which runs a command that checks out the commit `$1`, and exits with it. It notes the move first,
+ * so that a killed move can be undone. A move that git will refuse is not noted, because it changes nothing.
  */
 export const moveTo = `
 move_to() {

@@ -4,12 +4,12 @@ import { gitError } from '../rules/failures.ts';
 import { cannotBeBeside } from '../rules/names.ts';
 import type { RefManifest } from '../types.ts';
 
-/** What a working tree reports about its refs. */
+/** The refs that a working tree reports. */
 export interface TreeTips {
   head: string;
   /** Its branches and tags. */
   refs: Record<string, string>;
-  /** Whether the file of packed refs is there, which holds most refs. */
+  /** Whether the file of packed refs exists. It holds most refs. */
   hasPacked: boolean;
 }
 
@@ -22,7 +22,7 @@ export function newTags({ refs }: Refs, { refs: own }: Refs): Refs {
   return { refs: Object.fromEntries(Object.entries(refs).filter(([name]) => isNew(name))) };
 }
 
-/** Throws 422 `GIT_TREE_DAMAGED` if git leaves out a ref that it cannot read: such a ref was not deleted. */
+/** Throws 422 `GIT_TREE_DAMAGED` if git skips a ref that it cannot read: such a ref was not deleted. */
 export function requireReadable(head: string, said: string): void {
   const [, name] = /ignoring broken ref (refs\/(?:heads|tags)\/\S+)/.exec(said) ?? [];
   if (name !== undefined) throw damaged(`${cleanWords(name, 200)} cannot be read`);

@@ -20,7 +20,7 @@ export interface TreeCall {
   /** Limit for the standard output. Longer output is cut, and the process is ended. */
   maxBytes?: number;
   timeoutMs?: number;
-  /** The call only reads. There are fewer places for such calls. */
+  /** The call only reads. There are fewer slots for such calls. */
   isLook?: boolean;
   signal: AbortSignal;
 }
@@ -37,16 +37,16 @@ const usualMaxBytes = 1_048_576;
 const usualTimeoutMs = 60_000;
 /** For changes: the repository's own filters may run, and a large tree is written to a disk that others use too. */
 export const changeTimeoutMs = 30 * 60_000;
-/** How long a cancelled change may take to undo what it has half done. */
+/** How long a cancelled change may take to undo its half-done work. */
 const undoMs = 30_000;
 const maxSaid = 16_384;
 /** Errors of a computer that started, stopped or was cut off during the call. */
 const interrupting = new Set(['COMPUTER_NOT_RUNNING', 'COMPUTER_CONNECTION_LOST']);
 const maxInterruptions = 5;
-/** How often a process is started that its computer ends, or that meets a lock. */
+/** How often a process is started. It starts again if its computer ends it, or if it meets a lock. */
 const maxBegun = 20;
 
-/** Runs git among the files of a computer: in the computer while it runs, else beside it. */
+/** Runs git on the files of a computer: in the computer while it runs, else beside it. */
 export class TreeShell {
   readonly #computers: Pick<LiveComputers, 'work'>;
 
@@ -76,17 +76,17 @@ export class TreeShell {
         if (answer !== undefined) return answer;
       } catch (error) {
         const code = error instanceof DomainError ? error.code : undefined;
-        // The id belongs to a process of another version's script. The next script sees what that did.
+        // The id belongs to a process of another version's script. The next attempt has a new id, and finds its result.
         if (code === 'PROCESS_ID_TAKEN') continue;
         if (code === undefined || !interrupting.has(code) || ++interruptions > maxInterruptions) throw error;
         await delay(interruptions * 200, undefined, { signal: call.signal });
-        begun--; // the process may have ended, so the same one is asked first
+        begun--; // the process may have ended, so attach to the same id first
       }
     }
     throw gitError('GIT_TREE_BUSY', 'Git could not be run to its end on the computer.');
   }
 
-  /** Runs a script, and throws a described failure if it fails. */
+  /** Runs a script. Throws a DomainError that describes the failure. */
   async do(tree: TreeRef, call: TreeCall): Promise<TreeAnswer> {
     const answer = await this.run(tree, call);
     if (answer.code === 0 || answer.isCut) return answer;
@@ -100,7 +100,7 @@ async function attempt(client: HostClient, call: TreeCall, begun: number): Promi
   try {
     return await runOnce(client, processId, call, begun);
   } finally {
-    // A read is never repeated.
+    // No call attaches to a read again.
     if (call.id === undefined) void client.forgetProcess(processId).catch(() => undefined); // it is pruned later
   }
 }
@@ -164,7 +164,7 @@ function idOf({ id }: TreeCall, begun: number): string {
   return begun === 1 ? id : `${id}-${begun}`;
 }
 
-/** Asks the process to end within a time, in which it undoes half-done work, and kills it then. */
+/** Asks the process to end, so that it can undo half-done work. Kills it after `graceMs`. */
 async function end(client: HostClient, processId: string, graceMs: number): Promise<void> {
   try {
     if (graceMs > 0) {
@@ -178,7 +178,7 @@ async function end(client: HostClient, processId: string, graceMs: number): Prom
   await client.signalProcess(processId, 'SIGKILL').catch(() => undefined);
 }
 
-/** A folder for an exchange with a tree: what goes in and out, a tree that is not complete yet, and uncommitted work. */
+/** A folder for an exchange with a tree: incoming files, outgoing files, an incomplete tree, or uncommitted work. */
 export type Box = 'in' | 'out' | 'new' | 'wip';
 
 export const allBoxes: readonly Box[] = ['in', 'out', 'new', 'wip'];

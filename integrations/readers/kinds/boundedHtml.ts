@@ -1,7 +1,7 @@
 import { Parser } from 'htmlparser2';
 import { firstOf } from '../../../base/text.ts';
 
-/** Deeper than people write; finding a page's article takes time with the cube of its depth. */
+/** Deeper than people write. The time to find a page's article grows with the cube of its depth. */
 const maxDepth = 128;
 /** Beyond this, a page is no longer read: the parser itself is slow with so many open elements. */
 const maxOpenElements = 5_000;

@@ -8,10 +8,7 @@ export interface YamlPlace {
 
 export type YamlFault = YamlPlace & { detail: string };
 
-/**
- * A document of plain values, with the places of its values and of the keys that they have, by JSON pointers. Or what is
- * wrong with it.
- */
+/** A document of plain values, with the places of its values and keys by JSON pointers; or its faults. */
 export type YamlText =
   | { value: unknown; values: Record<string, YamlPlace>; keys: Record<string, YamlPlace> }
   | { faults: YamlFault[] };
@@ -38,7 +35,7 @@ export async function readYaml(bytes: Uint8Array): Promise<YamlText> {
   };
   const faultAt = (offset: number, detail: string) => ({ ...placeAt(offset), detail: detail.slice(0, maxDetail) });
   const problems = [...document.errors, ...document.warnings];
-  // The reader has come to the end of its stack: whatever else it says comes of that.
+  // The parser has run out of stack. Its other errors result from that.
   const deepest = problems.find(({ message }) => message.includes('call stack'));
   if (deepest !== undefined) return { faults: [faultAt(deepest.pos[0], tooDeep)] };
   const faults = problems.map(({ pos, code, message }) => faultAt(pos[0], wordsOf[code] ?? message));
@@ -71,7 +68,7 @@ export async function readYaml(bytes: Uint8Array): Promise<YamlText> {
       if (!isPair(pair) || !isScalar(pair.key)) continue;
       const child = `${pointer}/${escaped(String(pair.key.value))}`;
       keys[child] = placeOf(pair.key);
-      // A key without a value stands for it.
+      // If a key has no value, the key's place stands for the value's.
       if (isNode(pair.value)) note(pair.value, child);
       else values[child] = keys[child];
     }
