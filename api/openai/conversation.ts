@@ -108,7 +108,7 @@ function inputOf(text: string): unknown {
     checkPlainData(value);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Below.
+    // Return the text as it is.
   }
   return { arguments: text };
 }

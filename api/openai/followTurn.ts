@@ -109,7 +109,7 @@ export function followTurn(
   }
 }
 
-/** The same for an ended turn whose log has been purged, from its stored message. */
+/** Like {@link followTurn}, for an ended turn whose log has been purged. Reads the stored message. */
 export async function recallTurn(deps: RouteDeps, { turn }: Telling, listener: Listener): Promise<void> {
   const { Message } = chatModels(deps.database);
   const message: Message | null = await Message.find(turn.threadId, turn.assistantMessageId);

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 
-/** Passes the bytes of an answer on to the SDK. `tap` sees each chunk first and returns what the SDK is to see. */
+/** Passes the bytes of an answer on to the SDK. `tap` gets each chunk first and returns the bytes for the SDK. */
 export interface ByteTap {
   bytes(chunk: Buffer): Uint8Array | undefined;
   end(): Uint8Array | undefined;
@@ -19,7 +19,7 @@ export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => Byt
     signal?.throwIfAborted();
     const url = new URL(input instanceof Request ? input.url : input);
     const incoming = await send(url, init, signal).catch((error: unknown) => {
-      // A kept-alive connection that the server had already closed: nothing was sent on it.
+      // The server had closed this kept-alive connection before the request came, so send it again.
       if (error instanceof StaleConnection) return send(url, init, signal);
       throw error;
     });

@@ -85,7 +85,7 @@ export function effortOf(model: CatalogueModel, effort: string | null | undefine
   throw refused('EFFORT_UNKNOWN', detail, '/effort');
 }
 
-/** The same for a fallback model, which may lack the requested effort. */
+/** Like {@link effortOf}, for a fallback model, which may lack the requested effort. */
 export function effortOrDefault(model: CatalogueModel, effort: string | null | undefined): string | undefined {
   return typeof effort === 'string' && model.effortOptions.includes(effort) ? effort : model.defaultEffort;
 }
