@@ -55,8 +55,8 @@ export interface ServerTool extends ToolBase {
    */
   run(input: never, context: ToolContext): Promise<unknown>;
   /**
-   * Ends what a call left running, for a turn that ended before the call did. It may be called more than once, and for
-   * a call that ended by itself.
+   * Ends the processes that a call left running, for a turn that ended before the call did. It may be called more than
+   * once, and for a call that ended by itself.
    */
   abandon?(call: AbandonedCall): Promise<void>;
 }
@@ -80,7 +80,7 @@ export class NothingDone extends Error {
   }
 }
 
-/** Runs preparations of such a tool, whose failure proves that nothing was done. */
+/** Runs the preparations of such a tool. If they fail, nothing was done. */
 export async function beforehand<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -94,7 +94,7 @@ export type Tool = ServerTool | ClientTool;
 export interface ToolContext {
   turn: Turn;
   toolCallId: string;
-  /** The identity that the tool's `targetOf` has found. The run must act on nothing else. Empty without `targetOf`. */
+  /** The identity that the tool's `targetOf` found. The run must act on nothing else. Empty without `targetOf`. */
   target: string;
   /** An earlier run of this call has begun, and its effect may have happened. */
   isRepeated: boolean;
@@ -116,8 +116,8 @@ export interface ToolContext {
   /** Records in the turn's timeline whether the call controlled the screen that it typed on. */
   noteControl(control: ControlOfCall): Promise<void>;
   /**
-   * Records the result in the transaction that has the effect, so that both happen once, whatever crashes. Throws if
-   * the call is done or has ended: the transaction must then roll back.
+   * Records the result in the transaction that has the effect, so that both happen exactly once, even after a crash.
+   * Throws if the call is done or has ended: the transaction must then roll back.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
 }

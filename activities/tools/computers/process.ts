@@ -141,8 +141,8 @@ async function read(
 }
 
 /**
- * The records that arrive until the time is over, there are enough of them, or output pauses after the first one. An
- * empty result is no failure.
+ * The records that arrive until the time is over, the size limit is reached, or {@link settleMs} have passed since the
+ * first record. An empty result is no failure.
  */
 async function* until(
   records: AsyncIterable<OutputRecord>,
