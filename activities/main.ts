@@ -45,7 +45,7 @@ import type { WebhookDeps } from './webhooks/deps.ts';
 import { createWebhookQueueActivities } from './webhooks/index.ts';
 import { createWebhookSweeps, webhookSweeps } from './webhooks/sweeps.ts';
 
-/** The dependencies of the main queue's activities: what each area asks for. */
+/** The dependencies of the main queue's activities: those of all areas. */
 export type MainDeps = ChatDeps &
   DriveDeps &
   BillingDeps &
@@ -115,9 +115,9 @@ export function createMain(deps: MainDeps) {
 }
 
 /**
- * The activities of the sweeper's schedules, which each schedule hands to its workflow as the argument, so that a
- * running sweep, or a saved history, goes on with those that it was started with. They are apart so that no upkeep, however
- * far behind, holds up a rescue, and no content, however large, any of them.
+ * The activities of the sweeper's schedules. A schedule passes its list to its workflow as the argument, so that a
+ * running sweep or a saved history keeps the activities that it was started with. The lists are separate so that
+ * upkeep, however far behind, never delays a rescue, and reading contents, however large, delays neither.
  */
 export const sweeperActivities = {
   rescue: ['sweepTogether'],
@@ -125,7 +125,7 @@ export const sweeperActivities = {
   contents: ['readTogether'],
 } as const;
 
-/** Longer than the workflow waits: the read of a large object ends by itself. */
+/** Longer than the workflow waits, since reading a large object ends by itself. */
 const contentsPatienceMs = 24 * 3_600_000;
 
 const areaSweeps = [
@@ -148,17 +148,16 @@ const areaSweeps = [
   webhookSweeps,
 ] as const satisfies readonly Sweeps<keyof Activities>[];
 
-/** What each of the schedules runs. */
+/** The sweeps of each schedule. */
 export const sweeps: Record<keyof typeof sweeperActivities, readonly (keyof Activities)[]> = {
   rescue: areaSweeps.flatMap(({ rescue }) => rescue),
   upkeep: areaSweeps.flatMap(({ upkeep }) => upkeep),
   contents: contentSweeps,
 };
 
-/** The names of all sweeps. */
 export const sweepNames = Object.values(sweeps).flat();
 
-/** They start what waits while the installation is quiet. */
+/** Sweeps that start work which must wait while the installation is quiet. */
 const quietened: ReadonlySet<string> = new Set<keyof Activities>([
   'sweepMails',
   'sweepDueAppSchedules',
@@ -167,7 +166,7 @@ const quietened: ReadonlySet<string> = new Set<keyof Activities>([
   'sweepWebhookDeliveries',
 ]);
 
-/** Some sweeps, counted by what they have done. */
+/** Wraps sweeps so that a meter counts what they do. */
 function measuredSweeps({ database, meters }: MainDeps, names: readonly (keyof Activities)[], activities: object) {
   const all = activities as Record<string, () => Promise<unknown>>;
   return Object.fromEntries(

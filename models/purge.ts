@@ -19,7 +19,7 @@ import { pushPurge } from './push/purge.ts';
 import { secretsPurge } from './secrets/purge.ts';
 import { webhooksPurge } from './webhooks/purge.ts';
 
-/** The tables of no area. */
+/** The tables that belong to no area. */
 const sharedPurge: AreaPurge = {
   ofSpace: ['audit_entries'],
   kept: {
@@ -42,8 +42,7 @@ const sharedPurge: AreaPurge = {
 };
 
 /**
- * In the order in which they finish. Identity is the last: it destroys the keys that everything of a space is sealed
- * with.
+ * In the order in which they finish. Identity comes last, since it destroys the keys that seal everything of a space.
  */
 export const areaPurges: readonly AreaPurge[] = [
   chatPurge,

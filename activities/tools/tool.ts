@@ -38,9 +38,9 @@ export interface ServerTool extends ToolBase {
    */
   takesSecrets?: boolean;
   /**
-   * Finds what a call reaches. Atrium asks when it records the call, and again when it runs it: a call that reaches
-   * something else by then does not run. A tool needs this if its calls are approved and a name in them can come to mean
-   * another object. Throws a DomainError if there is nothing to reach.
+   * Finds a call's target. Atrium asks when it records the call and again when it runs it. If the target has changed,
+   * the call does not run. A tool needs this if its calls are approved and a name in them can come to mean another
+   * object. Throws a DomainError if there is no target.
    */
   targetOf?(input: never, turn: Turn): TargetOfCall | Promise<TargetOfCall>;
   timeoutMs: number;

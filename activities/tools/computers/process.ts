@@ -128,7 +128,8 @@ async function read(
   try {
     const ended = AbortSignal.any([signal, over.signal]);
     const masks = () => deps.secrets.redactors.forSpace(turn.spaceId);
-    // If it were read in parts, a secret could be split over two results and escape redaction.
+    // `maskedOutput` also reads a little from before `after`: a secret that is split over two results would escape
+    // redaction otherwise.
     const open = (request: OutputRequest) => client.output(processId, request);
     const records = maskedOutput(open, masks, { after, follow: waits, signal: ended });
     const { stdout, stderr, exit, position } = await collectOutput(until(records, over, signal), {
