@@ -157,7 +157,7 @@ export async function codeOf(work: Promise<unknown>): Promise<string | undefined
   }
 }
 
-/** Whether a workflow should go on in a new run: its history is as long as it may be, or the server says so. */
+/** Whether a workflow should continue in a new run: its history is as long as allowed, or the server suggests it. */
 export function isHistoryFull({ maxHistoryEvents }: { maxHistoryEvents: number }): boolean {
   const { continueAsNewSuggested, historyLength } = workflowInfo();
   return continueAsNewSuggested || historyLength >= maxHistoryEvents;

@@ -40,7 +40,7 @@ const keptMs = 60_000;
  *
  * When a message is accepted, its turn is already in the database, so this process calls the model at once, while
  * Temporal starts the workflow. The workflow's first task then waits for that call (`awaitHeadStart`). If the workflow
- * runs in another process, that process waits as long as this one keeps renewing its hold on the step (`StepHolds`).
+ * runs in another process, that process waits as long as this one keeps renewing its lease on the step (`StepHolds`).
  * Without a head start, the workflow's first task makes the call itself.
  *
  * Correctness does not depend on head starts. If this process dies, another attempt fences its call off, like that of

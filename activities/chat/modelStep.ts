@@ -228,9 +228,9 @@ export class ModelStep implements Disposable {
   }
 
   /**
-   * Records the step's end in one commit: its last chunks, its usage and its tool calls. Returns the calls. A step
-   * without tool calls ends the turn in the same commit, as `endsTurn` says. If the answer is too large for that
-   * commit, the caller still has to end the turn.
+   * Records the step's end in one commit: its last chunks, its usage and its tool calls. Returns the calls. Given
+   * `endsTurn`, a step without tool calls ends the turn in the same commit. If the answer is too large for that commit,
+   * the caller still has to end the turn.
    */
   async end(end: StepEnd, endsTurn?: TurnEnd): Promise<{ calls: ToolCall[]; ended?: EndedTurn }> {
     const { config, database, turnLog, metering } = this.#deps;

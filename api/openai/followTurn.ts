@@ -24,7 +24,7 @@ export interface Telling {
 export interface Listener {
   /** True for the chunk that ends the answer. */
   onChunk(chunk: UiChunk): boolean;
-  /** Resolves when there is room for more of what is read from the log. */
+  /** Resolves when there is room for more chunks from the log. */
   ready?(): Promise<void>;
   /** Everything up to this chunk was delivered. */
   onEnd(seq: number): void;

@@ -79,8 +79,8 @@ export class FastLane {
   }
 
   /**
-   * The text of an event that bypasses the SDK. Otherwise it goes to the SDK, and what the SDK will emit for it is
-   * noted.
+   * Returns the text of an event that bypasses the SDK. Any other event goes to the SDK, and the deltas that the SDK
+   * will emit for it are noted.
    */
   private take(event: string): string | undefined {
     const data = singleData.exec(event)?.[1];

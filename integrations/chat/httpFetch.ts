@@ -11,7 +11,7 @@ export interface ByteTap {
  * A fetch on Node's own HTTP client that does what the SDKs need: a POST with text, answered by a stream. Measured, it
  * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no
  * model provider's API has any, and a key must not travel to another host. The global agents keep connections alive,
- * and take the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
+ * and use the operator's proxy if NODE_USE_ENV_PROXY is set.
  */
 export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => ByteTap | undefined): typeof fetch {
   return async (input, init = {}) => {

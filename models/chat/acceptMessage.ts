@@ -171,7 +171,7 @@ export async function acceptMessageIn(
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
 }
 
-/** The first turn may have no hash, so only two present hashes can differ. */
+/** If either hash is missing, the messages count as the same. */
 function isDifferent(kept: Buffer | null, sent: Buffer | undefined): boolean {
   return kept !== null && sent !== undefined && !kept.equals(sent);
 }

@@ -28,7 +28,7 @@ export function isOutOfCredits(code: unknown): code is OutOfCredits {
   return (outOfCredits as readonly unknown[]).includes(code);
 }
 
-/** Which attempt begins, and what is known of the earlier ones. */
+/** The attempt that begins, and the state that earlier attempts left. */
 export type BegunCall = Pick<ModelCall, 'attempts' | 'status' | 'firstSeq' | 'cuts' | 'failedAttempt'>;
 
 /** The model call of one step of a turn. It is one row however often it was tried, so its usage counts once. */

@@ -9,7 +9,7 @@ import { execute, insert, select } from '../database/sql.ts';
 /** A kind of link that expires. */
 export interface LinkKind {
   table: 'port_links' | 'desktop_links' | 'browser_links' | 'thread_shares';
-  /** The column that names what a link opens. */
+  /** The column with the id of the object that a link opens. */
   opens: 'computer_id' | 'session_id' | 'thread_id';
   /** How many valid links one object may have, and the error for one more. */
   most: number;

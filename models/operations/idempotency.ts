@@ -32,7 +32,7 @@ export interface StoredAnswer {
 }
 
 /**
- * One row per (caller, operation, key). The id of what the request makes is chosen with the claim, so that a request
+ * One row per (caller, operation, key). The id of the new object is chosen with the claim, so that a request that is
  * taken over after a crash makes the same object and not a second one.
  */
 export type Idempotency = InstanceType<ReturnType<typeof defineIdempotency>>;

@@ -121,7 +121,7 @@ async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<
     return (await awaitHeadStart({ turnId, modelId, forMs })) ?? undefined;
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return undefined; // callModel takes the step over and meets the same failure
+    return undefined; // callModel then takes the step and reports its failure
   }
 }
 

@@ -52,7 +52,7 @@ export class AttachmentReader {
     return { key, contentType, size, read: async (range) => buffer(await this.#storage.read(key, range)) };
   }
 
-  /** Images and PDFs for a model that can see them; otherwise a file's text, where it has any. */
+  /** Images and PDFs for a model that can see them; otherwise a file's text, if it has any. */
   async view(
     source: FileSource,
     { spaceId, model }: { spaceId: string; model: Pick<ModelCapabilities, 'images' | 'pdf'> },

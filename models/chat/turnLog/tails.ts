@@ -51,7 +51,7 @@ const segmentsAtOnce = 200;
 const lastSeqWhere = (turnId: string) =>
   `SELECT last_seq AS lastSeq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
 export const lastSeqSql = lastSeqWhere('?');
-/** The same as a subquery of a statement about turns. */
+/** The same query as a subquery of a statement about turns. */
 export const lastSeqOfTurn = lastSeqWhere('turns.id');
 
 /** The next number of the log of a turn that `tx` has locked. */
