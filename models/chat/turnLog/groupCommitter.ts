@@ -83,7 +83,7 @@ export class GroupCommitter {
       const connection = await this.#connect();
       landed = await this.#soon(connection, () => commitTogether(connection, batch));
     } catch {
-      // The outcome is unknown. Drop the connection, which also ends a statement that still runs on it.
+      // The outcome is unknown: drop the connection, with the statement that may still run on it.
       this.#connection?.destroy();
       this.#connection = undefined;
     }
