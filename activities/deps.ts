@@ -4,10 +4,10 @@ import type { Logger } from '../telemetry/logger.ts';
 import type { Meters } from '../telemetry/meters.ts';
 import type { Launcher } from '../temporal/launcher.ts';
 
-/** What activities need from the launcher: to continue a thread, and to restart what was lost. */
+/** The part of the launcher that activities use: to continue a thread, and to restart what was lost. */
 export type WorkflowStarter = Omit<Launcher, 'startNewTurn' | 'headStartHoldMs'>;
 
-/** What every area's activities need; each area's own `deps.ts` says what it needs besides. */
+/** The dependencies of every area's activities. Each area's own `deps.ts` adds more. */
 export interface CommonDeps {
   config: Config;
   database: Database;

@@ -3,8 +3,8 @@ import { DomainError } from '../base/errors.ts';
 import type { Logger } from '../telemetry/logger.ts';
 
 /**
- * Makes the failures of an area's activities. A history gets only the error's code; the log gets the whole error. Another
- * attempt cannot help against the `final` codes.
+ * Returns a function that turns an error into the failure of an area's activity. The workflow's history gets only the
+ * error's code, the log the whole error. Codes in `final` are not retried.
  */
 export function failuresOf(logger: Logger, final: readonly string[]) {
   return (error: unknown, message: string, about: Record<string, string>): unknown => {

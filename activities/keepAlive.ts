@@ -7,8 +7,8 @@ const longestIntervalMs = 5_000;
 
 /**
  * Heartbeats on a timer while an activity waits for another system, so that its death is noticed and its cancellation
- * arrives. The signal is the activity's own; dispose of this when the work is done. A sweep that is part of a round
- * leaves heartbeats to the round, and gets the signal of its own time.
+ * arrives. The signal is the activity's own; dispose of this when the work is done. For a sweep within a round, the
+ * round heartbeats, and the signal is that of the sweep's own time.
  */
 export function keepAlive(): { cancelled: AbortSignal } & Disposable {
   const time = sweepTime.getStore();

@@ -50,9 +50,9 @@ export function createMain(deps: MainDeps) {
 }
 
 /**
- * The activities of the sweeper's schedules, which each schedule hands to its workflow as the argument, so that a
- * running sweep, or a saved history, goes on with those that it was started with. They are apart so that no upkeep, however
- * far behind, holds up a rescue, and no content, however large, any of them.
+ * The activities of the sweeper's schedules. A schedule passes its list to its workflow as the argument, so that a
+ * running sweep or a saved history keeps the activities that it was started with. The lists are separate so that
+ * upkeep, however far behind, never delays a rescue, and reading contents, however large, delays neither.
  */
 export const sweeperActivities = {
   rescue: ['sweepTogether'],
@@ -60,7 +60,7 @@ export const sweeperActivities = {
   contents: ['readTogether'],
 } as const;
 
-/** Longer than the workflow waits: the read of a large object ends by itself. */
+/** Longer than the workflow waits, since reading a large object ends by itself. */
 const contentsPatienceMs = 24 * 3_600_000;
 
 interface Swept {
@@ -77,13 +77,12 @@ export const sweeps: Record<keyof typeof sweeperActivities, readonly (keyof Acti
   contents: sweepsOf.flatMap(({ contents = [] }) => contents),
 };
 
-/** The names of all sweeps. */
 export const sweepNames = Object.values(sweeps).flat();
 
 /** They start work that waits while the installation is quiet. */
 const quietened: ReadonlySet<string> = new Set(sweepsOf.flatMap(({ quietened = [] }) => quietened));
 
-/** Some sweeps, counted by what they have done. */
+/** Wraps sweeps so that a meter counts what they do. */
 function measuredSweeps({ database, meters }: MainDeps, names: readonly (keyof Activities)[], activities: object) {
   const all = activities as Record<string, () => Promise<unknown>>;
   return Object.fromEntries(

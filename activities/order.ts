@@ -5,8 +5,9 @@ import { type Destruction, findOrder } from '../models/operations/orders.ts';
 import { operationOfWorkflow } from '../temporal/workflowIds.ts';
 
 /**
- * The operation that ordered what this activity is about to destroy: the one whose workflow it runs for. Every
- * destructive activity checks this first. A workflow that was started by hand has none, and fails without a retry.
+ * The operation that ordered this activity's destruction: the one whose workflow the activity runs for. Every
+ * destructive activity checks this first. A workflow that was started by hand has no such operation, so its activity
+ * fails without a retry.
  */
 export async function requireOrder(database: Database, destruction: Destruction): Promise<Operation> {
   const named = operationOfWorkflow(activityInfo().workflowExecution?.workflowId ?? '');

@@ -15,9 +15,9 @@ export type SweepReport = Record<'looked' | Exclude<Swept, 'left'>, number>;
 
 /** The sweeps of an area, by name. */
 export interface Sweeps<Name extends string> {
-  /** Those that start intents without a workflow, and finalize rows that have lost theirs. */
+  /** Sweeps that start intents without a workflow, and end rows that have lost theirs. */
   rescue: readonly Name[];
-  /** Those that delete by age, compare and index. However far behind they are, they hold up no rescue. */
+  /** Sweeps that delete by age, compare and index. However far behind they are, they must not delay a rescue. */
   upkeep: readonly Name[];
   /** Those that read contents. An object may take longer than other sweeps can wait. */
   contents?: readonly Name[];
@@ -27,13 +27,13 @@ export interface Sweeps<Name extends string> {
 
 export interface Sweep<Row extends Waiting> {
   logger: Logger;
-  /** The name of the list, where a sweep has several. */
+  /** The name of the list, for a sweep with several lists. */
   list?: string;
-  /** Rows that have waited since before this are handled. */
+  /** Only rows that have waited since before this time. */
   before: Date;
   /** A page of rows, oldest first. */
   page(page: OldestFirst<Row>): Promise<Row[]>;
-  /** The rows of a page that one query shows to be fine. */
+  /** The ids of a page's rows that one query shows to be fine. */
   well?(rows: Row[]): Promise<ReadonlySet<string>>;
   /** Handles one row; `isWell` is what `well` returned for it. */
   look(row: Row, isWell: boolean): Promise<Swept>;
@@ -41,15 +41,15 @@ export interface Sweep<Row extends Waiting> {
 
 /**
  * Handles every row, page by page, a few in parallel. A row that fails is logged and counted, and does not stop the
- * others; the next sweep handles it again. When the sweep's time is used up, it stops after the rows at hand, and the
- * next round goes on behind them.
+ * others; the next sweep handles it again. When the sweep's time is used up, it stops after the current rows, and the
+ * next round continues behind them.
  */
 export async function sweepEach<Row extends Waiting>(sweep: Sweep<Row>): Promise<SweepReport> {
   using heartbeat = keepAlive();
   const report: SweepReport = { looked: 0, reminded: 0, started: 0, ended: 0, failed: 0 };
   const list = sweep.list ?? '';
   const positions = sweepTime.getStore()?.positions;
-  // Where the list was left: a page is read behind the time and the id of a row alone.
+  // The saved position is enough to read on: a page needs only the time and the id of the row before it.
   let after = positions?.get(list) as Row | undefined;
   positions?.delete(list);
   for (;;) {
@@ -86,24 +86,26 @@ export function asSwept(reached: Reached, done: 'started' | 'reminded'): Swept {
 }
 
 /**
- * Before this, rows have waited for long enough to be swept. Whoever has written a younger one is probably about to start
- * its workflow.
+ * Rows from before this time have waited long enough to be swept. The process that wrote a younger row is probably
+ * about to start its workflow.
  */
 export function graceBefore({ sweeper }: Pick<Config, 'sweeper'>): Date {
   return new Date(Date.now() - sweeper.graceSeconds * 1_000);
 }
 
 interface ActorSweep<Row extends Waiting & ActorReference> {
-  /** The rows of which something is wanted. */
+  /** The rows that want something done. */
   rows(database: Pick<Database, 'pool'>, page: OldestFirst<Row>): Promise<Row[]>;
   tell(row: ActorReference): Promise<Reached>;
-  /** Those of the rows whose workflow runs. Without it, all are told. */
+  /** Which of the rows have a running workflow. Without it, all rows are told. */
   running?(rows: readonly Row[]): Promise<Set<Row>>;
-  /** Whether an actor whose workflow runs need not be told: it does by itself what its row wants. */
+  /** Whether an actor with a running workflow need not be told, since it does by itself what its row wants. */
   needsNoWord?(row: Row): boolean;
 }
 
-/** The sweep of one kind of actors (workflows/actor.ts): tells those of which something is wanted, and starts them. */
+/**
+ * The sweep of one kind of actor (workflows/actor.ts): tells those that want something done, which also starts them.
+ */
 export function sweepActors<Row extends Waiting & ActorReference>(
   { config, database, logger }: { config: Pick<Config, 'sweeper'>; database: Pick<Database, 'pool'>; logger: Logger },
   { rows, tell, running, needsNoWord = () => true }: ActorSweep<Row>,
@@ -121,7 +123,7 @@ export function sweepActors<Row extends Waiting & ActorReference>(
     });
 }
 
-/** A sweep that deletes rows which are older than their retention. `forget` returns how many there were. */
+/** A sweep that deletes rows older than their retention. `forget` returns the number of deleted rows. */
 export function purgeOlder(
   retentionMs: number,
   forget: (before: Date, onBatch: () => void) => Promise<number>,

@@ -18,15 +18,15 @@ interface RoundDeps {
 interface Ended {
   name: string;
   how: 'through' | 'unfinished' | 'failed' | 'stuck';
-  /** What one that came through has done. */
+  /** The report of a sweep that reached its end. */
   done?: unknown;
 }
 
 /**
- * Makes the one activity that runs sweeps beside each other: an activity for each costs Temporal and the worker many
- * times what the sweeps themselves do. Each has a budget of time, and the next round goes on where one stopped, so that
- * a backlog of one holds up no other. Settles when all have ended, with what each has done; rejects with the names of
- * those that have failed. A sweep that does not even stop is left behind, and not begun again before it has ended.
+ * Makes the one activity that runs sweeps side by side. An activity for each would cost Temporal and the worker many
+ * times what the sweeps themselves cost. Each sweep has a time budget, and the next round continues where it stopped,
+ * so that one sweep's backlog delays no other. Settles when all have ended, with the report of each; rejects with the
+ * names of those that failed. A sweep that does not stop is left behind, and not begun again before it has ended.
  */
 export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () => Promise<unknown>>) {
   const { database, logger, budgetMs, patienceMs = 10_000 } = deps;
@@ -72,12 +72,12 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
     heartbeat.cancelled.throwIfAborted();
     await noteRound(database, ended.map(asRound));
     const failed = [...leftBehind, ...ended.flatMap(({ name, how }) => (how === 'failed' ? [name] : []))];
-    // The next round comes soon: it would be the others' work that is done again.
+    // Not retried: the next round comes soon, and a retry would also repeat the other sweeps' work.
     if (failed.length > 0) throw ApplicationFailure.nonRetryable(`Failed: ${failed.join(', ')}`, 'SweepsFailed');
     return Object.fromEntries(ended.map((one) => [one.name, one.how === 'through' ? one.done : one.how]));
 
     function asRound({ name, how }: Ended): SweptRound {
-      // One that broke off has noted no place: the next round begins where this one did.
+      // A sweep that broke off has saved no position, so the next round begins where this one did.
       const positions = how === 'failed' || how === 'stuck' ? known.get(name) : positionsOf.get(name);
       return { name, isThrough: how === 'through', positions: positions ?? new Map() };
     }

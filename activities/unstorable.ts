@@ -3,8 +3,8 @@ import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import { cannotBeStored } from '../models/database/unstorable.ts';
 
 /**
- * Around every activity: what the database will never take is not tried again. The error says no more than that, since
- * a statement's own words hold what it carried.
+ * Wraps every activity: what the database will never take is not retried. The new error does not quote the old one,
+ * since a statement's text contains its data.
  */
 export const withoutVainRetries: ActivityInterceptorsFactory = () => ({
   inbound: {

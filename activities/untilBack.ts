@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isAway } from '../models/database/unavailable.ts';
 
-/** As long as a model call is tried when a part of Atrium is away. */
+/** As long as a model call is retried while a part of Atrium is unreachable. */
 const giveUpAfterMs = 5 * 60_000;
 const firstRetryMs = 100;
 const longestRetryMs = 5_000;
 
 /**
- * Repeats `work` while the database or the object store is away, for up to five minutes: for what must not be lost
- * with the activity's attempt. Throws the signal's reason when that is aborted.
+ * Repeats `work` while the database or the object store is unreachable, for up to five minutes. For work that must not
+ * be lost with the activity's attempt. Throws the signal's reason when it is aborted.
  */
 export async function untilBack<T>(
   signal: AbortSignal,

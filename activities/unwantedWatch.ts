@@ -8,8 +8,8 @@ interface Options {
 }
 
 /**
- * Looks from time to time whether work is still wanted: its row says so. Whoever calls it off may tell its workflow too,
- * but a process that dies before it tells would leave the work going on to its end.
+ * Checks the row from time to time whether work is still wanted. A process that calls the work off also tells its
+ * workflow, but may die before that, and then the work would go on to its end.
  */
 export class UnwantedWatch implements Disposable {
   readonly #unwanted = new AbortController();
@@ -24,7 +24,7 @@ export class UnwantedWatch implements Disposable {
     this.#lookLater();
   }
 
-  /** Aborted when nobody wants it any more. */
+  /** Aborted when the work is no longer wanted. */
   get signal(): AbortSignal {
     return this.#unwanted.signal;
   }

@@ -14,34 +14,34 @@ import {
 
 /*
  * Computers, desktops, recordings, browsers, repositories, runs of apps, databases and webhook endpoints are *actors*.
- * Each has a row, which says what is wanted of it and how it is, and a workflow of its own while something is to be done:
+ * An actor has a row with its wanted and its actual state. While there is something to do, it also has a workflow:
  *
- * - A request writes what it wants into the row, and then *tells* the workflow that the row has changed. Telling carries
- *   nothing else. It starts the workflow where none runs (`tell` in temporal/launcherKit.ts).
- * - The workflow *looks*: an activity decides by the row what comes next. Looking again gives the same answer.
+ * - A request writes the wanted state into the row, and then *tells* the workflow that the row has changed. The signal
+ *   carries nothing else. It starts the workflow if none runs (`tell` in temporal/launcherKit.ts).
+ * - The workflow *looks*: an activity reads the row and decides what comes next. A repeated look gives the same answer.
  * - `rest`: nothing is left to do, and the workflow ends.
  * - `watch`: the workflow waits until it is told, for `waitMs` at most, and looks again.
  * - Anything else is a *step*: an activity changes the world and the row. Then the workflow looks again.
- * - An *interruption* also asks the step that is under way to stop.
- * - The sweeper tells every actor whose row has wanted something for a while, in case that a word was lost
- *   (`sweepActors` in activities/sweepEach.ts).
+ * - An *interruption* also asks the step under way to stop.
+ * - The sweeper tells every actor whose row has been waiting for a while, in case a signal was lost (`sweepActors` in
+ *   activities/sweepEach.ts).
  */
 
 /** The row has changed. */
 export const changedSignal = defineSignal('changed');
-/** The row has changed, and the step that is under way may not be wanted any more. */
+/** The row has changed, and the step under way may no longer be wanted. */
 export const interruptedSignal = defineSignal('interrupted');
 /** What the actor does now, for an operator in the Temporal UI. */
 export const stepQuery = defineQuery<string>('step');
 
-/** What the workflow of every actor is started with, beside the row's id. */
+/** The start input of every actor's workflow, beside the row's id. */
 export interface ActorInput {
   heartbeatTimeoutMs: number;
   maxHistoryEvents: number;
 }
 
 type Idle = { do: 'rest' } | { do: 'watch'; waitMs: number };
-/** The steps among the things that an actor may do next. */
+/** The members of `Next` that are steps. */
 export type WorkOf<Next extends { do: string }> = Exclude<Next, Idle>;
 /** The step of this name. */
 type StepOf<Next, Name> = Next extends { do: infer Do } ? (Name extends Do ? Next : never) : never;
@@ -50,7 +50,7 @@ interface Actor<Next extends { do: string }> {
   /** Decides by the row what comes next. */
   look(): Promise<Next>;
   steps: { [Name in WorkOf<Next>['do']]: (step: StepOf<Next, Name>) => Promise<unknown> };
-  /** Records how a step ended: without a code, well. */
+  /** Records the end of a step. No `code` means success. */
   ended?(step: WorkOf<Next>, code: string | undefined): Promise<unknown>;
   /** How long to wait after a failed step, unless the actor is told, in milliseconds. `failures` counts those in a row. */
   pauseMs?(step: WorkOf<Next>, failures: number): number;
@@ -68,7 +68,7 @@ interface News {
   interruptions: number;
 }
 
-/** Lives an actor's life until it rests, and returns what its last look has said. */
+/** Runs an actor until it rests, and returns its last look. */
 export async function live<Next extends { do: string }>(
   input: { maxHistoryEvents: number },
   actor: Actor<Next>,
@@ -92,7 +92,7 @@ export async function live<Next extends { do: string }>(
     } else if (isWatch(next)) {
       await untilTold(next.waitMs);
     } else if (news.interruptions === seen.interruptions) {
-      // The row may have changed during the look otherwise, so the actor looks again before it begins a step.
+      // If an interruption came during the look, the row may have changed: look again before any step.
       const step = next as WorkOf<Next>;
       const code = await take(actor, step, news);
       await actor.ended?.(step, code);
@@ -114,7 +114,7 @@ function isWatch<Next extends { do: string }>(next: Next): next is Next & { wait
   return next.do === 'watch';
 }
 
-/** Takes a step, and returns the code with which it failed. */
+/** Takes a step. Returns the code with which it failed, or undefined if it succeeded. */
 async function take<Next extends { do: string }>(
   { steps, interruption }: Actor<Next>,
   step: WorkOf<Next>,
@@ -144,7 +144,7 @@ async function take<Next extends { do: string }>(
   }
 }
 
-/** The code with which an activity failed for good; undefined where it has done its work. Cancellations are thrown. */
+/** The code with which an activity failed for good; undefined if it succeeded. Cancellations are thrown. */
 export async function codeOf(work: Promise<unknown>): Promise<string | undefined> {
   try {
     await work;
@@ -157,7 +157,7 @@ export async function codeOf(work: Promise<unknown>): Promise<string | undefined
   }
 }
 
-/** Whether a workflow should go on in a new run: its history is as long as it may be, or the server says so. */
+/** Whether a workflow should continue in a new run: its history is as long as allowed, or the server suggests it. */
 export function isHistoryFull({ maxHistoryEvents }: { maxHistoryEvents: number }): boolean {
   const { continueAsNewSuggested, historyLength } = workflowInfo();
   return continueAsNewSuggested || historyLength >= maxHistoryEvents;

@@ -7,9 +7,9 @@ import { rows } from './retries.ts';
 const { endOperation } = proxyActivities<Activities>(rows);
 
 /**
- * Does an operation's work and records how it ended, whatever happens. `work` returns the end, nothing for a success
- * without a result, or `ended` where its last transaction has already recorded the end. An error ends the operation as
- * cancelled or failed, and then fails the workflow too, so that an operator sees it.
+ * Does an operation's work and always records how it ended. `work` returns the end, undefined for a success without a
+ * result, or `ended` if its last transaction has already recorded the end. An error ends the operation as cancelled or
+ * failed, and then fails the workflow too, so that an operator sees it.
  */
 export async function asOperation(
   operationId: string,

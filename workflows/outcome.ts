@@ -1,16 +1,16 @@
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
 
-/** How a workflow ended that did not do what was asked for. */
+/** The end of a workflow that did not do its work. */
 export interface BadEnd {
   status: 'failed' | 'timed_out' | 'cancelled' | 'stopped';
   code?: string | null;
-  /** Whose work it was, where the workflow was started without saying so. */
+  /** The owner of the work, if the workflow was started without this search attribute. */
   userId?: string;
 }
 
 /**
  * Lets an operator find a bad end in the Temporal UI: by `Outcome = "failed"` in the list, and with its code on the
- * workflow's page. A workflow that did what was asked for has no outcome, which saves it an event.
+ * workflow's page. A successful workflow sets no outcome, which saves it an event.
  */
 export function tellBadEnd(what: string, { status, code, userId }: BadEnd): void {
   setCurrentDetails(`${what}: ${status}${code == null ? '' : ` (${code})`}`);

@@ -6,28 +6,28 @@ import {
 } from '@temporalio/workflow';
 
 /*
- * How activities are retried. A workflow takes one of these and adds the time limits of its own work. Only the number of
- * attempts is ever changed, with the reason where that is done.
+ * How activities are retried. A workflow takes one of these policies and adds the time limits of its own work. It may
+ * also change the number of attempts, and then says why.
  */
 
-/** A person waits, and the other side is ours: a host of computers, a database server. */
+/** A person waits, and the other side belongs to the installation: a host of computers, a database server. */
 export const promptly = {
   initialInterval: '200 milliseconds',
   maximumInterval: '5 seconds',
 } as const satisfies RetryPolicy;
 
 /**
- * The other side may be down for minutes: an object store, a git server, another company. It is not asked more often
- * than once a minute then.
+ * The other side may be down for minutes: an object store, a git server, another company. It is then asked at most once
+ * a minute.
  */
 export const patiently = { initialInterval: '1 second', maximumInterval: '1 minute' } as const satisfies RetryPolicy;
 
-/** The same, where nobody waits and the other side may be down for hours. */
+/** For work that no person waits for, where the other side may be down for hours. */
 export const rarely = { initialInterval: '2 seconds', maximumInterval: '5 minutes' } as const satisfies RetryPolicy;
 
 /**
- * Activities that touch only rows. They are safe to repeat for as long as the database is down, and nothing may be left
- * undone because it was: attempts are unlimited.
+ * Activities that touch only rows. They are safe to repeat for as long as the database is down. Attempts are unlimited,
+ * so that an outage leaves no work undone.
  */
 export const rows: ActivityOptions = {
   startToCloseTimeout: '1 minute',
@@ -35,8 +35,8 @@ export const rows: ActivityOptions = {
 };
 
 /**
- * The same as local activities, for workflows that somebody waits for. They save the server an activity and a workflow
- * task each.
+ * Like {@link rows}, but as local activities, for workflows that a person waits for. Each saves the server an activity
+ * and a workflow task.
  */
 export const rowsLocally: LocalActivityOptions = {
   startToCloseTimeout: '1 minute',
@@ -45,8 +45,8 @@ export const rowsLocally: LocalActivityOptions = {
 };
 
 /**
- * Model calls and tools. A crash is noticed by missing heartbeats and tried again at once; a part that they find away is
- * back within minutes.
+ * Model calls and tools. Missing heartbeats reveal a crash, and the work is repeated at once. The attempts cover about
+ * five minutes, in which an unreachable service should be back.
  */
 export function modelWork(heartbeatTimeoutMs: number): ActivityOptions {
   return {

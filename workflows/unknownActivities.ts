@@ -4,8 +4,9 @@ const firstWaitMs = 5_000;
 const longestWaitMs = 5 * 60_000;
 
 /**
- * Around every activity that a workflow calls: one that a worker of another version does not know is called again until
- * a worker takes it that does. It would fail after its few attempts otherwise, while workers are being replaced.
+ * Wraps every activity that a workflow calls. If a worker of another version does not know the activity, it is called
+ * again until it reaches a worker that does. Without this, it would fail after its few attempts while workers are being
+ * replaced.
  */
 export const interceptors = (): WorkflowInterceptors => ({
   outbound: [
@@ -24,7 +25,7 @@ export const interceptors = (): WorkflowInterceptors => ({
   ],
 });
 
-/** What Temporal's worker answers for an activity that it does not have. */
+/** Whether the error is Temporal's own for an activity that the worker does not have. */
 function isUnknown(error: unknown): boolean {
   if (!(error instanceof ActivityFailure) || !(error.cause instanceof ApplicationFailure)) return false;
   return error.cause.type === 'NotFoundError' && error.cause.message.includes('is not registered on this Worker');

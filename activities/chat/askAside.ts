@@ -17,7 +17,7 @@ export interface AsideCall {
   abortSignal: AbortSignal;
 }
 
-/** Such a call does not appear in its turn's log. */
+/** The `firstSeq` of a call that does not appear in its turn's log. */
 const noSeq = 4_294_967_295;
 
 /**
@@ -43,7 +43,7 @@ export async function askAside(
     {
       modelId: model.id,
       prompt,
-      // High reasoning effort is not worth its cost here.
+      // The lowest effort: more reasoning is not worth its cost here.
       effort: model.effortOptions[0],
       maxOutputTokens: Math.min(maxOutputTokens, call.maxOutputTokens),
       abortSignal,

@@ -24,8 +24,8 @@ interface Shown {
 
 /**
  * Writes a call's output to its turn's log, without secrets. Output that arrives during a commit goes into the next
- * one. Output is shown on a best-effort basis: if the database is away for a moment, that moment's output is lost, and
- * the call goes on.
+ * one. Output is shown on a best-effort basis: while the database is unreachable, the output is lost and the call goes
+ * on.
  */
 export class CallOutput implements LiveOutput {
   readonly #deps: Pick<ChatDeps, 'database' | 'turnLog' | 'secrets' | 'logger'>;

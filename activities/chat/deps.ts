@@ -39,13 +39,13 @@ export interface ExpectedSize {
   inputTokens: number;
   /** The system prompt's and the tools' share of the input; absent for calls beside a turn's steps. */
   baseTokens?: number;
-  /** The answer's limit, where it is below the model's own. */
+  /** The answer's limit, if it is below the model's own. */
   maxOutputTokens?: number | null;
 }
 
 /** The hold of a call, which grows with its answer. */
 export interface Reservation {
-  /** The answer's limit, where credits or a cap set one. */
+  /** The answer's limit, if credits or a cap set one. */
   maxOutputTokens?: number;
   /** Why an answer that reaches this limit was ended. */
   endedBy?: OutOfCredits;
@@ -63,7 +63,7 @@ export interface Reservation {
 export interface Metering {
   /** Sets credits aside for a call before it is made. Throws a DomainError (402) when there are none. */
   reserve(call: MeteredCall, size: ExpectedSize): Promise<Reservation>;
-  /** Books what was used and releases the rest. `usage` is what the provider reported; a stopped call may have none. */
+  /** Books the usage and releases the rest. `usage` is the provider's report; a stopped call may have none. */
   settle(tx: Transaction, call: MeteredCall, usage: TokenUsage | undefined): Promise<void>;
   /** Releases the holds of an ended turn's failed calls. The sweeper does it too. */
   release(turnId: string): Promise<void>;

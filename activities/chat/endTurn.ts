@@ -14,7 +14,7 @@ export interface EndTurnInput {
 
 /** The push subscriptions, by id, to notify that a turn has ended or waits, unless its user has seen that already. */
 export interface Audience {
-  /** The last chunk there is to see. */
+  /** The sequence number of the turn's last chunk. */
   seq: number;
   subscriptionIds: string[];
 }
@@ -104,7 +104,7 @@ export async function abandonCalls(
   const cut = await chatModels(database)
     .ToolCall.cutOf(turn.id)
     .catch((error: unknown) => failed(error));
-  // A call whose computer is gone does not keep the others running.
+  // One failure, such as a computer that is gone, must not keep the other calls running.
   for (const { id: toolCallId, toolName, target } of cut ?? []) {
     const call = { turn, toolCallId, target: target?.identity ?? '' };
     await tools.abandon(toolName, call).catch((error: unknown) => failed(error, toolCallId));

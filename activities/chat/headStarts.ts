@@ -24,8 +24,8 @@ export interface StepRun {
 export type TakeStep = (input: CallModelInput, options: StepOptions) => Promise<CallModelResult>;
 
 /**
- * How long the start of the workflow is delayed: until the model is called, and then until its first words are visible.
- * In milliseconds.
+ * The longest delays of the workflow's start, in milliseconds: until the model is called, and then until its first
+ * words are visible.
  */
 const longestLeadMs = 300;
 const firstWordsMs = 100;
@@ -40,7 +40,7 @@ const keptMs = 60_000;
  *
  * When a message is accepted, its turn is already in the database, so this process calls the model at once, while
  * Temporal starts the workflow. The workflow's first task then waits for that call (`awaitHeadStart`). If the workflow
- * runs in another process, that process waits as long as this one keeps renewing its hold on the step (`StepHolds`).
+ * runs in another process, that process waits as long as this one keeps renewing its lease on the step (`StepHolds`).
  * Without a head start, the workflow's first task makes the call itself.
  *
  * Correctness does not depend on head starts. If this process dies, another attempt fences its call off, like that of
@@ -64,7 +64,7 @@ export class HeadStarts {
     this.#leavesResults = options.leavesResults;
   }
 
-  /** How long this process holds a step after its last sign of life, in milliseconds. */
+  /** How long other processes leave a step alone after the last renewal of its head start, in milliseconds. */
   get holdMs(): number {
     return this.#holds.holdMs;
   }
@@ -83,9 +83,9 @@ export class HeadStarts {
 
   /**
    * The result of the turn's first call, if it ends successfully within `forMs`. Begins the call if it is not running
-   * in this process. The result is handed out once. When `signal` is aborted, a call that still waits for another
-   * process is given up, because another worker now waits in our place. The signal looks the same when the user stops
-   * the turn; the turn's row tells the two apart.
+   * in this process. The result is handed out once. When `signal` is aborted, another worker waits instead, so this
+   * process gives up a call that has not reached the model yet. The signal looks the same when the user stops the turn;
+   * the turn's row tells the two apart.
    */
   async soon(input: CallModelInput, forMs: number, signal: AbortSignal): Promise<CallModelResult | undefined> {
     if (!this.#isOpen) return undefined;
@@ -116,7 +116,7 @@ export class HeadStarts {
     return run;
   }
 
-  /** The call that this activity would make, if it runs or has ended in this process. It is handed out once. */
+  /** The head start of this activity's call, if this process has one. It is handed out once. */
   take(input: CallModelInput): StepRun | undefined {
     const key = keyOf(input);
     const run = this.#runs.get(key);

@@ -28,10 +28,10 @@ export type StepEnd =
   | { status: 'completed'; finishReason: FinishReason | OutOfCredits; usage: TokenUsage }
   | { status: 'stopped'; finishReason?: OutOfCredits; usage: undefined };
 
-/** What happens to the output of earlier attempts at the step. */
+/** The fate of the output of earlier attempts at the step. */
 interface EarlierAttempts {
   isCutTooOften?: true;
-  /** The committed chunks that discard it. */
+  /** The committed chunks that discard that output. */
   segment?: CommittedSegment;
   /** The text that is kept and that the model continues. */
   kept?: KeptText;
@@ -60,7 +60,7 @@ export class ModelStep implements Disposable {
   #tools: ReadonlyMap<string, Tool> = new Map();
   /** Tool calls, shown only once they are recorded: a client that sees a call may answer it at once. */
   readonly #calls: UiChunk[] = [];
-  /** Set before we close the writer ourselves: that is no fencing. */
+  /** Set before this attempt closes its own writer, so that the abort is not taken for fencing. */
   #ending = false;
   #kept: string | undefined;
 
@@ -190,7 +190,7 @@ export class ModelStep implements Disposable {
     for (const safe of this.#redaction.add(part)) this.#put(safe);
   }
 
-  /** Secrets are taken out of everything that is added from now on. */
+  /** Redacts secrets in everything that is added from now on. */
   redactWith(redactor: Redactor): void {
     this.#redaction = new PartRedaction(redactor);
   }
@@ -228,9 +228,9 @@ export class ModelStep implements Disposable {
   }
 
   /**
-   * Records the step's end in one commit: its last chunks, its usage and its tool calls. Returns the calls. A step
-   * without tool calls ends the turn in the same commit, as `endsTurn` says. If the answer is too large for that
-   * commit, the caller still has to end the turn.
+   * Records the step's end in one commit: its last chunks, its usage and its tool calls. Returns the calls. Given
+   * `endsTurn`, a step without tool calls ends the turn in the same commit. If the answer is too large for that commit,
+   * the caller still has to end the turn.
    */
   async end(end: StepEnd, endsTurn?: TurnEnd): Promise<{ calls: ToolCall[]; ended?: EndedTurn }> {
     const { config, database, turnLog, metering } = this.#deps;

@@ -109,7 +109,7 @@ async function threadMessages(
   return made.reverse().flat();
 }
 
-/** What the senders' devices reported with these messages, by turn. */
+/** The device contexts that clients sent with these messages, by turn. */
 async function contextsOf(database: Database, turn: Turn, messages: readonly Message[]) {
   const asked = messages.filter(({ role }) => role === 'user').map(({ turnId }) => turnId);
   const [own, contexts] = await Promise.all([

@@ -14,7 +14,7 @@ export class PartRedaction {
     this.#redactor = redactor;
   }
 
-  /** What may be shown now; a possible beginning of a secret is held back for a later part. */
+  /** Returns the parts that may be shown now. A possible beginning of a secret is held back for a later part. */
   add(part: ModelPart): ModelPart[] {
     if (this.#redactor.isEmpty) return [part];
     switch (part.type) {
@@ -35,7 +35,7 @@ export class PartRedaction {
     }
   }
 
-  /** What was held back, when the answer ends or breaks off. */
+  /** Returns the text that was held back. Call it when the answer ends or breaks off. */
   rest(): ModelPart[] {
     const parts = [...this.#open.values()].flatMap(({ last, stream }) => asDelta(last, stream.rest()));
     this.#open.clear();

@@ -153,7 +153,7 @@ export async function runStep(
       { status: 'completed', finishReason, usage },
       isLast ? answer : undefined,
     );
-    if (!isFirst) onShown(); // what came at once is shown with the end
+    if (!isFirst) onShown(); // an answer that came all at once becomes visible only with the end
     deps.meters.modelCallEnded(modelId, 'completed');
     deps.meters.modelUsed(modelId, usage);
     if (ended !== undefined) return await answered(deps, ended, answer);
@@ -201,7 +201,7 @@ function smallest(...limits: (number | null | undefined)[]): number | undefined 
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-/** A failure that every retry would repeat becomes an error that ends the turn and that the client is told. */
+/** Turns a failure that every retry would repeat into an error that ends the turn and that the client sees. */
 function asFailure(error: unknown): unknown {
   if (!(error instanceof SegmentTooLargeError) && !cannotBeStored(error)) return error;
   return new DomainError('unprocessable', 'ANSWER_TOO_LARGE', 'The answer is larger than the database takes.');

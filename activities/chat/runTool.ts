@@ -33,8 +33,8 @@ export interface RunToolInput {
 
 /**
  * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the
- * result appears once, however often the activity runs. The tool's definition makes sure that its effect happens once,
- * too. Secrets enter the tool by reference and are redacted from its result.
+ * result appears once, however often the activity runs. `afterCrash` in the tool's definition keeps its effect from
+ * happening twice. Secrets enter the tool by reference and are redacted from its result.
  */
 export function createRunTool(deps: ChatDeps) {
   const largeResults = new LargeResults();
@@ -47,13 +47,13 @@ export function createRunTool(deps: ChatDeps) {
     using stop = deps.stopWatch.watch(turn.id);
     const ends = { cancelled: heartbeat.cancelled, stopped: stop.signal };
     const result = await resultOf(deps, largeResults, call, turn, ends);
-    // Recording the result may take as long as it needs: only this attempt knows what was done.
+    // Retry until the result is recorded: only this attempt knows it.
     if (result !== undefined) await untilBack(ends.cancelled, () => settleToolCall(deps, call, result));
   };
 }
 
 interface Ends {
-  /** Either the worker is shutting down or the workflow has given the call up. */
+  /** Aborted when the worker shuts down or the workflow cancels the call. */
   cancelled: AbortSignal;
   stopped: AbortSignal;
 }
@@ -68,7 +68,7 @@ async function resultOf(
 ): Promise<ResultChunk | undefined> {
   if (call.effect !== null) return succeededResult(call.id, call.effect.result);
   const found = await deps.tools.find(turn, call.toolName);
-  // An earlier run may have had its effect, whatever refuses this one.
+  // If an earlier run began, it may have had its effect, so a refusal of this run must say so.
   const refusal = (why: string) => failedResult(call.id, call.begunAt === null ? why : `${why} ${interrupted}`);
   if ('refused' in found) return refusal(found.refused);
   const { tool } = found;
@@ -77,14 +77,14 @@ async function resultOf(
   }
   const refused = secretRefusal(tool, call.input, turn);
   if (refused !== undefined) return refusal(refused);
-  // The call was not approved if its tool was not offered, or not dangerous, when the model called it.
+  // If the tool was not offered, or needed no approval, when the model called it, the user has not been asked.
   if (needsApproval(tool, call.input) && call.decision !== 'approved') return refusal(notAllowed);
   // Everything that can fail without the tool happens first: a call that has not begun can be tried again.
   let input: unknown;
   let target: TargetOfCall | undefined;
   try {
     target = await targetOfCall(deps.tools, tool, call.input, turn);
-    // A person has approved, or the model has called, what the call reached when it was recorded.
+    // The model called, and the user approved, the target that was recorded with the call.
     if (target?.identity !== call.target?.identity)
       return failedResult(call.id, call.begunAt === null ? targetChanged(tool) : interrupted);
     input = await inputOf(deps, tool, call, turn);
@@ -157,7 +157,7 @@ async function run(
     if (!hasRun && large.overdue.aborted)
       return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
     if (isAway(error)) {
-      // A call that may be repeated is repeated when the failed part is back.
+      // Temporal repeats a call that may be repeated, until the unreachable service is back.
       if (tool.afterCrash === 'again') throw error;
       if (isNothingDone) return failedResult(call.id, notRun);
       return failedResult(call.id, hasRun ? resultLost : interrupted);
@@ -171,8 +171,8 @@ async function run(
   }
 
   /**
-   * A tool that must not run twice throws `NothingDone` while it has had no effect. It then runs again once the failed
-   * part is back.
+   * A tool that must not run twice throws `NothingDone` as long as it has had no effect. It then runs again once the
+   * unreachable service is back.
    */
   function callTool(): Promise<unknown> {
     const start = () => tool.run(input as never, context);

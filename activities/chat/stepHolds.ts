@@ -13,12 +13,12 @@ const lookIntervalMs = 50;
 const recorded: ReadonlySet<CallModelResult['kind']> = new Set(['answered', 'toolCalls', 'stopped', 'alreadyEnded']);
 
 /**
- * Holds on the first steps of turns. A process that takes a step before the turn's workflow asks for it holds the step:
- * a lease in the row of the model call, renewed while the process lives. If the workflow runs in another process, that
+ * The leases of head starts. A process that takes a turn's first step before the workflow asks for it keeps a lease in
+ * the row of the model call, and renews it while the process lives. If the workflow runs in another process, that
  * process waits until the lease ends.
  */
 export class StepHolds {
-  /** How long a step is held after the last sign of life, in milliseconds. */
+  /** How long a lease lasts after its last renewal, in milliseconds. */
   readonly holdMs: number;
   readonly #database: Database;
   readonly #logger: Logger;
@@ -52,9 +52,9 @@ export class StepHolds {
   }
 
   /**
-   * Holds a turn's first step until its result is known. The transaction that accepted the message began the hold. With
-   * `leavesResult`, a result that cannot be read from the database is left in the row for the process that continues
-   * the turn.
+   * Keeps the lease on a turn's first step until its result is known. The transaction that accepted the message began
+   * the lease. With `leavesResult`, a result that cannot be read from the database is left in the row for the process
+   * that continues the turn.
    */
   async during(
     turnId: string,
@@ -77,8 +77,8 @@ export class StepHolds {
   }
 
   /**
-   * Waits until no other process holds the turn's first step. If the workflow cancels the wait, `stop` asks the holder
-   * to stop, and its end is still awaited. Any other reason for the abort is thrown.
+   * Waits while another process has the lease on the turn's first step. If the workflow cancels the wait, `stop` asks
+   * that process to stop, and the step's end is still awaited. Any other reason for the abort is thrown.
    */
   async whileHeld(turnId: string, cancelled: AbortSignal, stop: () => Promise<unknown>): Promise<void> {
     const held = await this.#findHeld([turnId]);
@@ -112,8 +112,8 @@ export class StepHolds {
   }
 
   /**
-   * The turns whose first step is held. If the database was silent, the holders may have been unable to renew their
-   * holds, so holds that ran out meanwhile still count for the length of one renewal.
+   * The turns whose first step is under lease. If the database was unreachable, the other processes may have failed to
+   * renew their leases too, so leases that ran out meanwhile still count for the length of one renewal.
    */
   async #findHeld(turnIds: readonly string[]): Promise<Set<string>> {
     // Without a waiting step, no earlier check tells when the database last answered.

@@ -27,7 +27,7 @@ export interface ToolCallReference {
   waits?: true;
 }
 
-/** What a workflow needs to know about a model call: never its content. */
+/** The result of a model call for the workflow. It never carries content. */
 export type CallModelResult =
   /** With `after`, the turn has ended too: it says what is left to do, or is null. */
   | { kind: 'answered'; finishReason: AnswerEnd; after?: AfterTurn | null }
@@ -129,9 +129,7 @@ export interface FailedCall {
   fallbackModelId?: string;
 }
 
-/**
- * Turns a provider's failure or a refusal of ours into a result. Throws anything else, so that the activity is retried.
- */
+/** Turns a provider's failure or a DomainError into a result. Throws anything else, so that the activity is retried. */
 export async function failedCall(deps: ChatDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
   if (error instanceof ProviderError) {
     deps.meters.modelCallEnded(modelId, error.code);
@@ -154,7 +152,7 @@ async function fallbackOf(deps: ChatDeps, turn: Turn, modelId: string): Promise<
     chatModels(deps.database).Message.find(turn.threadId, turn.userMessageId),
     deps.tools.offered(turn),
   ]);
-  // A fallback model need not do what the original model could not do.
+  // A fallback model needs only those of the required capabilities that the original model has.
   const able = deps.catalogue.find(modelId)?.capabilities;
   const { images, pdf } = needsOf(message?.parts ?? []);
   const needs = {

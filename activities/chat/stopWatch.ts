@@ -24,7 +24,7 @@ export class StopWatch {
     });
   }
 
-  /** A signal that is aborted when the turn is to stop. Dispose of it when the work is done. */
+  /** A signal that is aborted when the turn must stop. Dispose of it when the work is done. */
   watch(turnId: string): { signal: AbortSignal } & Disposable {
     const controller = new AbortController();
     const controllers = this.#watched.get(turnId) ?? new Set();

@@ -112,8 +112,8 @@ async function firstKeptOrdinal(database: Database, turn: Turn, budget: number):
     first = ordinal;
   }
   if (!isWhole) return first;
-  // All turns would stay, although they were too much: files weigh more than estimated. So half of the turns are
-  // summarised.
+  // By the estimate all turns would fit, but the prompt was too long: files weigh more than estimated. Summarise half
+  // of the turns.
   return turns[Math.floor(turns.length / 2) - 1]?.[0] ?? turn.ordinal;
 }
 

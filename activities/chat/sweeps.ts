@@ -20,7 +20,9 @@ import {
 import type { ChatDeps } from './deps.ts';
 import { audienceOf, describeTurnError, noteEnd } from './endTurn.ts';
 
-/** The other sweeps wait for this one, and a large installation that is new to the index needs many runs. */
+/**
+ * Kept low, since the other sweeps wait for this one. A large installation that is new to the index needs many runs.
+ */
 const textsPerSweep = 2_000;
 const threadsPerSweep = 500;
 
@@ -94,7 +96,6 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
-    /** Deletes threads whose time to be kept is over. */
     async deleteExpiredThreads(): Promise<number> {
       using heartbeat = keepAlive();
       const threadIds = await expiredThreads(database, threadsPerSweep);
@@ -109,7 +110,6 @@ export function createChatSweeps(deps: ChatDeps) {
       return threadIds.length;
     },
 
-    /** Indexes the words of new and changed messages and titles. */
     async indexThreadTexts(): Promise<number> {
       using heartbeat = keepAlive();
       return indexDueTexts(database, {
@@ -120,12 +120,12 @@ export function createChatSweeps(deps: ChatDeps) {
       });
     },
 
-    /** The working data of turns, once it is no longer needed. The messages stay. */
+    /** Purges the working data of old turns. The messages stay. */
     purgeOldTurns: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
       purgeOldTurns(database, before, onBatch),
     ),
 
-    /** Logs past their retention. The messages stay; a replay is then rebuilt from them. */
+    /** Purges logs past their retention. The messages stay; a replay is then rebuilt from them. */
     purgeOldTurnLogs: purgeOlder(config.chat.turnLogRetentionDays * 86_400_000, (before, onBatch) =>
       purgeTurnLogs(database, before, onBatch),
     ),

@@ -20,7 +20,7 @@ interface Offer {
   /** The tools that the model was offered, by name. */
   tools: ReadonlyMap<string, Tool>;
   registry: Registry;
-  /** What the calls reach, by their ids, as `targetsOf` has found it. */
+  /** The calls' targets by call id, as `targetsOf` found them. */
   targets: ReadonlyMap<string, TargetOfCall>;
   /** The longest time that a client or a person may take. */
   maxWaitMs: number;
@@ -58,7 +58,7 @@ export async function recordToolCalls(
   return rows.length === 0 ? [] : chatModels(tx).ToolCall.bulkCreate(rows, { transaction: tx });
 }
 
-/** What a step's calls reach now, by their ids. A call that reaches nothing, or is invalid, is left out. */
+/** The current targets of a step's calls, by call id. Calls without a target and invalid calls are left out. */
 export async function targetsOf(
   turn: Turn,
   made: readonly MadeToolCall[],
@@ -72,14 +72,14 @@ export async function targetsOf(
       const target = await targetOfCall(registry, tool, input, turn);
       if (target !== undefined) targets.set(id, target);
     } catch (error) {
-      // The run finds the same failure, and tells the model.
+      // Ignored: the run fails in the same way and tells the model.
       if (!(error instanceof DomainError) || isAway(error)) throw error;
     }
   }
   return targets;
 }
 
-/** What a call reaches now; undefined if its tool does not say so, or if the input is invalid. */
+/** The current target of a call; undefined if its tool names none or if the input is invalid. */
 export async function targetOfCall(
   registry: Registry,
   tool: ServerTool,
@@ -146,7 +146,7 @@ export function targetChanged({ name }: { name: string }): string {
   return `TOOL_CHANGED: ${name} does not reach the same thing any more as when the call was made, so nothing was sent. Call the tool again if that is still right.`;
 }
 
-/** A tool that must not run twice may have had its effect, or may still have it. */
+/** If the tool must not run twice, the text warns that its effect may have happened or may still happen. */
 export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afterCrash: 'again' | 'never' }): string {
   const why = `The tool took longer than ${timeoutMs / 1_000} seconds.`;
   return afterCrash === 'again' ? why : `${why} Whether it had its effect is not known: look before you try again.`;
@@ -155,14 +155,17 @@ export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afte
 /** Activities for calls that cannot run at once. */
 export function createParking(deps: ChatDeps) {
   const { Turn } = chatModels(deps.database);
-  /** A tool that only reads, or whose effect and record are one commit, which is refused from here on. */
+  /**
+   * Whether a call can be repeated safely: its tool only reads, or commits its effect together with its record, which
+   * is refused from here on.
+   */
   const runsAgain = async (call: ToolCall): Promise<boolean> => {
     const turn = await Turn.findByPk(call.turnId);
     const found = turn === null ? undefined : await deps.tools.find(turn, call.toolName);
     return found !== undefined && 'tool' in found && found.tool.runs === 'server' && found.tool.afterCrash === 'again';
   };
   return {
-    /** Marks the calls that wait. If the turn begins to wait, also returns the devices to notify. */
+    /** Checks the turn's waiting calls. If the turn begins to wait, also returns the devices to notify. */
     async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
       const parked = await parkToolCalls(deps, input);
       const turn = parked.beganToWait ? await Turn.findByPk(input.turnId) : null;

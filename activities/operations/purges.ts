@@ -15,14 +15,11 @@ export interface OperationDeps extends CommonDeps {
   turnLog: TurnLog;
 }
 
-/** What removes the rows of a thread or a space that somebody has deleted. */
+/** Activities that remove the rows of a deleted thread or space. */
 export function createPurges(deps: OperationDeps) {
   const { database } = deps;
   return {
-    /**
-     * Asks the scope's unended turns to stop, and returns how many there were: 0 means that nothing writes there any
-     * more.
-     */
+    /** Asks the scope's unended turns to stop, and returns their number. 0 means that no turn writes there any more. */
     async stopTurns(scope: PurgeScope): Promise<number> {
       await requireOrder(database, scope);
       const turns = await chatModels(database).Turn.unendedOf(scope, maxStopsAtOnce);

@@ -17,7 +17,7 @@ import {
   sweepEach,
 } from '../sweepEach.ts';
 
-/** What the sweeper does for operations, as for turns (chat/sweeps.ts). */
+/** The sweep of unended operations, like that of turns (chat/sweeps.ts), and two purges. */
 export function createOperationSweeps({ config, database, logger, workflows }: CommonDeps) {
   const { Operation } = operationModels(database);
 
@@ -39,8 +39,8 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
 
   return {
     /**
-     * Unended operations: starts those whose workflow never started, ends those whose workflow is gone, and signals
-     * those that are to be cancelled again.
+     * Handles unended operations: starts those without a workflow, ends those whose workflow is gone, and repeats the
+     * cancel signal.
      */
     sweepOperations: (): Promise<SweepReport> =>
       sweepEach<UnendedOperation>({
@@ -55,7 +55,7 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
       purgeOldOperations(database, before, onBatch),
     ),
 
-    /** Idempotency keys older than their 30 days. */
+    /** The age is 0, since the model knows how long keys are kept. */
     purgeIdempotencyKeys: purgeOlder(0, (now, onBatch) => purgeIdempotencyKeys(database, now, onBatch)),
   };
 }

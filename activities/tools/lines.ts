@@ -5,7 +5,7 @@ export interface Lines {
   /** From 1. */
   firstLine: number;
   lines: string[];
-  /** Whether more lines follow, or the last one was cut. */
+  /** Whether more lines follow. */
   hasMore: boolean;
 }
 

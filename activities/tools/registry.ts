@@ -14,7 +14,8 @@ export type Found = { tool: Tool } | { refused: string };
 const shownFaults = 5;
 
 /**
- * All tools, and the rules which of them a turn may use: its mode, the scopes of its key, and its user's current role.
+ * All tools, and the rules that decide which of them a turn may use: its mode, the scopes of its key, and its user's
+ * current role.
  */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;

@@ -38,9 +38,9 @@ export interface ServerTool extends ToolBase {
    */
   takesSecrets?: boolean;
   /**
-   * Finds what a call reaches. Atrium asks when it records the call, and again when it runs it: a call that reaches
-   * something else by then does not run. A tool needs this if its calls are approved and a name in them can come to mean
-   * another object. Throws a DomainError if there is nothing to reach.
+   * Finds a call's target. Atrium asks when it records the call and again when it runs it. If the target has changed,
+   * the call does not run. A tool needs this if its calls are approved and a name in them can come to mean another
+   * object. Throws a DomainError if there is no target.
    */
   targetOf?(input: never, turn: Turn): TargetOfCall | Promise<TargetOfCall>;
   timeoutMs: number;
@@ -55,8 +55,8 @@ export interface ServerTool extends ToolBase {
    */
   run(input: never, context: ToolContext): Promise<unknown>;
   /**
-   * Ends what a call left running, for a turn that ended before the call did. It may be called more than once, and for
-   * a call that ended by itself.
+   * Ends the processes that a call left running, for a turn that ended before the call did. It may be called more than
+   * once, and for a call that ended by itself.
    */
   abandon?(call: AbandonedCall): Promise<void>;
 }
@@ -80,7 +80,7 @@ export class NothingDone extends Error {
   }
 }
 
-/** Runs preparations of such a tool, whose failure proves that nothing was done. */
+/** Runs the preparations of such a tool. If they fail, nothing was done. */
 export async function beforehand<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -94,7 +94,7 @@ export type Tool = ServerTool | ClientTool;
 export interface ToolContext {
   turn: Turn;
   toolCallId: string;
-  /** The identity that the tool's `targetOf` has found. The run must act on nothing else. Empty without `targetOf`. */
+  /** The identity that the tool's `targetOf` found. The run must act on nothing else. Empty without `targetOf`. */
   target: string;
   /** An earlier run of this call has begun, and its effect may have happened. */
   isRepeated: boolean;
@@ -116,8 +116,8 @@ export interface ToolContext {
   /** Records in the turn's timeline whether the call controlled the screen that it typed on. */
   noteControl(control: ControlOfCall): Promise<void>;
   /**
-   * Records the result in the transaction that has the effect, so that both happen once, whatever crashes. Throws if
-   * the call is done or has ended: the transaction must then roll back.
+   * Records the result in the transaction that has the effect, so that both happen exactly once, even after a crash.
+   * Throws if the call is done or has ended: the transaction must then roll back.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
 }

@@ -63,7 +63,9 @@ export async function authorizeNamedThread(
   return threadOfClient(deps, caller, name, spaceId);
 }
 
-/** The same for operations on threads: 404 for an unknown thread, and for another tenant's. */
+/**
+ * Like {@link authorizeNamedThread}, for operations on threads: 404 for an unknown thread, and for another tenant's.
+ */
 export async function authorizeListedThread(
   deps: NamingDeps,
   caller: Caller,
@@ -75,7 +77,7 @@ export async function authorizeListedThread(
   return thread;
 }
 
-/** The same, but undefined for a chat id without a message so far. */
+/** Like {@link authorizeListedThread}, but undefined for a chat id without a message so far. */
 export async function findListedThread(
   deps: NamingDeps,
   caller: Caller,
@@ -113,7 +115,7 @@ export async function defaultSpaceOf(
   throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
 }
 
-/** Endpoint 2 answers 403 for any thread of another user, in whichever space (spec §4 and §7). */
+/** 403 for another user's thread. `authorizeNamedThread` throws it even if the caller cannot see the thread's space. */
 function notThreadOwner(): DomainError {
   return new DomainError('forbidden', 'NOT_THREAD_OWNER', 'This thread belongs to somebody else.');
 }

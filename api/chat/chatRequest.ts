@@ -19,8 +19,8 @@ export interface ReadMessage {
 }
 
 /**
- * Reads the user's message from a body: spec.md's `content` and `files`, or the AI SDK's `messages`, of which only the
- * last one counts, since the server keeps the thread.
+ * Reads the user's message from a body: `content` and `files`, or the AI SDK's `messages`. Of those only the last one
+ * counts, since the server keeps the thread.
  */
 export function readMessage(body: ChatStreamBody): ReadMessage {
   const files = (body.files ?? []) as FileReference[];

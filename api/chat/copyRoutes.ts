@@ -29,7 +29,7 @@ export function copyRoutes(deps: RouteDeps) {
     const { format = 'json' } = queryOf<'exportThread'>(req);
     if (format === 'markdown') res.type('text/markdown').attachment(`${thread.id}.md`);
     else res.type('application/json').attachment(`${thread.id}.json`);
-    // At its reader's pace.
+    // Written at the reader's pace, since a thread may be long.
     await pipeline((format === 'markdown' ? exportMarkdown : exportJson)(database, thread), res);
   });
 

@@ -228,7 +228,6 @@ async function positionIn(
   });
 }
 
-/** A model as endpoints 1 and 3 show it. */
 export function presentModel(model: CatalogueModel) {
   return {
     id: model.id,

@@ -22,7 +22,7 @@ import {
   presentTurns,
 } from './presentThread.ts';
 
-/** The formats of two lists' cursors: time and id; ordinal. */
+/** The formats of list cursors: time and id for threads, ordinal for turns. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
 const turnKey = /^\d{1,9}$/;
 

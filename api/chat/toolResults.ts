@@ -35,9 +35,9 @@ export interface Continued {
 }
 
 /**
- * Passes a body's tool results and approvals to their turn. Undefined if it has none. In spec.md's dialect each id must
+ * Passes a body's tool results and approvals to their turn. Undefined if it has none. Each id in `toolResults` must
  * belong to a call of the caller's turns that a client was asked to answer (422 `TOOL_RESULT_UNKNOWN`). AI SDK clients
- * send their whole last message, of which only the calls count that wait, or have waited, for an answer.
+ * send their whole last message instead. In it, only calls count that wait, or have waited, for an answer.
  */
 export async function takeToolResults(
   deps: RouteDeps,
@@ -107,7 +107,7 @@ async function turnOf(
   return threadId === undefined || turn.threadId === threadId ? turn : undefined;
 }
 
-/** The answers in the parts of the last message, if that is the assistant's: so AI SDK clients send them. */
+/** The answers in the parts of the last message, if it is the assistant's. AI SDK clients send answers this way. */
 function answersOfMessages(body: ChatStreamBody): { results: ClientResult[]; decisions: ClientDecision[] } {
   const results: ClientResult[] = [];
   const decisions: ClientDecision[] = [];

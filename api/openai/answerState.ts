@@ -16,7 +16,7 @@ export interface Said {
   text?: { part: string; delta: string };
   reasoning?: string;
   call?: MadeCall;
-  /** Parts that were sent and are void: the model says them again. */
+  /** Ids of parts that were sent and are void: the model says them again. */
   discarded?: string[];
   end?: AnswerEnd;
 }

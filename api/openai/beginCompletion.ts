@@ -105,8 +105,8 @@ function readIntent(
 }
 
 /**
- * The turn of a repeated request. OpenAI's clients mark a request that they repeat because its answer did not come. The
- * turn that it began continues, and gives the answer.
+ * Finds the turn of a repeated request. OpenAI's clients mark a request that they repeat because its answer did not
+ * come. The first request's turn goes on, and answers the repeated one.
  */
 async function findRetried(
   deps: RouteDeps,

@@ -21,7 +21,7 @@ export function clientToolsOf({ tools }: CompletionBody): ClientTools {
   });
 }
 
-/** What the request asks of the turn, beside messages and tools. */
+/** The request's options for the turn, beside messages and tools. */
 export function completionRequestOf(
   body: CompletionBody,
   { instructions, ownToolsOnly }: { instructions: string | undefined; ownToolsOnly: boolean },
@@ -99,7 +99,7 @@ export function readPlace(req: Request, { metadata, store }: CompletionBody, con
 
 /**
  * Whether the request is one of Open WebUI's side requests: for a title, tags or follow-up questions. They carry no
- * mark here, so they are recognised by the first words of their templates.
+ * mark, so they are recognised by the first words of their templates.
  */
 function isTask({ history, news }: Conversation): boolean {
   const [first, ...more] = news;

@@ -22,7 +22,7 @@ export interface Conversation {
   instructions: string | undefined;
   /** The messages up to the last one of the assistant. User and assistant alternate. */
   history: ImportedMessage[];
-  /** What the user has said since. */
+  /** The user's messages since. */
   news: StoredPart[];
   /** The tool results after the last assistant message, by the index of their message. */
   results: ToolResult[];
@@ -101,14 +101,14 @@ function answerOf(message: CompletionMessage, pointer: string): StoredPart[] {
   return parts.length === 0 ? [] : [{ type: 'step-start' }, ...parts];
 }
 
-/** A model may write JSON that does not parse, that is no object, or that contains what a body may not contain. */
+/** A model may write JSON that does not parse, is not an object, or contains data that a body must not contain. */
 function inputOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
     checkPlainData(value);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Below.
+    // Return the text as it is.
   }
   return { arguments: text };
 }

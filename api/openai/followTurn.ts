@@ -24,7 +24,7 @@ export interface Telling {
 export interface Listener {
   /** True for the chunk that ends the answer. */
   onChunk(chunk: UiChunk): boolean;
-  /** Resolves when there is room for more of what is read from the log. */
+  /** Resolves when there is room for more chunks from the log. */
   ready?(): Promise<void>;
   /** Everything up to this chunk was delivered. */
   onEnd(seq: number): void;
@@ -109,7 +109,7 @@ export function followTurn(
   }
 }
 
-/** The same for an ended turn whose log has been purged, from its stored message. */
+/** Like {@link followTurn}, for an ended turn whose log has been purged. Reads the stored message. */
 export async function recallTurn(deps: RouteDeps, { turn }: Telling, listener: Listener): Promise<void> {
   const { Message } = chatModels(deps.database);
   const message: Message | null = await Message.find(turn.threadId, turn.assistantMessageId);

@@ -4,7 +4,7 @@ import { completionRoutes } from './completionRoutes.ts';
 import { modelRoutes } from './modelRoutes.ts';
 import { presentError } from './presentError.ts';
 
-/** The part of OpenAI's API that its clients chat by. */
+/** The part of OpenAI's API that chat clients use. */
 export const openai = {
   access,
   routes: [modelRoutes, completionRoutes],

@@ -60,7 +60,7 @@ export function streamCompletion(
     onChunk(chunk) {
       const said = state.read(chunk);
       tell(said);
-      // Text that was sent cannot be taken back and must not appear twice.
+      // Sent text cannot be taken back and must not appear twice, so the stream ends with an error.
       end = said.discarded?.length ? { failure: begunAgain } : said.end;
       return end !== undefined;
     },

@@ -28,7 +28,7 @@ export function wholeCompletion(res: Response, { telling, ownTools, usage, onRea
 
   async function send(seq: number): Promise<void> {
     if (end === undefined || 'failure' in end) {
-      // OpenAI's clients would repeat the request, which could repeat what the turn has done.
+      // OpenAI's clients would repeat the request, and with it the turn's side effects.
       res.set('x-should-retry', 'false').once('finish', () => onRead(seq));
       throw turnFailure(end?.failure);
     }

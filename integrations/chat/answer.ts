@@ -13,8 +13,8 @@ interface OpenPart {
 }
 
 /**
- * Normalises one provider stream, part by part, and tells at its end how the answer ended. Text and reasoning parts get
- * our own ids, since the SDKs reuse an id for a second part of the same answer.
+ * Normalises one provider's stream part by part, and returns at its end how the answer ended. Text and reasoning parts
+ * get our own ids, since the SDKs reuse an id for a second part of the same answer.
  */
 export class Answer {
   private readonly open = new Map<string, OpenPart>();

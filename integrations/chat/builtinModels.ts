@@ -11,7 +11,7 @@ interface Prices {
   output: number;
 }
 
-/** Rates as endpoint 1 shows them, from credits per million tokens. */
+/** Rates as `GET /chat/models` lists them, from credits per million tokens. */
 export function tokenRates(prices: Prices): PricingRate[] {
   return [
     tokenRate('Input', prices.input),

@@ -9,7 +9,7 @@ const readers: Partial<Record<ProviderName, EventReader>> = {
   compatible: readChatEvent,
 };
 
-/** What a model call sees of its own connection, besides what the SDK reports. */
+/** The connection of one model call: its fast lane, and whether an answer has begun. */
 export class CallWire {
   readonly lane: FastLane | undefined;
   /** Whether an answer has begun: distinguishes an unreachable provider from an interrupted answer. */

@@ -4,7 +4,7 @@ import { builtinModels, demoModel, unknownModel } from './builtinModels.ts';
 import { canDo, cheapest, chooseModel, effortOf, effortOrDefault, refused } from './modelRules.ts';
 import { type ModelsFile, readModelsFile } from './modelsFile.ts';
 
-/** What a model costs, as endpoint 1 shows it (spec §2): `credits` is for people, `creditsPerUnit` for arithmetic. */
+/** A price of a model, as `GET /chat/models` lists it. `credits` is for people, `creditsPerUnit` for arithmetic. */
 export interface PricingRate {
   label: string;
   credits: string;
@@ -32,7 +32,7 @@ export interface CatalogueModel {
   name: string;
   /** The provider's display name. For an OpenAI-compatible server it is the operator's name for it. */
   provider: string;
-  /** The library that calls it. */
+  /** The SDK that calls the model. */
   adapter: ProviderName;
   /** The provider's own name of the model. */
   providerModelId: string;
@@ -75,10 +75,10 @@ export interface Catalogue {
   readonly defaultModelId: string;
   /**
    * The model for a turn: `modelId` beats `autoModel`, which beats the default. Throws DomainError 'unprocessable'
-   * MODEL_UNKNOWN, MODEL_UNSUITABLE or EFFORT_UNKNOWN, each naming what there is.
+   * MODEL_UNKNOWN, MODEL_UNSUITABLE or EFFORT_UNKNOWN, each naming the alternatives.
    */
   resolve(request: ModelRequest): ModelChoice;
-  /** The models to try, in order, if this model's provider fails: the rest of the catalogue that can do as much. */
+  /** The models to try, in order, if this model's provider fails: the other models that meet the needs. */
   fallbacksOf(modelId: string, request?: Pick<ModelRequest, 'effort' | 'needs'>): ModelChoice[];
   /** The model that names a thread which this model has answered; undefined if threads get no names. */
   titleModelFor(modelId: string): CatalogueModel | undefined;
@@ -116,7 +116,7 @@ export function createCatalogue(config: Config['llm']): Catalogue {
     },
     titleModelFor(modelId) {
       if (titleModel !== 'auto') return byId.get(titleModel);
-      // The provider has seen the thread anyway: no other company sees it.
+      // This provider has seen the thread already, so no other company gets to see it.
       const model = byId.get(modelId);
       return model && cheapest(models.filter(({ provider }) => provider === model.provider));
     },

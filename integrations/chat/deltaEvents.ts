@@ -1,14 +1,14 @@
 export type DeltaKind = 'text' | 'reasoning';
 
-/** What an SDK emits for one stream event, as far as text and reasoning go. */
+/** The text and reasoning deltas that an SDK emits for one stream event. */
 export interface ExpectedDeltas {
-  /** The deltas it emits for it, in order. */
+  /** In order. */
   deltas: readonly string[];
-  /** Set when the event is exactly one delta: the part of the answer that it belongs to. */
+  /** Set if the event is exactly one delta: the part of the answer that the delta belongs to. */
   plain?: string;
 }
 
-/** What an SDK emits for an event's data, or undefined where that is not certain. */
+/** Predicts what an SDK emits for an event's data; undefined if that is not certain. */
 export type EventReader = (data: unknown) => ExpectedDeltas | undefined;
 
 const nothing: ExpectedDeltas = { deltas: [] };

@@ -25,7 +25,8 @@ export function createDemoModel(): LanguageModelV4 {
     doGenerate: () => Promise.reject(new Error('The demo model only streams.')),
     async doStream(options) {
       const parts = new DemoAnswer(options, failures).stream();
-      // As with a real provider, a failure before the first token is the request's, not the stream's.
+      // Read the first part now: as with a real provider, a failure before the first token fails the request, not the
+      // stream.
       const first = await parts.next();
       let held = first.done ? undefined : first.value;
       const stream = new ReadableStream<LanguageModelV4StreamPart>(

@@ -45,7 +45,7 @@ export class DemoFailures {
     }
   }
 
-  /** A call with this prompt has ended. */
+  /** A call with this prompt has passed, so the count starts anew. */
   survived(key: string): void {
     this.failed.delete(key);
   }

@@ -32,7 +32,7 @@ export function isProviderErrorCode(code: string): code is ProviderErrorCode {
   return Object.hasOwn(failures, code);
 }
 
-/** The sentence for a code, where only the code was kept. */
+/** The message for a code, for callers that kept only the code. */
 export function providerErrorMessage(code: ProviderErrorCode): string {
   return failures[code].message;
 }

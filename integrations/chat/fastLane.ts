@@ -9,12 +9,12 @@ const singleData = /^(?:event: ?[^\n]*\n)?data: ?([^\n]*)\n\n$/;
 
 /**
  * A bypass of the SDK for the one kind of event that makes up nearly all of a stream: a plain delta of text or
- * reasoning. The SDK's chain of streams and its validation cost about 60 µs for each event, this about 3 µs. Everything
- * else goes to the SDK as it came, byte for byte.
+ * reasoning. The SDK's chain of streams and its validation cost about 60 µs for each event, this about 3 µs. All other
+ * events go to the SDK byte for byte.
  *
- * Order is kept by a rule: a delta bypasses the SDK only when the SDK has nothing left to emit, that is, when the last
- * event that went to it was a plain delta of the same part, and each delta expected of it has come out, text for text.
- * So the SDK opens and ends every part, and an event with an unpredictable outcome closes the lane for good.
+ * One rule keeps the order: a delta bypasses the SDK only when the SDK has nothing left to emit. That is, the last
+ * event that went to the SDK was a plain delta of the same part, and each delta expected of it has come out, text for
+ * text. So the SDK opens and ends every part, and an event with an unpredictable outcome closes the lane for good.
  */
 export class FastLane {
   private readonly read: EventReader;
@@ -23,7 +23,7 @@ export class FastLane {
   /** Nothing bypasses the SDK any more. */
   private closed = false;
   private paused = false;
-  /** What the SDK still has to emit. */
+  /** The deltas that the SDK still has to emit. */
   private readonly expected: string[] = [];
   /** The part of the last event that went to the SDK, if that was a plain delta. */
   private sdkPart: string | undefined;
@@ -33,11 +33,11 @@ export class FastLane {
     this.deliver = deliver;
   }
 
-  /** Takes bytes from the network, and returns what the SDK is to see of them. */
+  /** Takes bytes from the network, and returns those that the SDK must get. */
   bytes(chunk: Buffer): Buffer | undefined {
     const data = this.carry === undefined ? chunk : Buffer.concat([this.carry, chunk]);
     this.carry = undefined;
-    // JSON has no raw carriage return: these events use line ends that this does not parse.
+    // JSON has no raw carriage return, so these events use line ends that this class does not parse.
     if (this.closed || chunk.includes(carriageReturn)) return this.close(data);
 
     const forwarded: Buffer[] = [];
@@ -63,7 +63,7 @@ export class FastLane {
     return forwarded.length > 1 ? Buffer.concat(forwarded) : forwarded[0];
   }
 
-  /** The network has ended: what is left of an unfinished event. */
+  /** The network has ended. Returns the bytes of an unfinished event. */
   end(): Buffer | undefined {
     return this.carry;
   }
@@ -73,14 +73,14 @@ export class FastLane {
     if (this.expected.shift() !== text) this.closed = true;
   }
 
-  /** While the reader is busy, everything goes to the SDK, which holds the network back. */
+  /** While the reader is busy, everything goes to the SDK, which then stops reading from the network. */
   pause(paused: boolean): void {
     this.paused = paused;
   }
 
   /**
-   * The text of an event that bypasses the SDK. Otherwise it goes to the SDK, and what the SDK will emit for it is
-   * noted.
+   * Returns the text of an event that bypasses the SDK. Any other event goes to the SDK, and the deltas that the SDK
+   * will emit for it are noted.
    */
   private take(event: string): string | undefined {
     const data = singleData.exec(event)?.[1];

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 
-/** Passes the bytes of an answer on to the SDK. `tap` sees each chunk first and returns what the SDK is to see. */
+/** Passes the bytes of an answer on to the SDK. `tap` gets each chunk first and returns the bytes for the SDK. */
 export interface ByteTap {
   bytes(chunk: Buffer): Uint8Array | undefined;
   end(): Uint8Array | undefined;
@@ -11,7 +11,7 @@ export interface ByteTap {
  * A fetch on Node's own HTTP client that does what the SDKs need: a POST with text, answered by a stream. Measured, it
  * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no
  * model provider's API has any, and a key must not travel to another host. The global agents keep connections alive,
- * and take the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
+ * and use the operator's proxy if NODE_USE_ENV_PROXY is set.
  */
 export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => ByteTap | undefined): typeof fetch {
   return async (input, init = {}) => {
@@ -19,7 +19,7 @@ export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => Byt
     signal?.throwIfAborted();
     const url = new URL(input instanceof Request ? input.url : input);
     const incoming = await send(url, init, signal).catch((error: unknown) => {
-      // A kept-alive connection that the server had already closed: nothing was sent on it.
+      // The server had closed this kept-alive connection before the request came, so send it again.
       if (error instanceof StaleConnection) return send(url, init, signal);
       throw error;
     });

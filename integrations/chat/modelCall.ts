@@ -91,7 +91,7 @@ export type ModelPart =
   /** `input` is the model's JSON, unchecked: a model can write JSON that does not parse, and should be told so. */
   | ({ type: 'tool-call'; toolCallId: string; toolName: string; input: string } & Metadata)
   | LanguageModelV4Source
-  /** `data` is base64 or, where the provider keeps the file, an address. */
+  /** `data` is base64 or, if the provider keeps the file, a URL. */
   | { type: 'file'; mediaType: string; data: { base64: string } | { url: string } };
 
 /**

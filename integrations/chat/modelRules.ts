@@ -5,13 +5,10 @@ import type { CatalogueModel, ModelChoice, ModelNeeds } from './catalogue.ts';
 const smallPromptTokens = 8_000;
 
 /**
- * The rules of `autoModel`, in order, over all models but the demo model where there are others; docs/models.md has
- * them in words.
- * 1. Models that cannot take the turn's files, tools or length are left out, and so are those without the effort asked
- *    for.
- * 2. A small question (mode `ask`, no files, at most 8,000 tokens) goes to the cheapest of the rest by the price of
- *    output.
- * 3. Everything else goes to the default model, or to the first in the catalogue when the default was left out.
+ * The rules of `autoModel`, in order. The demo model is used only if there is no other. docs/models.md explains them.
+ * 1. Models that cannot take the turn's files, tools or length, or the requested effort, are left out.
+ * 2. A small question (mode `ask`, no files, at most 8,000 tokens) goes to the cheapest of the rest, by output price.
+ * 3. Everything else goes to the default model, or to the first in the catalogue if the default was left out.
  */
 export function chooseModel(
   models: readonly CatalogueModel[],
@@ -85,7 +82,7 @@ export function effortOf(model: CatalogueModel, effort: string | null | undefine
   throw refused('EFFORT_UNKNOWN', detail, '/effort');
 }
 
-/** The same for a fallback model, which may lack the requested effort. */
+/** Like {@link effortOf}, for a fallback model, which may lack the requested effort. */
 export function effortOrDefault(model: CatalogueModel, effort: string | null | undefined): string | undefined {
   return typeof effort === 'string' && model.effortOptions.includes(effort) ? effort : model.defaultEffort;
 }

@@ -15,7 +15,7 @@ import { estimateUsage, reportedUsage } from './tokens.ts';
 export interface ModelRunnerDependencies {
   config: Pick<Config, 'llm'>;
   catalogue: Catalogue;
-  /** Instead of our own client (httpFetch.ts): every byte then goes through the SDK. */
+  /** Replaces our own HTTP client (httpFetch.ts). Every byte then goes through the SDK. */
   fetch?: typeof globalThis.fetch;
 }
 
@@ -75,7 +75,7 @@ async function streamAnswer(
     const { stream } = await untilAborted(Promise.resolve(model.doStream(options)), signal);
     headersSeen = true;
     const reader = stream.getReader();
-    // Cancelling ends a pending read at once, whatever the provider's library does with the signal.
+    // Cancelling ends a pending read at once, even if the provider's SDK ignores the signal.
     signal.addEventListener('abort', () => void reader.cancel(signal.reason).catch(ignore), { once: true });
     for (;;) {
       const { done, value } = await reader.read();

@@ -35,8 +35,8 @@ const statusByName: Record<string, number> = {
 };
 
 /**
- * Converts a provider's failure into ours. `answered` distinguishes an unreachable provider from one that was cut off
- * while it answered.
+ * Converts a provider's failure into a {@link ProviderError}. `answered` distinguishes a provider that was cut off
+ * while it answered from an unreachable one.
  */
 export function toProviderError(error: unknown, answered: boolean): ProviderError {
   if (error instanceof ProviderError) return error;

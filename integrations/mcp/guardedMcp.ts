@@ -6,7 +6,7 @@ import type { McpEndpoint } from './mcpClient.ts';
 const connectTimeoutMs = 4_000;
 const idleTimeoutMs = 10 * 60_000;
 
-/** Why a server gave no answer, in our words: a network error may reveal internal hosts. */
+/** Why a server gave no answer. In our own words, since a network error may reveal internal hosts. */
 export interface McpFailure {
   /**
    * `MCP_REFUSED`: the server does not accept the headers. A code of the egress guard: the address may not be reached.
@@ -15,7 +15,7 @@ export interface McpFailure {
   text: string;
 }
 
-/** Works with an MCP server through the egress guard. Its connections end with the work. */
+/** Works with an MCP server through the egress guard, and closes the connections afterwards. */
 export async function withMcpServer<T>(
   guard: EgressGuard,
   owner: EgressOwner,
@@ -26,7 +26,7 @@ export async function withMcpServer<T>(
   return await work({ ...endpoint, fetch: guarded.fetch });
 }
 
-/** `signal` is what ended the work, if it timed out. */
+/** `signal` is the time limit of the work. */
 export function mcpFailureOf(error: unknown, signal: AbortSignal): McpFailure {
   // The client library wraps what its fetch has thrown.
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {

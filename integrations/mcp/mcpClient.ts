@@ -7,10 +7,10 @@ import { hintsOf } from './toolHints.ts';
 export interface McpEndpoint {
   url: string;
   headers: Record<string, string>;
-  /** Through the egress guard. */
+  /** Goes through the egress guard. */
   fetch: typeof globalThis.fetch;
   signal: AbortSignal;
-  /** Awaited before a response of more than 4 MB is read on. */
+  /** Awaited before more than 4 MB of a response are read. */
   admitLarge?(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ async function withClient<T>(
   work: (client: Client, options: { signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
   const { createMCPClient } = await loadLibrary();
-  // The client would keep waiting for an answer whose stream has broken off.
+  // On its own, the client keeps waiting for an answer whose stream has broken off.
   const broken = new AbortController();
   const options = { signal: AbortSignal.any([signal, broken.signal]) };
   const client = await createMCPClient({
@@ -108,8 +108,8 @@ async function withClient<T>(
 }
 
 /**
- * Calls `broken` when an answer breaks off. An endless answer is cut off, and a large one is read on when there is
- * room.
+ * Aborts `broken` when an answer breaks off. Cuts off an endless answer, and reads a large one only when it is
+ * admitted.
  */
 function watched(
   fetch: typeof globalThis.fetch,
@@ -120,7 +120,7 @@ function watched(
     const response = await fetch(input, init);
     const { body, status, headers } = response;
     if (body === null) return response;
-    // Unsolicited messages of the server: the call goes on without them.
+    // Only unsolicited messages of the server come this way, and the call does not need them.
     if (init?.method !== 'POST') return limited(response, largeBytes, tooLarge);
     async function* read(from: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       let bytes = 0;

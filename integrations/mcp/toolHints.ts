@@ -5,9 +5,9 @@ export interface ToolHints {
 }
 
 /**
- * What an MCP tool says about itself, with the defaults of the specification (2025-11-25, schema `ToolAnnotations`):
- * `readOnlyHint` and `idempotentHint` are false, `destructiveHint` is true and means something only where the tool does
- * not merely read. A hint that is not a boolean is ignored: servers are not trusted.
+ * An MCP tool's hints about itself, with the defaults of the specification (2025-11-25, schema `ToolAnnotations`):
+ * `readOnlyHint` and `idempotentHint` are false; `destructiveHint` is true, and matters only if the tool is not
+ * read-only. A hint that is not a boolean is ignored, since servers are not trusted.
  */
 export function hintsOf(annotations: unknown): ToolHints {
   const hints = (typeof annotations === 'object' ? annotations : null) ?? {};

@@ -4,7 +4,7 @@ import { turnsChannel } from './redisNotices.ts';
 
 const hearTimeoutMs = 15_000;
 
-/** Whether what is told on the installation's channel is heard on it: rejects with the reason. */
+/** Checks that a message on the installation's channel comes back. Rejects with the reason if it does not. */
 export async function checkRedis({ url, installation }: { url: string; installation: string }): Promise<void> {
   const heard = Promise.withResolvers<void>();
   const late = setTimeout(

@@ -1,12 +1,12 @@
 export type RedisClient = Awaited<ReturnType<typeof connectionTo>>;
 
 const answerTimeoutMs = 5_000;
-/** Statements that wait for an answer. More are refused at once. */
+/** The most commands that wait for an answer. Further ones are refused at once. */
 const longestQueue = 100;
 
 /**
- * * A connection that is up, or a rejection in a few seconds. It does not come back by itself: `onLost` says once that
- * it is gone, and its owner makes another.
+ * Returns a working connection, or rejects within a few seconds. The connection does not reconnect: `onLost` reports
+ * its loss, and its owner opens another.
  */
 export async function connectRedis(
   url: string,
@@ -18,7 +18,7 @@ export async function connectRedis(
   return client;
 }
 
-/** Waits a few seconds for an answer, then ends the connection: no answer on it can be trusted to come. */
+/** Waits a few seconds for an answer, then ends the connection, on which no answer can be relied on any more. */
 export async function soon<T>(client: RedisClient, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const late = new Error(`Redis did not answer for ${answerTimeoutMs} ms.`);
   const { promise, reject } = Promise.withResolvers<never>();
@@ -37,12 +37,15 @@ export async function soon<T>(client: RedisClient, signal: AbortSignal, work: ()
   }
 }
 
-/** Cuts the connection: whatever waits for an answer is rejected. */
+/** Closes the connection. Commands that wait for an answer reject. */
 export function endRedis(client: RedisClient): void {
   if (client.isOpen) client.destroy();
 }
 
-/** The client is five hundred modules, a fifth of what a start would load, and most installations have no Redis. */
+/**
+ * Loaded on demand: the client has five hundred modules, a fifth of what a start would load. Most installations have no
+ * Redis.
+ */
 async function connectionTo(url: string) {
   const { createClient } = await import('@redis/client');
   return createClient({

@@ -1,6 +1,6 @@
 import { connectRedis, endRedis, type RedisClient, soon } from './connect.ts';
 
-/** So many turns may wait for being told of. Beyond it they are forgotten: their readers look by themselves. */
+/** The most turns that wait to be told. Further ones are dropped: their readers check the log anyway. */
 const mostPending = 10_000;
 const longestMessage = 1024 * 1024;
 
@@ -9,13 +9,13 @@ export interface LineOptions {
   channel: string;
   /** Names this process among those on the channel. */
   self: string;
-  /** Called for what others tell, and what this process itself tells. Without it nothing is listened to. */
+  /** Called for the notices of all processes, this one included. Without it, this process does not listen. */
   onNotice: ((turnId: string, lastSeq: number) => void) | undefined;
-  /** The other side has answered; where this process listens, its own word has come back to it. */
+  /** Redis has answered. If this process listens, its own beat has come back. */
   onBeat(): void;
 }
 
-/** A way to Redis that is up, until it is `lost` or closed. It is not mended: its owner makes another. */
+/** A working connection to Redis, until it is `lost` or closed. It does not reconnect: its owner opens another. */
 export class Line {
   readonly lost: Promise<unknown>;
   readonly #options: LineOptions;
@@ -50,18 +50,18 @@ export class Line {
     return line;
   }
 
-  /** Tells it with the next message: at once, or when the one that is under way has arrived. */
+  /** Sends the notice with the next message: at once, or when the message under way has arrived. */
   tell(turnId: string, lastSeq: number): void {
     if (this.#isClosed || this.#pending.size >= mostPending) return;
     this.#pending.set(turnId, lastSeq);
     if (!this.#publishing) void this.#publish();
   }
 
-  /** Asks for a sign of life. It comes by `onBeat`. */
+  /** Asks Redis for a sign of life. The answer calls `onBeat`. */
   beat(): void {
     const { channel, self, onNotice, onBeat } = this.#options;
     if (this.#publisher === undefined || this.#isClosed) return;
-    // Who listens must hear itself; who does not has the answer.
+    // A listening process must receive its own beat. For any other, Redis's answer is enough.
     if (onNotice !== undefined) this.#publisher.publish(channel, beatOf(self)).catch(this.#lose);
     else this.#publisher.ping().then(onBeat, this.#lose);
   }
@@ -76,7 +76,7 @@ export class Line {
   async #publish(): Promise<void> {
     this.#publishing = true;
     try {
-      // After this turn of the event loop, so that all turns of one commit are told together.
+      // Wait for the end of this iteration of the event loop, so that all turns of one commit share a message.
       await new Promise((resolve) => setImmediate(resolve));
       while (this.#pending.size > 0) {
         const message = Array.from(this.#pending, ([turnId, lastSeq]) => `${turnId} ${lastSeq}`).join('\n');

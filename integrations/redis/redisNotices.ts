@@ -13,29 +13,28 @@ export interface RedisNoticesOptions {
   url: string;
   installation: string;
   logger: Logger;
-  /** Whether this process has readers. A worker only tells. */
+  /** Whether this process has readers and so listens. A worker only tells. */
   listens: boolean;
 }
 
 const beatMs = 500;
 /**
- * * Beats without an answer after which notices are not relied on, and after which the connection is made anew. They
- * are counted instead of the time: a process that was held up itself has its answers behind the timer.
+ * Unanswered beats after which notices are no longer relied on, and after which the connection is replaced. Beats are
+ * counted instead of time: if this process itself was blocked, the answers still wait behind the timer.
  */
 const quietBeats = 3;
 const lostBeats = 10;
 const firstRetryMs = 100;
 const longestRetryMs = 5_000;
 
-/** The channel of an installation: several may share a Redis. */
+/** The channel of an installation. Several installations may share one Redis. */
 export function turnsChannel(installation: string): string {
   return `atrium:${installation}:turns`;
 }
 
 /**
- * * Notices over Redis Pub/Sub: ids of turns and numbers of chunks, never what a chunk says, and nothing is stored
- * there. A message may be lost, late, or false; each process listens for its own beats, and says by `areHeard` when it
- * does not hear them any more.
+ * Notices over Redis Pub/Sub: ids of turns and numbers of chunks, never content. Redis stores nothing. A message may be
+ * lost, late or false. Each process listens for its own beats, and clears `areHeard` when they no longer come.
  */
 export class RedisNotices {
   readonly #options: RedisNoticesOptions;
@@ -54,7 +53,7 @@ export class RedisNotices {
     this.#done = this.#run();
   }
 
-  /** Whether what was told lately has been heard. */
+  /** Whether the latest beats were answered. */
   get areHeard(): boolean {
     return this.#areHeard;
   }
@@ -63,12 +62,12 @@ export class RedisNotices {
     this.#listener = listener;
   }
 
-  /** Soon and at most once. Never waits, never fails. */
+  /** Tells all processes soon, and at most once. Neither waits nor fails. */
   tell(turnId: string, lastSeq: number): void {
     this.#line?.tell(turnId, lastSeq);
   }
 
-  /** For readiness. Rejects with the reason while Redis is of no use. */
+  /** For readiness. Rejects with the reason if Redis does not work. */
   async check(): Promise<void> {
     if (!this.#areHeard) throw this.#failure;
   }
@@ -93,7 +92,7 @@ export class RedisNotices {
     }
   }
 
-  /** Opens a line and looks after it until it is lost. */
+  /** Opens a connection, and beats on it until it is lost. */
   async #keepLine(): Promise<void> {
     const { url, installation, listens } = this.#options;
     const onBeat = () => {

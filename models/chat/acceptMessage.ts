@@ -55,8 +55,8 @@ export interface SendIntent {
   /** The state of the sender's device, such as its panes. Stored with the turn as it is. */
   context?: Record<string, unknown>;
   /**
-   * Set by a caller that takes the new turn's first step at once: the turn is created with that step's writer epoch.
-   * For this many milliseconds no other process takes the step, and the caller can renew that.
+   * Set, in milliseconds, by a caller that gives the turn a head start. The turn is created with its first step's
+   * writer epoch, and no other process takes that step for this time. The caller can extend it.
    */
   holdMs?: number;
 }
@@ -89,7 +89,7 @@ export async function acceptMessage(database: Database, intent: SendIntent, admi
 /** Called for new turns only, never for a message that has its turn already. Rejects to refuse the message. */
 export type Admit = (tx: Transaction, turn: Turn) => Promise<void>;
 
-/** The same within a larger transaction. */
+/** Like {@link acceptMessage}, within the caller's transaction. */
 export async function acceptMessageIn(
   tx: Transaction,
   intent: SendIntent,
@@ -166,12 +166,12 @@ export async function acceptMessageIn(
   // `save` writes every changed field, the taken ordinal too; `update` would write only the fields that it is given.
   else await thread.save({ transaction: tx });
   const interrupted = placed.interrupted ?? (busy ? await interrupt(tx, thread, intent, now) : undefined);
-  // The last statement, since it locks a row that the whole space shares.
+  // Comes last, since it locks a row that the whole space shares.
   await admit?.(tx, turn);
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
 }
 
-/** A turn without a hash was not created by an outbox item with a hash. */
+/** If either hash is missing, the messages count as the same. */
 function isDifferent(kept: Buffer | null, sent: Buffer | undefined): boolean {
   return kept !== null && sent !== undefined && !kept.equals(sent);
 }

@@ -6,12 +6,12 @@ import { insert } from '../database/sql.ts';
 import type { StoredPart } from './message.ts';
 import type { MessagePart } from './turnLog/foldChunks.ts';
 
-/** A longer answer is stored in rows of this many characters each, which fit any packet and any column. */
+/** A longer answer is stored in rows of this many characters each. They fit any packet and any column. */
 const pieceCharacters = 128 * 1024;
 /** How many rows are read at a time: about 8 MB. */
 export const piecesAtOnce = 64;
 const firstPieces = 8;
-/** How much is kept of an answer that the database refuses. */
+/** How many characters of text are kept of an answer that the database refuses. */
 const keptCharacters = 32 * 1024;
 
 /**
@@ -76,7 +76,7 @@ export async function readPieces(
   }
 }
 
-/** The first parts of an answer in pieces, as far as its first megabyte holds them whole. */
+/** The leading parts of an answer in pieces that end within its first {@link firstPieces} pieces (1 MB of text). */
 export async function readFirstPieces(on: On, turnId: string): Promise<StoredPart[]> {
   const rows = await sequelizeOf(on).query<{ parts: string }>(
     'SELECT parts FROM answer_pieces WHERE turn_id = ? ORDER BY piece LIMIT ?',
@@ -89,7 +89,7 @@ export async function readFirstPieces(on: On, turnId: string): Promise<StoredPar
   return lines.slice(0, -1).map((line) => JSON.parse(line) as StoredPart);
 }
 
-/** The beginning of an answer that cannot be stored whole: as much of its text as any row takes. */
+/** The beginning of an answer that cannot be stored whole: its first 32 K characters of text. */
 export function beginningOf(parts: readonly MessagePart[]): MessagePart[] {
   let room = keptCharacters;
   const kept: MessagePart[] = [];

@@ -66,7 +66,7 @@ async function attach(
   };
 }
 
-/** A thread's files belong to the thread's owner. */
+/** A thread's files belong to the thread's owner. Other containers belong to the whole space. */
 async function mayRead(on: On, containerId: string, spaceId: string, userId: string): Promise<boolean> {
   const container = parseContainerId(containerId);
   if (container?.kind !== 'thread') return container !== undefined;
@@ -97,7 +97,7 @@ export async function contentOfAttached(on: On, file: AttachedFile, spaceId: str
   return version?.content;
 }
 
-/** What a model must support to see all of the message. */
+/** The inputs that a model must support to read the whole message. */
 export function needsOf(parts: readonly StoredPart[]): { images: boolean; pdf: boolean } {
   const types = parts.flatMap((part) => {
     if (part.type === 'data-file') return [part.data.mimeType ?? ''];

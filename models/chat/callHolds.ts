@@ -3,12 +3,12 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 
 const milliseconds = 'INTERVAL ? * 1000 MICROSECOND';
-/** The end of a hold of this many milliseconds. All processes go by the database's clock. */
+/** The time this many milliseconds from now, by the database's clock, which all processes share. */
 export const holdEnd = `UTC_TIMESTAMP(3) + ${milliseconds}`;
 
 /**
- * The turns among these whose first step is held by a process that takes it outside an activity. Holds that ended less
- * than `graceMs` ago count too.
+ * Which of these turns have a head start under way: a process takes their first step outside an activity. Head starts
+ * that ended less than `graceMs` ago count too.
  */
 export async function findHeld({ pool }: Database, turnIds: readonly string[], graceMs: number): Promise<Set<string>> {
   const [rows] = await pool.query<(RowDataPacket & { turnId: string })[]>(
@@ -20,8 +20,8 @@ export async function findHeld({ pool }: Database, turnIds: readonly string[], g
 }
 
 /**
- * Holds the first steps of these turns for `holdMs` from now, unless another attempt has taken them. Skips locked rows:
- * such a step is just ending, perhaps behind the lock of a busy space, and must not delay the other holds.
+ * Extends the head starts of these turns to `holdMs` from now, unless another attempt has taken the step. Skips locked
+ * rows: such a step is just ending, perhaps behind the lock of a busy space, and must not delay the others.
  */
 export async function keepHeld(database: Database, turnIds: readonly string[], holdMs: number): Promise<void> {
   await transaction(database, async (tx) => {
@@ -41,8 +41,8 @@ export async function keepHeld(database: Database, turnIds: readonly string[], h
 }
 
 /**
- * Releases a turn's first step, so that the next process need not wait. `leftAs` is the step's result, for that
- * process.
+ * Gives up a head start, so that the process that takes the step over need not wait. `leftAs` is the step's result, for
+ * that process.
  */
 export async function release({ pool }: Database, turnId: string, leftAs?: object): Promise<void> {
   await pool.query(
@@ -52,7 +52,7 @@ export async function release({ pool }: Database, turnId: string, leftAs?: objec
   );
 }
 
-/** Takes the result that the holder left. Only one caller gets it. */
+/** Claims the result that a head start left. Only one caller gets true. */
 export async function takeLeft({ pool }: Database, turnId: string): Promise<boolean> {
   const [{ affectedRows }] = await pool.query<ResultSetHeader>(
     'UPDATE model_calls SET left_as = NULL WHERE turn_id = ? AND step = 0 AND left_as IS NOT NULL',

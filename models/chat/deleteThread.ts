@@ -9,14 +9,14 @@ export async function deleteThread(database: Database, threadId: string): Promis
     const { Thread, ThreadAlias } = chatModels(tx);
     const thread = await Thread.lock(threadId, tx);
     await thread.update({ deletedAt: new Date() }, { transaction: tx });
-    // The client's own chat id may name a new thread from now on.
+    // The client may use its own chat id for a new thread from now on.
     await ThreadAlias.destroy({ where: { threadId }, transaction: tx });
     const { spaceId, userId } = thread;
     return operationModels(tx).Operation.begin({ kind: 'deleteThread', spaceId, userId, subjectId: threadId }, tx);
   });
 }
 
-/** Threads whose time to be kept is over and in which no turn runs, the longest expired first. */
+/** Expired threads in which no turn runs, the longest expired first. */
 export async function expiredThreads(database: Database, limit: number): Promise<string[]> {
   const threads = await chatModels(database).Thread.findAll({
     attributes: ['id'],

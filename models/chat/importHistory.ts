@@ -11,8 +11,8 @@ export interface ImportedMessage {
 }
 
 /**
- * Puts imported messages at the beginning of an empty thread. They belong to no turn of ours and are not charged. The
- * caller saves the thread.
+ * Puts imported messages at the beginning of an empty thread. Their turn ids have no turn rows, and they are not
+ * charged. The caller saves the thread.
  */
 export async function importHistory(
   tx: Transaction,

@@ -12,7 +12,7 @@ import { chatModels } from './models.ts';
 const rowsAtOnce = 100;
 
 export interface Indexing {
-  /** The most texts to index now; the rest waits for the next run. */
+  /** The most texts to index now. The next run indexes the rest. */
   most: number;
   onBatch(): void;
   /** Called for a text that could not be indexed; the next run tries again. */
@@ -165,7 +165,6 @@ export function saidIn(parts: readonly StoredPart[]): string {
   return firstOf(texts.join('\n'), searchedCharacters);
 }
 
-/** Where a message stands. */
 type Place = {
   threadId: string;
   turnOrdinal: number;

@@ -47,7 +47,7 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
   }
   const name = `${toolCallId}.${isText ? 'txt' : 'json'}`;
   const file = await keepResultFile(store, turn, name, inPieces(text)).catch((error: unknown) => {
-    // A store that is down comes back soon; one without room does not.
+    // Retry if the store is unreachable. A store without room stays full, so only the preview is returned.
     if (isAway(error)) throw error;
     store.onFailure(error);
     return null;
@@ -55,7 +55,7 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
   return { isLarge: true, bytes, preview: firstOf(text, previewCharacters), file } satisfies LargeResult;
 }
 
-/** Stores the part of a result that the result itself does not carry. Storing it again replaces it. */
+/** Stores a file that a tool's result refers to. Storing it again replaces it. */
 export async function keepResultFile(
   { database, storage, limits }: ResultStore,
   turn: Turn,
@@ -80,7 +80,7 @@ export async function keepResultFile(
   return { containerId, path: `/${names.join('/')}` };
 }
 
-/** The path of such a file in the thread's container. */
+/** The path of a result file in the thread's container. */
 export function resultFileNames(name: string): string[] {
   return ['tool-results', name];
 }

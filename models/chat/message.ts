@@ -21,7 +21,7 @@ export interface FileReference {
 /** The same reference, resolved to the drive item, its content and the content's actual type. */
 export interface AttachedFile extends FileReference {
   containerId: string;
-  /** Detected from the bytes, whatever type the client claimed. */
+  /** Detected from the bytes, not taken from the client. */
   mimeType: string;
   fileName: string;
   itemId: string;
@@ -122,7 +122,10 @@ export function defineMessage(sequelize: Sequelize) {
       return Message.#readWhole(messages, limit);
     }
 
-    /** As many rows as may be in memory at once. `rows` holds one more than asked for if there are more. */
+    /**
+     * Reads the pieces of as many rows as may be in memory at once. `rows` has one row more than `limit` if more
+     * follow.
+     */
     static async #readWhole(rows: Message[], limit: number): Promise<MessagePage> {
       let pieces = 0;
       const excess = rows.findIndex((row, at) => {

@@ -4,18 +4,18 @@ import { holdEnd } from './callHolds.ts';
 import type { FinishReason, Usage } from './turnLog/chunks.ts';
 
 /**
- * A turn also makes model calls that are none of its steps: summaries that make room, and the thread's title. They get
- * step numbers from here on, so that they are metered like any step. The title does not count towards the turn's usage.
+ * Model calls beside the turn's steps: summaries that make room, and the thread's title. They get step numbers from
+ * here on, so that they are metered like steps. The title does not count towards the turn's usage.
  */
 const firstSummaryStep = 1_000_000;
 export const titleStep = 2_000_000;
 
-/** Whether it is a call beside the turn's steps. */
+/** Whether the call is a summary or a title, not one of the turn's steps. */
 export function isAside(step: number): boolean {
   return step >= firstSummaryStep;
 }
 
-/** The number under which a turn's summary is metered, from 0. */
+/** The step number of a turn's summary; `index` counts from 0. */
 export function summaryStep(index: number): number {
   return firstSummaryStep + index;
 }
@@ -28,7 +28,7 @@ export function isOutOfCredits(code: unknown): code is OutOfCredits {
   return (outOfCredits as readonly unknown[]).includes(code);
 }
 
-/** Which attempt begins, and what is known of the earlier ones. */
+/** The attempt that begins, and the state that earlier attempts left. */
 export type BegunCall = Pick<ModelCall, 'attempts' | 'status' | 'firstSeq' | 'cuts' | 'failedAttempt'>;
 
 /** The model call of one step of a turn. It is one row however often it was tried, so its usage counts once. */
@@ -55,12 +55,13 @@ export function defineModelCall(sequelize: Sequelize) {
     declare reasoningTokens: number;
     declare startedAt: Date;
     declare endedAt: Date | null;
-    /** The first attempt's result, left by the process that made it for the process that takes the step over. */
+    /** The result of the turn's head start, left for the process that takes the step over. */
     declare leftAs: object | null;
 
     /**
-     * Records that an attempt begins; returns its number, and where in the log the first attempt began. With `holdMs`,
-     * the process holds the step: Temporal watches over activities only, and this attempt runs outside one.
+     * Records that an attempt begins. Returns its number, and where in the log the first attempt began. With `holdMs`
+     * the attempt is a head start: it runs outside an activity, where Temporal does not watch over it, so the row keeps
+     * other processes from the step.
      */
     static async begin(
       tx: Transaction,
@@ -110,14 +111,14 @@ export function defineModelCall(sequelize: Sequelize) {
       );
     }
 
-    /** What the turn's ended calls have used; `afterSeq` leaves out earlier calls. */
+    /** The turn's usage so far. `afterSeq` leaves out calls that began before that chunk. */
     static async usageOf(turnId: string, options: { afterSeq?: number; tx?: Transaction } = {}): Promise<Usage> {
       const { afterSeq = 0, tx } = options;
       const where = { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns };
       return sum(await ModelCall.findAll({ where, raw: true, transaction: tx }));
     }
 
-    /** What many turns have used, by one query. */
+    /** The usage of many turns, read by one query. */
     static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
       const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns }, raw: true });
       const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);

@@ -10,10 +10,10 @@ const turnsPerBatch = 200;
 const positionName = 'model_calls';
 
 /**
- * Deletes the working data of turns created before `before`: the inputs of their tool calls, what their clients
- * reported about themselves, and who has seen them. Their model calls are summed up in one row a turn. Unended turns,
- * and all turns younger than the oldest of these, stay as they are. Ids begin with their time, so each table is read
- * from its beginning only.
+ * Deletes the working data of turns created before `before`: their tool calls, their clients' device contexts, their
+ * read receipts and the hashes of their requests. Their model calls are summed up in one row a turn. Turns are left
+ * alone if they have not ended, or if an older turn has not ended. Ids begin with their time, so each delete reads only
+ * the beginning of its table.
  */
 export async function purgeOldTurns(database: Database, before: Date, onBatch: () => void): Promise<number> {
   const bound = await endedBefore(database, idBound('turn', before));
@@ -24,7 +24,7 @@ export async function purgeOldTurns(database: Database, before: Date, onBatch: (
   return removed + (await foldModelCalls(database, bound, onBatch));
 }
 
-/** The bound, or the oldest unended turn if that is older. */
+/** The bound, or the oldest unended turn if that one is older. */
 async function endedBefore({ pool }: Database, bound: string): Promise<string> {
   const [rows] = await pool.query<RowDataPacket[]>('SELECT MIN(id) AS id FROM turns WHERE terminal = 0 AND id < ?', [
     bound,

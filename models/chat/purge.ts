@@ -31,7 +31,7 @@ async function purgeThread(
   { ofTurn, ofThread }: { ofTurn: readonly string[]; ofThread: readonly string[] },
   onBatch: () => void,
 ): Promise<void> {
-  // From now on the title is no longer indexed.
+  // A deleted thread's title is no longer indexed.
   await remove(
     database,
     'UPDATE threads SET deleted_at = UTC_TIMESTAMP(3) WHERE id = ? AND deleted_at IS NULL',
@@ -49,7 +49,7 @@ async function purgeThread(
     onBatch();
   }
   for (const table of ofThread) await remove(database, `DELETE FROM ${table} WHERE thread_id = ?`, threadId);
-  // Deleted messages are no longer indexed.
+  // The messages are gone, so none of them is indexed from here on.
   await purgeTexts(database, threadId, onBatch);
   await remove(database, 'DELETE FROM threads WHERE id = ?', threadId);
   onBatch();

@@ -8,7 +8,7 @@ import { execute } from '../database/sql.ts';
 
 /** A space's settings for its chats. Null means the installation's setting, or the model's. */
 export interface ChatSettings {
-  /** The space's system prompt: it follows our own and precedes everything else. */
+  /** The space's system prompt. It follows Atrium's own and precedes everything else. */
   systemPrompt: string | null;
   /** The model for messages that name none and do not ask for an automatic choice. */
   defaultModelId: string | null;

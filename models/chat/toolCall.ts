@@ -21,9 +21,9 @@ export interface ControlOfCall {
   until: string;
 }
 
-/** What a call reaches, beyond what its name and its input say. */
+/** The object that a call acts on, beyond the call's name and input. */
 export interface TargetOfCall {
-  /** Changes whenever another object stands under the same name. */
+  /** Changes when a different object takes the same name. */
   identity: string;
   /** The host, with its port, of the server that the call goes to; missing if the call stays in Atrium. */
   host?: string;
@@ -59,7 +59,7 @@ export function defineToolCall(sequelize: Sequelize) {
     declare input: unknown;
     /** The scopes that a key needs to approve the call; null for every scope. */
     declare scopes: readonly Scope[] | null;
-    /** What the call reached when it was recorded. It runs only while it still reaches that. */
+    /** The call's target when it was recorded. The call runs only if its target is still the same. */
     declare target: TargetOfCall | null;
     declare status: ToolCallStatus;
     declare waitsFor: WaitsFor;
@@ -100,7 +100,7 @@ export function defineToolCall(sequelize: Sequelize) {
       return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
     }
 
-    /** Calls that were running when their turn ended, so that the end gave them their result. */
+    /** Calls that were running when their turn ended. The end of the turn failed them. */
     static async cutOf(turnId: string): Promise<ToolCall[]> {
       return ToolCall.findAll({
         where: { turnId, status: 'failed', begunAt: { [Op.not]: null } },
@@ -108,7 +108,7 @@ export function defineToolCall(sequelize: Sequelize) {
       });
     }
 
-    /** Turns that continue because of an answer given before `before`, but have not begun their next step. */
+    /** Turns that continue because of an answer older than `before` and have not begun their next step. */
     static async turnsAnsweredUnheard(
       database: Pick<Database, 'pool'>,
       before: Date,
@@ -169,12 +169,11 @@ export function defineToolCall(sequelize: Sequelize) {
       return changed === 1;
     }
 
-    /** Records whether the call controlled a screen. */
     static async noteControl(id: string, control: ControlOfCall): Promise<void> {
       await ToolCall.update({ control }, { where: { id } });
     }
 
-    /** Marks the call as done; false if another run of it was first. */
+    /** Marks the call as done; false if another run has already done so. */
     static async settle(id: string, status: 'succeeded' | 'failed', tx: Transaction): Promise<boolean> {
       const [changed] = await ToolCall.update(
         { status, endedAt: new Date() },

@@ -2,7 +2,7 @@ import { wellFormed } from '../../base/text.ts';
 import type { ToolCall } from './toolCall.ts';
 import type { UiChunk } from './turnLog/chunks.ts';
 
-/** A tool call's end, as in the log: in well-formed text, whatever the tool returned. */
+/** The result of a tool call as it is logged. Its text is always well-formed. */
 export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
 
 export function succeededResult(toolCallId: string, output: unknown): ResultChunk {

@@ -48,7 +48,7 @@ export function defineTurn(sequelize: Sequelize) {
     declare startedAt: Date | null;
     declare endedAt: Date | null;
     declare logPurgedAt: Date | null;
-    /** What the client reported of its device, if this process has it in memory; not a column. */
+    /** The device context that the client sent, if this process has it in memory. Not a column. */
     declare context?: Record<string, unknown> | null;
 
     /**

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 import type { Turn } from './turn.ts';
 
-/** What a request of OpenAI's API asks of its turn beside the messages. */
+/** The options of an OpenAI API request that apply to its turn, beside its messages. */
 export interface CompletionRequest {
   /** The request's system and developer messages. */
   instructions?: string;
@@ -15,7 +15,7 @@ export interface CompletionRequest {
   settings?: Record<string, unknown>;
 }
 
-/** What clients reported of their devices with the messages of these turns, by turn. */
+/** The device contexts that clients sent with the messages of these turns, by turn. */
 export async function readTurnContexts(
   database: Pick<Database, 'pool'>,
   turnIds: readonly string[],
@@ -30,7 +30,7 @@ export async function readTurnContexts(
   );
 }
 
-/** What the client reported with one turn's message. */
+/** The context that the client sent with one turn's message. */
 export async function contextOf(
   database: Pick<Database, 'pool'>,
   turn: Pick<Turn, 'id' | 'context'>,
@@ -44,7 +44,7 @@ export async function loadContext(database: Pick<Database, 'pool'>, turn: Pick<T
   turn.context = (await contextOf(database, turn)) ?? null;
 }
 
-/** The turn's request by OpenAI's API; undefined for all other turns. */
+/** The options of the turn's OpenAI API request; undefined for other turns. */
 export async function completionOf(
   database: Pick<Database, 'pool'>,
   turn: Pick<Turn, 'id' | 'context'>,

@@ -44,7 +44,7 @@ export async function openCalls(turnId: string, tx: Transaction): Promise<ToolCa
 }
 
 /**
- * The turn's state once one of its calls is answered: it keeps waiting for the others, unless there is a call to run.
+ * The turn's state after one of its calls is answered. It keeps waiting for the other calls, unless a call can run now.
  */
 export function nextState(turn: Turn, open: readonly ToolCall[], isToRun: boolean): NextState {
   return turn.status === 'waiting' && open.length > 0 && !isToRun ? 'waiting' : 'running';

@@ -3,7 +3,7 @@ import type { Database } from '../database/database.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import type { Turn } from './turn.ts';
 
-/** What the sweeper needs to know about a turn. */
+/** The columns of a turn that the sweep needs. */
 export type UnendedTurn = Waiting & Pick<Turn, 'spaceId' | 'threadId' | 'userId' | 'modelId' | 'stopRequestedAt'>;
 
 /** Active turns that have not ended. Each should have a workflow. */

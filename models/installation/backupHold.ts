@@ -3,24 +3,24 @@ import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
 import { DomainError } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 
-/** A name of this database's own: named locks are the server's. */
+/** Names this database too, since named locks belong to the whole server. */
 const lockName = "CONCAT('atrium_backup_', LEFT(SHA2(DATABASE(), 256), 40))";
-/** So often the server is asked whether it still has the lock, which keeps the connection open too. */
+/** How often the server is asked whether it still has the lock. This also keeps the connection open. */
 const askMs = 10_000;
 
 /**
- * Held while a backup is made, by a connection: who is killed holds nothing. One backup at a time has it, and meanwhile
- * no object is removed from the store.
+ * The lock of a backup that is being made. A connection holds it, so a killed process loses it. One backup at a time
+ * has it, and meanwhile no object is removed from the store.
  */
 export interface BackupHold {
-  /** Aborted when it was lost. */
+  /** Aborted when the lock is lost. */
   signal: AbortSignal;
-  /** Rejects where it is not held any more. */
+  /** Rejects if the lock is no longer held. */
   assertHeld(): Promise<void>;
   release(): Promise<void>;
 }
 
-/** Throws 409 `BACKUP_UNDER_WAY` where another backup is being made. */
+/** Throws 409 `BACKUP_UNDER_WAY` if another backup is being made. */
 export async function holdForBackup(database: Database): Promise<BackupHold> {
   const patient = database.patient();
   let connection: PoolConnection;
@@ -54,7 +54,7 @@ export async function holdForBackup(database: Database): Promise<BackupHold> {
     async release() {
       over.abort();
       await watching;
-      // The server frees the lock with its connection.
+      // The server frees the lock when its connection ends.
       connection.destroy();
       await patient.close();
     },
@@ -76,8 +76,8 @@ function lostHold(): DomainError {
 }
 
 /**
- * Whether a backup is being made. Whoever removes objects asks after they have read which: what was given up before a
- * backup began is in no row of it.
+ * Whether a backup is being made. A process that removes objects first reads which ones, and then asks. If no backup
+ * holds the lock at that moment, no row of a later backup refers to these objects.
  */
 export async function isHeldForBackup({ pool }: Pick<Database, 'pool'>): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT IS_USED_LOCK(${lockName}) IS NOT NULL AS held`);

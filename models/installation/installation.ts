@@ -4,13 +4,13 @@ import type { Database } from '../database/database.ts';
 
 type Pool = Pick<Database, 'pool'>;
 
-/** What tells an installation from a restored copy of it. */
+/** Distinguishes an installation from a restored copy of it. */
 export interface Installation {
-  /** A restore gives the copy another one. */
+  /** A restored copy gets a new one. */
   identity: string;
-  /** The backup, of a restored one. */
+  /** The backup that this installation was restored from. */
   restoredFrom: string | null;
-  /** While it is set, nothing that reaches others happens by itself: see {@link isQuiet}. */
+  /** While it is set, nothing reaches others by itself: see {@link isQuiet}. */
   quietSince: Date | null;
 }
 
@@ -22,8 +22,9 @@ export async function installationOf({ pool }: Pool): Promise<Installation> {
 }
 
 /**
- * Whether automations, runs of apps that a schedule or a webhook has asked for, deliveries to webhook endpoints and mail
- * wait. A restored installation is quiet until an operator resumes it: the one that it is a copy of may still run.
+ * Whether the installation is quiet. Then automations, runs of apps by schedule or webhook, deliveries to webhook
+ * endpoints and mail wait. A restored installation is quiet until an operator resumes it, since the original may still
+ * run.
  */
 export async function isQuiet({ pool }: Pool): Promise<boolean> {
   const sql = 'SELECT 1 FROM installation WHERE one = 1 AND quiet_since IS NOT NULL';
@@ -31,24 +32,24 @@ export async function isQuiet({ pool }: Pool): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Whoever has to wait asks again after this time. */
+/** How often waiting work checks whether the installation is still quiet. */
 export const quietLookMs = 60_000;
 
-/** Makes a restored installation one of its own, which is quiet. */
+/** Gives a restored installation an identity of its own and makes it quiet. */
 export async function renewInstallation({ pool }: Pool, backup: string): Promise<void> {
   const identity = `ins_${randomBytes(10).toString('hex')}`;
   const change = { identity, restored_from: backup, quiet_since: new Date() };
   await pool.query('UPDATE installation SET ? WHERE one = 1', [change]);
 }
 
-/** Lets it go on. False where it was not quiet. */
+/** Ends the quiet. False if the installation was not quiet. */
 export async function resumeInstallation({ pool }: Pool): Promise<boolean> {
   const sql = 'UPDATE installation SET quiet_since = NULL WHERE one = 1 AND quiet_since IS NOT NULL';
   const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql);
   return affectedRows > 0;
 }
 
-/** What waits, by kind. */
+/** The number of waiting objects, by kind. */
 export interface Waiting {
   automations: number;
   appSchedules: number;

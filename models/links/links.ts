@@ -9,9 +9,9 @@ import { execute, insert, select } from '../database/sql.ts';
 /** A kind of link that expires. */
 export interface LinkKind {
   table: 'port_links' | 'desktop_links' | 'browser_links' | 'thread_shares';
-  /** The column that names what a link opens. */
+  /** The column with the id of the object that a link opens. */
   opens: 'computer_id' | 'session_id' | 'thread_id';
-  /** How many valid links one thing may have, and the refusal of one more. */
+  /** How many valid links one object may have, and the error for one more. */
   most: number;
   tooMany: { code: string; detail: string };
   /** The code of 410 for a link that has ended. */
@@ -23,13 +23,13 @@ export interface LinkKind {
    * deleted.
    */
   isRemembered: boolean;
-  /** SQL: which links count towards the limit. Without it, all. */
+  /** SQL condition for the links that count towards the limit. Without it, all count. */
   counted?: string;
 }
 
 export interface NewLink {
   id: string;
-  /** The id of what the link opens. */
+  /** The id of the object that the link opens. */
   openedId: string;
   spaceId: string;
   /** Null for a link that does not expire. */
@@ -38,7 +38,9 @@ export interface NewLink {
   columns: Record<string, unknown>;
 }
 
-/** Whether a link has neither expired nor been revoked. Whether its maker may still make one is another question. */
+/**
+ * Whether a link has neither expired nor been revoked. Does not check whether its creator may still share the object.
+ */
 export function linkHolds({
   expiresAt,
   revokedAt = null,
@@ -54,8 +56,8 @@ export function linkEnded({ endedCode }: Pick<LinkKind, 'endedCode'>): DomainErr
 }
 
 /**
- * Writes a link, or returns false if there is one with this id. The caller holds a lock that keeps two requests from
- * passing the limit together. Throws 422 with the code of `tooMany`.
+ * Writes a link, or returns false if there is one with this id. The caller holds a lock, so that two requests cannot
+ * exceed the limit together. Throws 422 with the code of `tooMany`.
  */
 export async function insertLink(tx: Transaction, kind: LinkKind, link: NewLink, actor: Actor): Promise<boolean> {
   const { table, opens, counted = 'TRUE' } = kind;
@@ -85,7 +87,7 @@ export async function insertLink(tx: Transaction, kind: LinkKind, link: NewLink,
   return true;
 }
 
-/** Ends a link. Returns false if it had been revoked already, or never was. */
+/** Ends a link. Returns false if it does not exist or has been revoked already. */
 export async function revokeLink(
   database: Database,
   { table, opens, isRemembered, audit }: LinkKind,
@@ -110,7 +112,7 @@ export function newLinkToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** What is stored of a token, so that a database dump does not contain working links. */
+/** The form in which a token is stored, so that a database dump does not contain working links. */
 export function hashLinkToken(token: string): Buffer {
   return hash('sha256', `atrium/link/${token}`, 'buffer');
 }

@@ -6,7 +6,10 @@ import { modelsOf } from '../database/bound.ts';
 import type { Database } from '../database/database.ts';
 
 const keptMs = 30 * 86_400_000;
-/** After this, a claim without an answer means that the process died: the next request with the key takes it over. */
+/**
+ * The age of a claim without an answer at which its process counts as dead: the next request with the key takes it
+ * over.
+ */
 const claimSeconds = 60;
 
 /** A caller's Idempotency-Key. */
@@ -17,7 +20,7 @@ export interface IdempotencyKey {
   key: string;
 }
 
-/** What the key identifies. */
+/** A key, and the request that was sent with it. */
 export interface IdempotencyClaim extends IdempotencyKey {
   /** SHA-256 of the request's path and body. */
   requestHash: Buffer;
@@ -29,7 +32,7 @@ export interface StoredAnswer {
 }
 
 /**
- * One row per (caller, operation, key). The id of what the request makes is chosen with the claim, so that a request
+ * One row per (caller, operation, key). The id of the new object is chosen with the claim, so that a request that is
  * taken over after a crash makes the same object and not a second one.
  */
 export type Idempotency = InstanceType<ReturnType<typeof defineIdempotency>>;
@@ -47,8 +50,8 @@ export function defineIdempotency(sequelize: Sequelize) {
     declare createdAt: Date;
 
     /**
-     * Claims the key, or returns its stored answer. 422 for another body, 409 while the first one runs. Unless the
-     * claim is the first, the object may be there.
+     * Claims the key, or returns its stored answer. 422 for another body, 409 while the first request runs. If the
+     * claim is not the first, the object may already exist.
      */
     static async claim(
       claim: IdempotencyClaim,
@@ -67,7 +70,8 @@ export function defineIdempotency(sequelize: Sequelize) {
         return { row: await made.save(), isFirst: true, answer: undefined };
       } catch (error) {
         if (!(error instanceof UniqueConstraintError)) {
-          // It may have been written all the same: the next try shall not wait until it is old.
+          // The row may have been written all the same. Reopen it, so that a retry need not wait for the claim to grow
+          // old.
           await made.reopen().catch(() => undefined);
           throw error;
         }
@@ -93,16 +97,16 @@ export function defineIdempotency(sequelize: Sequelize) {
     }
 
     /**
-     * The row of a key whose request is a stream, so that its hash is known only when it has been read. Such a key is
-     * not claimed: its row is written with what the request does.
+     * The row of a key whose request is a stream. Its hash is known only after reading, so such a key is not claimed:
+     * its row is written together with the request's effect.
      */
     static async answered(key: IdempotencyKey): Promise<Idempotency | null> {
       return Idempotency.findOne({ where: columnsOf(key) });
     }
 
     /**
-     * Keeps a stream's answer in the transaction of what it says. Rejects when the same request has come in twice and
-     * the other was faster.
+     * Stores a stream's answer in the transaction of its effect. Rejects if the same request came twice and the other
+     * one was faster.
      */
     static async keep(claim: IdempotencyClaim, objectId: string, answer: StoredAnswer, tx: Transaction): Promise<void> {
       const now = new Date();
@@ -114,7 +118,7 @@ export function defineIdempotency(sequelize: Sequelize) {
       );
     }
 
-    /** Throws 422 for another request than the one that the key was first used for. */
+    /** Throws 422 if the key was first used for another request. */
     requireSame(requestHash: Buffer): void {
       if (this.requestHash.equals(requestHash)) return;
       throw new DomainError(
@@ -133,12 +137,12 @@ export function defineIdempotency(sequelize: Sequelize) {
       await Idempotency.destroy({ where: this.unanswered() });
     }
 
-    /** Lets the next attempt begin at once, for the same object. */
+    /** Lets the next attempt begin at once and make the same object. */
     async reopen(): Promise<void> {
       await Idempotency.update({ claimedAt: new Date(0) }, { where: this.unanswered() });
     }
 
-    /** The row, as long as this claim holds it: somebody else may have taken it over, or answered. */
+    /** Matches the row while this claim holds it, and not after another request has taken it over or answered. */
     private unanswered() {
       const { caller, operation, idempotencyKey, objectId, claimedAt } = this;
       return { caller, operation, idempotencyKey, objectId, claimedAt, responseStatus: null };

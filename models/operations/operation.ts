@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /**
- * What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow
+ * The kinds of operations; temporal/operations/ says what each one does. The names are stored in rows and in workflow
  * ids.
  */
 export type OperationKind =
@@ -49,15 +49,15 @@ export type OperationKind =
 
 export type OperationStatus = 'running' | 'succeeded' | 'failed' | 'cancelled';
 
-/** How an operation ended. */
 export type OperationEnd =
   | { status: 'succeeded'; result?: Record<string, unknown> }
   | { status: 'failed'; code: string; detail: string }
   | { status: 'cancelled' };
 
 /**
- * One multi-step request: the intent that its workflow fulfils, and the answer that outlives Temporal's retention.
- * `kind` names the workflow, `subjectId` what it works on; the workflow's id is made of the two.
+ * A request of several steps: the intent that a workflow fulfils, and the answer, which outlives Temporal's retention.
+ * `kind` says what to do and `subjectId` with which object. If the object has no workflow of its own, `kind` and `id`
+ * name the operation's workflow.
  */
 export type Operation = InstanceType<ReturnType<typeof defineOperation>>;
 
@@ -76,7 +76,7 @@ export function defineOperation(sequelize: Sequelize) {
     declare createdAt: Date;
     declare endedAt: Date | null;
 
-    /** Writes the intent; the caller's transaction also changes whatever the operation is about. */
+    /** Writes the intent. The caller's transaction also changes the subject. */
     static async begin(
       fields: { kind: OperationKind; spaceId: string | null; userId: string; subjectId: string; id?: string },
       tx?: Transaction,
@@ -85,7 +85,7 @@ export function defineOperation(sequelize: Sequelize) {
       return Operation.create({ ...rest, id, status: 'running', createdAt: new Date() }, { transaction: tx });
     }
 
-    /** Ends it, once: false when it had ended before. */
+    /** Ends the operation. False if it had ended before. */
     static async end(id: string, end: OperationEnd, tx: Transaction): Promise<boolean> {
       const operation = await Operation.findOne({
         where: { id, status: 'running' },
@@ -135,7 +135,7 @@ export function purgeOldOperations(database: Database, before: Date, onBatch: ()
   return deleteInBatches(database, statement, [idBound('operation', before)], onBatch);
 }
 
-/** What is to be known of an operation to look after it. */
+/** The columns of an operation that the sweep needs. */
 export type UnendedOperation = Waiting &
   Pick<Operation, 'kind' | 'spaceId' | 'userId' | 'subjectId' | 'cancelRequestedAt'>;
 

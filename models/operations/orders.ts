@@ -1,12 +1,10 @@
 import type { Database } from '../database/database.ts';
 import { type Operation, operationModels } from './operation.ts';
 
-/** What an activity is to destroy. */
+/** The target of a destroying activity. */
 export type Destruction = { threadId: string } | { spaceId: string } | { itemId: string } | { trashOf: string };
 
-/**
- * For each kind of operation that destroys: its subject is out of everybody's sight since the request, or gone already.
- */
+/** For each kind of destroying operation, SQL that finds its subject if the subject has not been deleted. */
 const livingSubject: Readonly<Record<string, string | undefined>> = {
   deleteThread: 'SELECT 1 FROM threads WHERE id = ? AND deleted_at IS NULL',
   deleteSpace: 'SELECT 1 FROM spaces WHERE id = ? AND deleted_at IS NULL',
@@ -15,7 +13,7 @@ const livingSubject: Readonly<Record<string, string | undefined>> = {
 
 /**
  * The operation that ordered this destruction: running, of the right kind and subject, and with its subject deleted.
- * Undefined when there is none. Whoever can start a workflow must not be able to destroy what nobody has deleted.
+ * Undefined if there is none. So a caller that can start a workflow cannot destroy what no user has deleted.
  */
 export async function findOrder(
   database: Database,

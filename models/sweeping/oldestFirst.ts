@@ -7,37 +7,38 @@ export interface Waiting {
   since: Date;
 }
 
-/** Which part of a list of waiting rows is wanted. */
+/** The part of a list of waiting rows to read. */
 export interface OldestFirst<Row extends Waiting> {
-  /** Only rows that have waited since before this. */
+  /** Only rows that have waited since before this time. */
   before: Date;
   /** The last row of the page before. */
   after?: Row | undefined;
 }
 
 /**
- * A list of rows that wait. An index that begins with what `where` fixes and then has `time` reads just one page of it.
+ * A list of waiting rows. If an index begins with the columns that `where` fixes and continues with `time`, each page
+ * reads only its own rows.
  */
 export interface WaitingList {
   table: string;
-  /** Named where the table has another index to tempt the server, which would then sort all that waits. */
+  /** An index to force. Needed if the server might choose another one and then sort all waiting rows. */
   index?: string;
-  /** Rows of other tables that belong to them. */
+  /** SQL that joins other tables. */
   joins?: string;
-  /** The column of the row's id. */
+  /** The id column; `id` by default. */
   id?: string;
   /** Columns besides `id` and `since`. */
   columns?: readonly string[];
   where: string;
   values?: readonly unknown[];
-  /** The column that says since when a row waits, or when its time comes. */
+  /** The column that says since when a row waits, or when it is due. */
   time: string;
 }
 
 /** How many rows a sweep reads at once. */
 export const sweepPageSize = 500;
 
-/** A page of the rows that wait, oldest first. */
+/** A page of the waiting rows, oldest first. */
 export async function oldestFirst<Row extends Waiting>(
   { pool }: Pick<Database, 'pool'>,
   list: WaitingList,
@@ -55,7 +56,7 @@ export async function oldestFirst<Row extends Waiting>(
   return rows as unknown as Row[];
 }
 
-/** Reads a list of rows that wait, a page at a time. */
+/** Returns a function that reads a list of waiting rows, a page at a time. */
 export function waitingIn<Row extends Waiting>(list: WaitingList) {
   return (database: Pick<Database, 'pool'>, page: OldestFirst<Row>): Promise<Row[]> =>
     oldestFirst<Row>(database, list, page);
@@ -64,7 +65,7 @@ export function waitingIn<Row extends Waiting>(list: WaitingList) {
 /** Later than the time of any row. */
 const never = new Date('9999-01-01T00:00:00Z');
 
-/** Every row of a list that has a time, also one that is still to come, a page at a time. */
+/** Every row of a list that has a time, even one in the future, a page at a time. */
 export async function* everyWaiting<Row extends Waiting>(
   database: Pick<Database, 'pool'>,
   list: WaitingList,

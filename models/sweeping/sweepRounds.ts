@@ -1,23 +1,23 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 
-/** The row after which a sweep goes on. */
+/** The row after which a sweep continues. */
 export interface SweepPosition {
   id: string;
   since: Date;
 }
 
-/** What one round came to for one sweep. */
+/** The outcome of one round for one sweep. */
 export interface SweptRound {
   name: string;
-  /** Whether it came to the end of its work. */
+  /** Whether the sweep reached the end of its work. */
   isThrough: boolean;
   positions: ReadonlyMap<string, SweepPosition>;
 }
 
 type Pool = Pick<Database, 'pool'>;
 
-/** Where each of the sweeps goes on, by the sweep's name and the list's. Those that begin at the beginning have none. */
+/** Where each sweep continues, by sweep name and list name. Sweeps that start at the beginning have no entry. */
 export async function sweepPositions({ pool }: Pool, names: readonly string[]) {
   const [rows] = await pool.query<RowDataPacket[]>(
     'SELECT name, positions FROM sweep_rounds WHERE name IN (?) AND positions IS NOT NULL',
@@ -31,7 +31,7 @@ function readPositions(json: string): Map<string, SweepPosition> {
   return new Map(lists.map(([list, { id, since }]) => [list, { id, since: new Date(since) }]));
 }
 
-/** Writes down when sweeps came through, and where those that did not are to go on. */
+/** Records when sweeps reached their end, and where the others continue. */
 export async function noteRound({ pool }: Pool, rounds: readonly SweptRound[]): Promise<void> {
   const now = new Date();
   const rows = rounds.map(({ name, isThrough, positions }) => [
@@ -47,7 +47,7 @@ export async function noteRound({ pool }: Pool, rounds: readonly SweptRound[]): 
   );
 }
 
-/** How many seconds ago each of the sweeps last came through, or was first begun where it never has. */
+/** How many seconds ago each sweep last reached its end or, if it never has, first began. */
 export async function sweepAges({ pool }: Pool, names: readonly string[]): Promise<Map<string, number>> {
   const [rows] = await pool.query<RowDataPacket[]>(
     'SELECT name, COALESCE(through_at, first_at) AS at FROM sweep_rounds WHERE name IN (?)',

@@ -13,7 +13,7 @@ export interface WordSearch {
   after?: SearchPosition | undefined;
 }
 
-/** The last row of the index that was looked at: which of the words asked for, the word found, and the thing. */
+/** The last index row that was read: which asked word was looked up, the word found, and the thing. */
 export interface SearchPosition {
   asked: number;
   word: string;
@@ -31,10 +31,10 @@ const mostRowsPerSearch = 2_500;
 const countedUpTo = 1_000;
 
 /**
- * Things that have each word that is asked for at the beginning of a word; exact words before longer ones, then the
- * newest first. `open` reads what rows of the index stand for, in their order, and leaves out what is not to be found;
- * it is not asked for more than is wanted. One search looks at a bounded part of the index, of the word that is rarest;
- * where that was not all, `next` says where to go on, even if nothing was found yet.
+ * Finds things that have each asked word at the beginning of a word. Exact words come before longer ones, then the
+ * newest first. `open` reads the things of index rows, in the same order, and leaves out those that must not be found.
+ * It is read only as far as needed. One search reads a bounded part of the index, for the rarest asked word. If more is
+ * left, `next` says where to continue, even if nothing was found yet.
  */
 export async function searchWords<Found>(
   on: On,
@@ -69,7 +69,7 @@ function positionOf(asked: number, { word, thing }: WordRow): SearchPosition {
   return { asked, word: word.toString(), thing };
 }
 
-/** The index of words, as far as this search may see it. */
+/** The part of the index that this search may see. */
 class WordIndex {
   private readonly on: On;
   private readonly columns: WordTable;
@@ -83,7 +83,7 @@ class WordIndex {
     this.bits = bits;
   }
 
-  /** Which of the words has the fewest matches, as far as it is worth counting. */
+  /** The position of the asked word with the fewest matches. Each count stops at {@link countedUpTo}. */
   async rarest(words: readonly string[]): Promise<number> {
     if (words.length === 1) return 0;
     const { table, owner } = this.columns;
@@ -109,14 +109,14 @@ class WordIndex {
       );
     const [from, to] = rangeOf(prefix);
     if (after === undefined) return read('word >= ? AND word < ?', [from, to], rowsPerLook);
-    // Two ranges of the index, so that a page far back costs what the first one does.
+    // Two ranges of the index, so that a late page costs no more than the first one.
     const word = Buffer.from(after.word);
     const same = await read(`word = ? AND ${thing} < ?`, [word, after.thing], rowsPerLook);
     if (same.length === rowsPerLook) return same;
     return [...same, ...(await read('word > ? AND word < ?', [word, to], rowsPerLook - same.length))];
   }
 
-  /** The rows whose things have the other words too, each thing once: at its first word of the driver's range. */
+  /** The rows whose things have the other words too. A thing appears once, at its first word in the driver's range. */
   async narrow(rows: WordRow[], driver: string, words: readonly string[]): Promise<WordRow[]> {
     const { table, thing } = this.columns;
     let left = rows.filter(({ fields }) => (fields & this.bits) !== 0);
@@ -142,7 +142,7 @@ class WordIndex {
   }
 }
 
-/** All words that begin so. No byte of UTF-8 is 0xFF. */
+/** The range of all words with this prefix. No byte of UTF-8 is 0xFF. */
 function rangeOf(prefix: string): [Buffer, Buffer] {
   const bytes = Buffer.from(prefix);
   return [bytes, Buffer.concat([bytes, Buffer.from([0xff])])];

@@ -4,20 +4,20 @@ import { execute, type Statement } from '../database/sql.ts';
 import { wordsOf } from './words.ts';
 
 /**
- * An index of words: a row says that a word is in something of an owner's, and by the bits of `fields`, where in it.
- * FULLTEXT would read every match of every owner; this is one range of an index, in pages of any size.
+ * An index of words: a row says that a word occurs in an owner's thing, and the bits of `fields` say in which fields.
+ * FULLTEXT would read every match of every owner; this reads one range of an index, in pages of any size.
  */
 export interface WordTable {
   table: string;
-  /** The column of the owner. Its index goes on with the word, and with the thing, the newest first. */
+  /** The column of the owner. Its index continues with the word, and then the thing, newest first. */
   owner: string;
-  /** The column of the thing that has the word. Numbers of later things are higher. */
+  /** The column of the thing that has the word. Later things have higher numbers. */
   thing: string;
 }
 
 export interface IndexedText {
   owner: number | Buffer;
-  /** Its number, or SQL for it. */
+  /** The thing's number, or SQL for it. */
   thing: number | ReturnType<typeof raw>;
   /** The bit of the field that the text is in. */
   bit: number;
@@ -27,8 +27,8 @@ export interface IndexedText {
 const rowsPerStatement = 1_000;
 
 /**
- * Replaces the words that a thing has in a field, in the transaction that changes it: what is there can be found, and
- * nothing else. An empty text has no words.
+ * Replaces the words of a thing's field, in the transaction that changes the text, so that the index always matches it.
+ * An empty text has no words.
  */
 export async function storeWords(table: WordTable, of: IndexedText, tx: Transaction): Promise<void> {
   const { table: name, thing } = table;
@@ -42,7 +42,7 @@ export async function addWords(table: WordTable, texts: readonly IndexedText[], 
   for (const { sql, values } of wordInsertions(table, texts)) await execute(tx, sql, values);
 }
 
-/** The statements that do so: none where there are no words, and several where there are many. */
+/** The statements of {@link addWords}: none if there are no words, several if there are many. */
 export function wordInsertions({ table, owner, thing }: WordTable, texts: readonly IndexedText[]): Statement[] {
   const rows = texts.flatMap((of) =>
     [...wordsOf(of.text)].map((word) => [of.owner, Buffer.from(word), of.thing, of.bit]),

@@ -11,8 +11,8 @@ const word =
 const hump = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
 
 /**
- * The words of a name or a text, as they are looked up: without case and accents, `camelCase` and `v2` whole and in
- * parts.
+ * The words of a name or a text in the form that is looked up: without case and accents. `camelCase` and `v2` give the
+ * whole word and its parts.
  */
 export function wordsOf(text: string): Set<string> {
   const words = new Set<string>();
@@ -24,19 +24,19 @@ export function wordsOf(text: string): Set<string> {
   return words;
 }
 
-/** The words that somebody asks for, as they typed them: `camelCase` is one word here. */
+/** The words of a query as typed: `camelCase` is one word here. */
 export function wordsAskedFor(query: string): string[] {
   const asked = [...query.normalize('NFC').matchAll(word)].map(([whole]) => foldWord(whole));
   return [...new Set(asked)].filter((each) => each !== '').slice(0, maxWordsAskedFor);
 }
 
-/** Where a word of a text stands, in UTF-16 units; the end is behind it. */
+/** The place of a word in a text, in UTF-16 units. `end` is exclusive. */
 export interface WordPlace {
   start: number;
   end: number;
 }
 
-/** The words of a text that begin with what is asked for, whole or in their parts, and with which; the text is NFC. */
+/** The words of an NFC text that begin with an asked word, as a whole or in a part. `found` lists those asked words. */
 export function* placesOf(text: string, asked: readonly string[]): Generator<WordPlace & { found: string[] }> {
   for (const { 0: whole, index: start } of text.matchAll(word)) {
     const parts = [whole, ...whole.split(hump)].map(foldWord);
@@ -47,6 +47,6 @@ export function* placesOf(text: string, asked: readonly string[]): Generator<Wor
 
 function foldWord(text: string): string {
   const folded = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
-  // Cut at a whole character, so that a word that is asked for is cut like the one that is there.
+  // Cut at a whole character, so that an asked word is cut like the stored one.
   return firstBytesOf(folded, maxWordBytes);
 }

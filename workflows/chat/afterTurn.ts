@@ -3,17 +3,17 @@ import type { AfterTurn, Audience } from '../../activities/chat/endTurn.ts';
 import type { Activities } from '../../activities/main.ts';
 import { rarely } from '../retries.ts';
 
-/** By then, readers of the turn's stream have its end. */
+/** Gives readers of the turn's stream time to receive its end. */
 const graceBeforePush = '2 seconds';
 
-// A push is late after minutes and pointless after hours: it is retried only as long as somebody may still want it.
+// A push is late after minutes and pointless after hours, so it is retried for an hour only.
 const { pushTurn } = proxyActivities<Activities>({
   startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '1 hour',
   retry: rarely,
 });
 
-// Nothing is lost when a thread stays without a name: its next turn asks again.
+// Few attempts: if the thread stays without a name, its next turn tries again.
 const { nameThread } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
@@ -25,7 +25,7 @@ export async function afterTurn(turnId: string, { audience, namesThread }: After
   await Promise.all([namesThread && nameThread({ turnId }).catch(ignoreFailure), audience && notify(turnId, audience)]);
 }
 
-/** Tells the owner's devices where the turn stands, unless somebody has seen it. */
+/** Notifies the owner's devices of the turn's state, unless the owner has seen it. */
 export async function notify(turnId: string, { seq, subscriptionIds }: Audience): Promise<void> {
   await sleep(graceBeforePush);
   await Promise.all(

@@ -29,9 +29,9 @@ export interface RunChatTurnInput {
   /** The catalogue's id of the model to ask first. */
   modelId: string;
   maxSteps: number;
-  /** Where a long turn continues in a new history; absent at the beginning. */
+  /** The step at which a long turn continues in a new history; absent in the first history. */
   firstStep?: number;
-  /** How long a worker may be silent before its work is given to another, in milliseconds. */
+  /** How long a worker may miss heartbeats before another worker repeats its work, in milliseconds. */
   heartbeatTimeoutMs: number;
   /** How much working time the turn has left, not counting waits. */
   workTimeMs: number;
@@ -47,20 +47,20 @@ export const stopTurnSignal = defineSignal('stopTurn');
 /** The turn's progress, for an operator in the Temporal UI. */
 export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
 
-// A turn must end, whatever happens. Local, since it is short and the last thing a turn does: it saves the server two
-// of a turn's three workflow tasks.
+// Retried without limit, since every turn must end. Local, since it is short and the turn's last work: this saves the
+// server two of a turn's three workflow tasks.
 const { endTurn } = proxyLocalActivities<Activities>(rowsLocally);
 
 /**
- * How long a head start is waited for, in times that a worker may be silent. A workflow task is given to another worker
- * like an activity is: while its local activity runs, the worker renews it. Until then that costs the server less than
- * an activity, its heartbeats and the task behind it.
+ * How long the workflow waits for a head start, in heartbeat timeouts. The worker renews its workflow task while the
+ * local activity runs. If it dies, another worker gets the task, as it would get an activity. Up to this time, that
+ * costs the server less than an activity, its heartbeats and the workflow task behind it.
  */
 const headStartPatience = 2.5;
 
 /**
- * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it
- * ends, that is written once, and gives the thread to its next turn: in the last commit of an answer, else by `endTurn`.
+ * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. The end is
+ * written once, in the last commit of the answer or by `endTurn`, and hands the thread to its next turn.
  */
 export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome['kind']> {
   const work = new CancellationScope();
@@ -74,7 +74,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
       isLate = !work.consideredCancelled;
       work.cancel();
     };
-    // It is only cancelled with the whole workflow, which the rest reports.
+    // The timer rejects only if the whole workflow is cancelled, and `work` reports that.
     time.over().then(giveUp, () => undefined);
   };
 
@@ -105,8 +105,8 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
 }
 
 /**
- * What the first call has come to, which may have begun before this workflow. Most turns are over with it: a local
- * activity saves the server an activity, a timer and a workflow task.
+ * The result of the turn's first model call, which may have begun before this workflow. Most turns have no other call.
+ * A local activity saves the server an activity, a timer and a workflow task.
  */
 async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<CallModelResult | undefined> {
   const { turnId, modelId, heartbeatTimeoutMs, firstStep } = input;
@@ -121,7 +121,7 @@ async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<
     return (await awaitHeadStart({ turnId, modelId, forMs })) ?? undefined;
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return undefined; // the step's own activity finds out
+    return undefined; // callModel then takes the step and reports its failure
   }
 }
 
@@ -137,8 +137,8 @@ async function answer(
     const result = await takeStep(input, progress, progress.step === 0 ? early : undefined);
     if (result.kind !== 'toolCalls') return result;
     await runToolCalls(input, progress.step, result.toolCalls, { answers, time });
-    // A turn that is to stop ends in this history. Whatever a signal says is in the rows too, where the next history
-    // looks first.
+    // A turn that must stop ends in this history. Otherwise no signal is lost: its content is in the rows too, and the
+    // next history reads them first.
     if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {
       await continueAsNew<typeof runChatTurn>({
         ...input,
@@ -151,13 +151,13 @@ async function answer(
   return { kind: 'stepLimit' };
 }
 
-/** One model call, with its retries and fallbacks. A step interrupted by a crash goes on from what is written. */
+/** One model call, with its retries and fallbacks. After a crash, a step continues from the log. */
 async function takeStep(
   input: RunChatTurnInput,
   progress: { step: number; modelId: string; attempt: number },
   early?: CallModelResult,
 ): Promise<StepResult> {
-  // What a provider answers is for the workflow to judge.
+  // A provider's failure is a result and not an activity failure, so that this function decides what comes next.
   const { callModel, summarizeThread } = proxyActivities<Activities>(modelWork(input.heartbeatTimeoutMs));
   const { turnId } = input;
   const tried = [progress.modelId];

@@ -25,13 +25,13 @@ export interface Answers {
 /** How many of a step's calls run in parallel; the others queue. */
 const maxAtOnce = 32;
 
-// A waiting turn must go on once the database is back.
+// Retried without limit: a waiting turn must go on once the database is back.
 const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>(rowsLocally);
 
 /**
- * Runs a step's tool calls in parallel. Calls that wait for the client or for approval do so in the rows, for days if
- * need be; the turn waits with them once nothing else is running. A tool's failure is an answer for the model, not a
- * failure of the workflow.
+ * Runs a step's tool calls in parallel. Calls that wait for the client or for approval are rows, and may wait for days.
+ * The turn waits with them once nothing else runs. A tool's failure is an answer for the model, not a failure of the
+ * workflow.
  */
 export async function runToolCalls(
   input: { turnId: string; heartbeatTimeoutMs: number },
@@ -70,7 +70,7 @@ export async function runToolCalls(
       for (const { id } of parked.approved) begun.add(id);
       fillLanes();
       isOpen = parked.isOpen;
-      // In parallel with the wait: an answer that comes first makes the push superfluous.
+      // Not awaited: if an answer comes first, the push is superfluous.
       if (parked.audience) notify(turnId, parked.audience).catch(() => undefined);
       const isNews = () => answers.count > heard || (lanes.size === 0 && !isIdle) || failure !== undefined;
       if (isOpen && !isNews()) {
@@ -94,7 +94,7 @@ function waitingFor(calls: readonly ToolCallReference[]): string {
   return [...new Set(names)].join(', ');
 }
 
-/** Tools are idempotent by tool-call id, so another worker may repeat what a dead one began. */
+/** Tools are idempotent by tool-call id, so another worker may repeat a call that a dead worker began. */
 async function runOne(
   { turnId, heartbeatTimeoutMs }: { turnId: string; heartbeatTimeoutMs: number },
   step: number,

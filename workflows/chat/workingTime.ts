@@ -26,8 +26,8 @@ export class WorkingTime {
   }
 
   /**
-   * Settles when no time is left. One timer is enough for a turn that does not wait: a pause does not cancel it, but is
-   * seen when it fires.
+   * Resolves when no time is left. A pause does not cancel the timer: when it fires, the time left is computed anew. So
+   * a turn that never waits needs only one timer.
    */
   async over(): Promise<void> {
     while (this.leftMs > 0) {

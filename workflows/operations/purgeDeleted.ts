@@ -5,13 +5,13 @@ import { patiently, rows } from '../retries.ts';
 
 export interface PurgeDeletedInput {
   operationId: string;
-  /** What was deleted: a thread, or a space with all its threads. */
+  /** A thread, or a space with all its threads. */
   scope: { threadId: string } | { spaceId: string };
   heartbeatTimeoutMs: number;
 }
 
 const firstWaitMs = 500;
-/** A turn may take days to end, and a history holds only so many looks. */
+/** A turn may take days to end, and a history holds a limited number of looks. */
 const longestWaitMs = 5 * 60_000;
 
 const { stopTurns, purgeComputersOf, purgeRepositoriesOf, purgeDatabasesOf } = proxyActivities<Activities>(rows);
@@ -41,7 +41,7 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   });
 }
 
-/** Looks again after waits that grow, until nothing is left. */
+/** Repeats `look`, with growing waits, until nothing is left. */
 async function untilNone(look: () => Promise<number>): Promise<void> {
   for (let waitMs = firstWaitMs; (await look()) > 0; waitMs = Math.min(waitMs * 2, longestWaitMs)) await sleep(waitMs);
 }

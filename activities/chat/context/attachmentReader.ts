@@ -22,9 +22,9 @@ export interface FileSource {
   read(range?: { start: number; end: number }): Promise<Buffer>;
 }
 
-/** What every provider accepts for one picture, and for one document. */
+/** Limits for one image and for one document that every provider accepts. */
 const maxImageBytes = 3_750_000;
-/** In pixels. A file of a few kilobytes can claim gigabytes of them. */
+/** In pixels. A file of a few kilobytes can claim to be gigabytes of pixels. */
 const maxImageSide = 8_000;
 const maxSeenPdfBytes = 10_000_000;
 const maxReadPdfBytes = 50_000_000;
@@ -52,7 +52,7 @@ export class AttachmentReader {
     return { key, contentType, size, read: async (range) => buffer(await this.#storage.read(key, range)) };
   }
 
-  /** Images and PDFs for a model that can see them; otherwise a file's text, where it has any. */
+  /** Images and PDFs for a model that can see them; otherwise a file's text, if it has any. */
   async view(
     source: FileSource,
     { spaceId, model }: { spaceId: string; model: Pick<ModelCapabilities, 'images' | 'pdf'> },
@@ -68,8 +68,8 @@ export class AttachmentReader {
     } catch (error) {
       if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
       if (error instanceof DomainError && error.code === 'CONTENT_DAMAGED') return absent('it is damaged');
-      // The store is down for a moment, or too many documents are being read. The activity is retried, so that the
-      // model does not answer as if there were no file.
+      // The store is unreachable, or too many documents are being read. Anything but a DomainError makes Temporal retry
+      // the activity, so the model does not answer as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
     }
   }
@@ -119,7 +119,7 @@ function absent(why: string): FileView {
   return { kind: 'absent', why };
 }
 
-/** Its approximate size in the cache: even an absent file takes some. */
+/** The approximate size of a view in the cache. Even an absent file takes a few bytes. */
 function bytesOf(key: string, view: FileView): number {
   return key.length + (view.kind === 'seen' ? view.base64 : view.kind === 'text' ? view.text : view.why).length;
 }

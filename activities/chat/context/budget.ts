@@ -3,7 +3,7 @@ import type { CatalogueModel } from '../../../integrations/chat/catalogue.ts';
 
 /** Counting bytes works about equally for every script: a token is about four bytes of UTF-8. */
 const bytesPerToken = 4;
-/** Estimates can be this far off. */
+/** The share of a budget that is used, since estimates can be too low. */
 const usableShare = 0.9;
 const maxAnswerTokens = 16_384;
 /** How much smaller a prompt becomes each time the provider says that it is too long after all. */
@@ -22,9 +22,7 @@ export function charactersFor(tokens: number, text: string): number {
   return Math.floor(tokens * bytesPerToken * share);
 }
 
-/**
- * The tokens that a prompt may have: what fits the model besides the tools and the answer, within the space's limit.
- */
+/** The most tokens of a prompt: the model's window without the tools and the answer, within the space's limit. */
 export function promptBudget(
   model: Pick<CatalogueModel, 'capabilities'>,
   limits: { maxContextTokens: number | null; squeeze: number; toolTokens: number },
@@ -67,7 +65,10 @@ function tokensOfOutput(output: LanguageModelV4ToolResultPart['output']): number
   return output.value.reduce((sum, part) => sum + (part.type === 'text' ? tokensOfText(part.text) : tokensPerImage), 0);
 }
 
-/** By its bytes, since its pages are not known: 100 KB of PDF are some pages of text, and ten MB mostly pictures. */
+/**
+ * Estimated from its bytes, since its pages are not known: 100 KB of PDF are a few pages of text, and 10 MB mostly
+ * pictures.
+ */
 function tokensOfPdf(data: { type: string; data?: unknown }): number {
   const bytes = typeof data.data === 'string' ? data.data.length * 0.75 : 0;
   return Math.min(1_000 + bytes / 50, maxTokensPerPdf);

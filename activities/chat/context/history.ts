@@ -14,13 +14,13 @@ export interface History {
   summary: ThreadSummary | null;
   /** Oldest first; the turn's own message is the last. */
   messages: Message[];
-  /** False when there are more before them, which would be too much for a prompt anyway. */
+  /** False if earlier messages were left out. They would not fit a prompt anyway. */
   isWhole: boolean;
 }
 
 /**
- * The thread as a turn sees it: the summary, and every message since, up to the turn's own; later ones are queued
- * turns'. Reads from the end, and no more than could be used, so that the cost depends on the prompt and not on the
+ * The thread as a turn sees it: the summary and every message since, up to the turn's own. Later messages belong to
+ * queued turns. Reads from the end and stops at the budget, so that the cost depends on the prompt and not on the
  * thread's length.
  */
 export async function readHistory(database: Database, turn: Turn, budgetTokens: number): Promise<History> {
@@ -48,7 +48,7 @@ export async function readHistory(database: Database, turn: Turn, budgetTokens: 
   return { summary, messages: messages.reverse(), isWhole: false };
 }
 
-/** Without looking at files: enough to decide where to cut a long thread. */
+/** An estimate that does not read files. It is good enough to decide where to cut a long thread. */
 export function roughTokensOf(parts: readonly StoredPart[]): number {
   let tokens = 0;
   for (const part of parts) {

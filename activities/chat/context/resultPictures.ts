@@ -9,11 +9,11 @@ import { tokensPerImage } from './budget.ts';
 import type { FileAllowance } from './userContent.ts';
 
 /**
- * How many pictures are dropped at a time. If they were dropped one by one, each step would change the prompt of the
- * step before, and no provider would find it in its cache.
+ * How many pictures are dropped at a time. Dropping them one by one would change the prompt at each step, and the
+ * provider's cache would never match.
  */
 const leftOutAtOnce = 3;
-/** The fewest pictures that are shown; at most two more are. Earlier pictures of a screen are mostly of no use. */
+/** The fewest pictures that are shown; up to two more are shown. Earlier pictures of a screen are mostly of no use. */
 const leastShown = 2;
 /** The share of a prompt that pictures may take. */
 const share = 0.25;
@@ -42,8 +42,8 @@ export class ResultPictures {
   }
 
   /**
-   * Reads the newest pictures among the parts, which are ordered from the oldest. Their bytes count against the
-   * allowance for files.
+   * Reads the newest pictures among the parts, which are in order of time. Their bytes count against the allowance for
+   * files.
    */
   static async of(
     { database, attachments }: Deps,

@@ -18,8 +18,8 @@ interface Snapshot {
 }
 
 /**
- * What a client reports about its device, as text for the model: the sender's time and place, and what they have open.
- * The text is not trusted otherwise, and it cannot close the element that it stands in.
+ * The state of the sender's device as text for the model: local time, place, and open panes and tabs. The client's text
+ * is not trusted, and it cannot close the element that it stands in.
  */
 export function describeSender(context: Record<string, unknown>): string | undefined {
   const { agentContextSnapshot, openTabs, deviceComputerId } = context as {

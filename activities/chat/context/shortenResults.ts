@@ -4,7 +4,7 @@ import { charactersFor, tokensOf, tokensOfText } from './budget.ts';
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: 'tool' }>;
 
-/** The part of a result that is always kept: its beginning mostly says what it was. */
+/** The part of a result that is always kept, since its beginning mostly tells what the result was. */
 const keptTokens = 200;
 
 /**

@@ -15,8 +15,8 @@ export type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['con
 type InlineFile = Extract<StoredPart, { type: 'file' }>;
 
 /**
- * How much of their files the messages of one prompt may still show. The newest messages come first, so older ones are
- * left out.
+ * How much file content the messages of one prompt may still show. The newest messages take their share first, so the
+ * oldest go without.
  */
 export interface FileAllowance {
   /** For images and PDFs. Providers limit the size of a request as well. */
@@ -37,7 +37,10 @@ export interface ContentDeps {
   attachments: AttachmentReader;
   model: Pick<CatalogueModel, 'capabilities'>;
   spaceId: string;
-  /** Files are in the drive, those of earlier messages too: a turn that may not read the drive does not see them. */
+  /**
+   * Attached files lie in the drive, those of earlier messages too. A turn that may not read the drive does not see
+   * them.
+   */
   mayReadDrive: boolean;
   allowance: FileAllowance;
 }

@@ -58,7 +58,7 @@ export async function sessionFor(
   throw new DomainError('notFound', 'BROWSER_MISSING', 'No browser is open. browser_open opens one.');
 }
 
-/** The session that uses the space’s default profile now, unless it is over. */
+/** The session that uses the space’s default profile now, unless it has ended. */
 export async function usualSession(database: Database, spaceId: string): Promise<BrowserSession | undefined> {
   const profile = await findProfileNamed(database, spaceId, defaultProfileName);
   if (profile === undefined) return undefined;
@@ -101,7 +101,7 @@ export async function whileItLives<T>(
   }
 }
 
-/** The front tab, which calls mean. */
+/** The front tab. A call that names no tab means this one. */
 export async function frontTab({ browser }: OpenBrowser, { signal }: Pick<ToolContext, 'signal'>): Promise<string> {
   const tabs = await browser.tabs({ signal });
   const tab = tabs.find(({ isActive }) => isActive) ?? tabs[0];

@@ -53,7 +53,7 @@ async function desktopComputer(
   return desktop.computerId;
 }
 
-/** Waits for a session that is ending and has not saved the profile yet. */
+/** Waits until a session that is ending has saved the profile. */
 async function untilSaved(
   { database, workflows }: BrowserToolDeps,
   profileId: string,

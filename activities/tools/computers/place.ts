@@ -66,7 +66,7 @@ export async function asIs(deps: ComputerToolDeps, turn: Turn, input: ComputerIn
   return deps.liveComputers.asIs(await refOf(deps, turn, input));
 }
 
-/** The same for requests that only a running computer can answer. */
+/** Like {@link asIs}, for requests that only a running computer can answer. */
 export async function unpaused(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
   return deps.liveComputers.unpaused(await refOf(deps, turn, input));
 }

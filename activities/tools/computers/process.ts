@@ -128,7 +128,8 @@ async function read(
   try {
     const ended = AbortSignal.any([signal, over.signal]);
     const masks = () => deps.secrets.redactors.forSpace(turn.spaceId);
-    // If it were read in parts, a secret could be split over two results and escape redaction.
+    // `maskedOutput` also reads a little from before `after`: a secret that is split over two results would escape
+    // redaction otherwise.
     const open = (request: OutputRequest) => client.output(processId, request);
     const records = maskedOutput(open, masks, { after, follow: waits, signal: ended });
     const { stdout, stderr, exit, position } = await collectOutput(until(records, over, signal), {
@@ -141,8 +142,8 @@ async function read(
 }
 
 /**
- * The records that arrive until the time is over, there are enough of them, or output pauses after the first one. An
- * empty result is no failure.
+ * The records that arrive until the time is over, the size limit is reached, or {@link settleMs} have passed since the
+ * first record. An empty result is no failure.
  */
 async function* until(
   records: AsyncIterable<OutputRecord>,

@@ -11,10 +11,10 @@ import {
 } from '../../../models/desktops/control.ts';
 import { beforehand, type ToolContext } from '../tool.ts';
 
-/** The work of a call. Between its steps it calls `stillInControl`, which throws when the control was taken. */
+/** A call's work. Between its steps it calls `stillInControl`, which throws if control was taken away. */
 export type Controlled<T> = (stillInControl: () => Promise<void>) => Promise<T>;
 
-/** What a call acts on while it controls a desktop: the desktop itself, or a browser that it shows. */
+/** The screen that a call acts on while it controls a desktop: the desktop itself, or a browser that it shows. */
 export interface Screen {
   desktopId: string;
   surface: ControlOfCall['surface'];
@@ -33,8 +33,9 @@ export async function oneByOne<T>(key: string, work: () => Promise<T>): Promise<
 }
 
 /**
- * Takes control of a desktop and acts on it. It never takes control from a person: throws 409 `DESKTOP_CONTROLLED` when a
- * person has control, or takes it during the call. The turn keeps control for a while for its next call.
+ * Takes control of a desktop and acts on it. Control is never taken from a person or from another running turn: throws
+ * 409 `DESKTOP_CONTROLLED` then, or if a person takes control during the call. The turn keeps control for a while for
+ * its next call.
  */
 export function inControl<T>(database: Database, screen: Screen, context: ToolContext, act: Controlled<T>): Promise<T> {
   return oneByOne(`${context.turn.id} ${screen.desktopId}`, () => controlled(database, screen, context, act));

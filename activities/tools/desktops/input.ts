@@ -42,7 +42,7 @@ interface At {
   modifiers?: string;
 }
 
-/** Tools that type and point on a desktop while nobody else does. */
+/** Tools that type and point on a desktop while the turn is in control of it. */
 export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
   /** Acts on a desktop while this turn is in control, and returns the desktop's id. */
   async function drive(input: DesktopInput, context: ToolContext, how: Drive): Promise<object> {

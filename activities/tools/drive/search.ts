@@ -3,7 +3,7 @@ import { searchDrive } from '../../../models/drive/search.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, describeItem, type PathInput } from './place.ts';
 
-/** How many rows of the index one search covers, of which a result takes up to this many. */
+/** The most reads of the index for one search. A read may find fewer items than its limit, although more follow. */
 const maxLooks = 8;
 
 /** Tools that find files in the drive. */

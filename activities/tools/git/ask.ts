@@ -10,10 +10,10 @@ import type { GitToolDeps } from './place.ts';
 
 const firstLookMs = 20;
 const longestLookMs = 500;
-/** Other orders of the repository may come before it. */
+/** Extra time, since other orders of the repository may come first. */
 const marginMs = 5 * 60_000;
 
-/** Has the repository’s workflow do something, and waits for its end. What has the same `id` is done once. */
+/** Gives the repository’s workflow an order and waits for its end. Orders with the same `id` are done once. */
 export async function ask(
   { config, database, workflows }: GitToolDeps,
   turn: Turn,
@@ -44,7 +44,7 @@ export async function ask(
   }
 }
 
-/** The operation of a tool call: a call that runs again finds it. */
+/** The id of a tool call's operation, by which a repeated call finds the operation. */
 export function operationIdOf(toolCallId: string): string {
   return `${idPrefixes.operation}${toolCallId.slice(toolCallId.indexOf('_'))}`;
 }

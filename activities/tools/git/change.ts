@@ -19,7 +19,7 @@ const common = {
   afterCrash: 'again',
 } as const;
 
-/** Tools that change repositories, by their workflows: a call that runs again is the same order. */
+/** Tools that change repositories through their workflows. A repeated call gives the same order. */
 export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
   return [
     serverTool<TreeInput & { message: string; paths?: string[] }>({

@@ -33,7 +33,7 @@ const maxDrafts = 50;
 export function gitLookTools(deps: GitToolDeps): ServerTool[] {
   const { database, gitTrees, identity } = deps;
 
-  /** Where there is no working tree yet, it is made first, if the turn may do that. */
+  /** Looks at a working tree. If there is none yet, it is made first, provided that the turn may do that. */
   async function look<T>(
     input: TreeInput,
     { turn, signal }: ToolContext,
@@ -53,7 +53,7 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
     }
   }
 
-  /** A computer may be woken for it, and paid for. */
+  /** Making a working tree may wake a computer, which costs credits. */
   async function mayChange(turn: Turn): Promise<boolean> {
     const { role, keyHolds } = await standingOf(identity, turn);
     const isEditor = role !== undefined && isAtLeast(role, 'editor');

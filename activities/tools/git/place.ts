@@ -38,7 +38,7 @@ export const draftProperty = {
 
 export const revisionProperty = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[^-\\u0000-\\u0020]\\S*$' };
 
-/** The repository that a call means: of the turn’s own space, whatever the model says. */
+/** The repository that a call names. It is always a repository of the turn’s own space. */
 export async function repositoryAt(
   { database }: Pick<GitToolDeps, 'database'>,
   { spaceId }: Turn,
@@ -54,7 +54,7 @@ export async function repositoryAt(
   return repository;
 }
 
-/** The working tree that a call means. */
+/** The call's working tree: that of a draft, or the repository's own. */
 export async function treeOf(
   { database }: Pick<GitToolDeps, 'database'>,
   { spaceId, itemId, ...own }: Repository,

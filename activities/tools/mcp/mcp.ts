@@ -89,13 +89,13 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
 }
 
 /**
- * The server and the tool as it describes it. Another server of the same name, or a server that says something else about
- * its tool, is not what the model called and the person approved.
+ * A hash of the server and its description of the tool. If another server takes the name, or if the server describes
+ * its tool differently, this is no longer the tool that the model called and the person approved.
  */
 function identityOf({ id, url }: McpServer, tool: McpTool): string {
   const described = JSON.stringify({ id, url, tool }, (_key, value: unknown) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    // A server may list the same description in another order.
+    // Sort the keys: a server may list the same description in another order.
     return isObject ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))) : value;
   });
   return createHash('sha256').update(wellFormedJson(described)).digest('base64url');

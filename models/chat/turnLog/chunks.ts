@@ -7,7 +7,7 @@ export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' |
 /** The finish reasons of an answer that ends its turn. */
 export type AnswerEnd = Exclude<FinishReason, 'tool-calls' | 'error'>;
 
-/** What one turn has used so far, in tokens, summed over its model calls. */
+/** Tokens that one turn has used so far, summed over its model calls. */
 export interface Usage {
   inputTokens: number;
   cachedInputTokens: number;

@@ -83,7 +83,7 @@ export class TurnFeed {
     });
   }
 
-  /** The log from which missed chunks are read. Feed and log refer to each other, so one is set later. */
+  /** The log from which missed chunks are read. Feed and log refer to each other, so the log is set later. */
   attach(log: TurnLog): void {
     this.#log = log;
   }
@@ -108,8 +108,8 @@ export class TurnFeed {
   };
 
   /**
-   * Reads the turn's log from after `afterSeq`, and then as it grows. Returns a function that ends the subscription. A
-   * reader that has just written the log's beginning itself is `caughtUp`: it needs no look-up.
+   * Reads the turn's log from after `afterSeq`, and then as it grows. Returns a function that ends the subscription.
+   * Set `caughtUp` for a reader that has just written the log's beginning itself: the log is not read for it now.
    */
   subscribe(turnId: string, afterSeq: number, reader: TurnReader, options: { caughtUp?: boolean } = {}): () => void {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };

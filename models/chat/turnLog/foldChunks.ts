@@ -132,7 +132,7 @@ export class MessageFold {
     const part = this.#open.get(id);
     this.#open.delete(id);
     if (part === undefined) return;
-    // Not before the end: two deltas may hold half a character each.
+    // Repair lone surrogates only at the end: one character may be split between two deltas.
     part.text = part.text.toWellFormed();
     part.state = 'done';
     if (providerMetadata !== undefined) part.providerMetadata = providerMetadata;

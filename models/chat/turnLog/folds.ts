@@ -45,7 +45,7 @@ export class TurnFolds {
         length += characters;
       };
       const seq = await this.#readAfter(turnId, from, tell, tx);
-      // Another attempt at the same turn has added to the fold meanwhile.
+      // Another attempt at the same turn has added to the fold meanwhile: read again from its new end.
       if (kept.seq !== from) continue;
       for (const chunk of said) kept.fold.add(chunk);
       this.#keep(turnId, { fold: kept.fold, seq, length: kept.length + length }, kept);

@@ -5,8 +5,8 @@ import type { CommitListener } from './entry.ts';
 import type { PendingSegment, TurnWriter } from './turnWriter.ts';
 
 /**
- * How long the server may take for a statement of a batch, none of which waits for a lock. All turns of the process
- * wait behind a frozen connection, so it is replaced after this time. The log then tells which segments had arrived.
+ * Time limit for one statement of a batch. These statements never wait for a lock. All turns of the process wait behind
+ * a frozen connection, so it is replaced after this time. The log then tells which segments had arrived.
  */
 const commitSilenceMs = 5_000;
 
@@ -49,8 +49,7 @@ export class GroupCommitter {
   }
 
   async #run(): Promise<void> {
-    // Wait for the end of this iteration of the event loop, so that everything from one network read goes into one
-    // commit.
+    // Wait for the end of this iteration of the event loop, so that all chunks of one network read share one commit.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.size > 0) {
       const batch = this.#takeBatch();
@@ -68,7 +67,7 @@ export class GroupCommitter {
       const segment = writer.take();
       if (segment === undefined) continue;
       if (segment.bytes > this.#maxBatchBytes) {
-        // One huge segment could fail the whole packet, with its neighbours.
+        // One huge segment could make the whole packet fail, with its neighbours.
         void this.#commitAlone(segment, false);
         continue;
       }
@@ -84,7 +83,7 @@ export class GroupCommitter {
       const connection = await this.#connect();
       landed = await this.#soon(connection, () => commitTogether(connection, batch));
     } catch {
-      // The state is unknown: drop the connection, and with it whatever it was doing.
+      // The outcome is unknown: drop the connection, with the statement that may still run on it.
       this.#connection?.destroy();
       this.#connection = undefined;
     }
@@ -127,17 +126,17 @@ export class GroupCommitter {
 }
 
 /**
- * Locks the fence: until the commit, no other transaction takes an epoch or ends the turn. The lock is shared, since
- * the row is not written; MySQL's binary log names each table that a statement might write, which is a quarter of a
- * token's commit. MySQL and MariaDB have no common syntax for it before SKIP LOCKED, so each reads its own and takes
- * the other's for a comment.
+ * Locks the fence: until the commit, no other transaction takes an epoch or ends the turn. The lock is shared because
+ * the row is not written. MySQL's binary log names each table that a statement might write, and that would be a quarter
+ * of a token's commit. MySQL and MariaDB have no common syntax for this lock before SKIP LOCKED, so each server reads
+ * its own form and takes the other one for a comment.
  */
 const shared = '/*!80000 FOR SHARE */ /*M!100600 LOCK IN SHARE MODE */';
 
 /** Commits the segments whose fences match and can be locked at once, and returns them. */
 async function commitTogether(connection: PoolConnection, batch: PendingSegment[]): Promise<Set<PendingSegment>> {
   const ids = batch.map(({ writer }) => writer.turnId);
-  // Chooses a turn's value among those of the batch.
+  // SQL that picks each turn's own value.
   const cases = `CASE id ${'WHEN ? THEN ? '.repeat(batch.length)}END`;
   const valuesOf = (value: (segment: PendingSegment) => unknown) =>
     batch.flatMap((segment) => [segment.writer.turnId, value(segment)]);

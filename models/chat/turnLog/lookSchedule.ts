@@ -1,9 +1,9 @@
-/** The shortest time between two checks. What is reported meanwhile is checked together. */
+/** The shortest time between two checks. Turns reported in between are checked together. */
 const shortestPauseMs = 20;
 const pauseAfterFailureMs = 250;
 
 export interface LookScheduleOptions {
-  /** The time until everything is checked again; asked anew each time. */
+  /** The time until everything is checked again. Read before each wait. */
   intervalMs(): number;
   /** Checks these turns, or all that have readers. Rejects if the database does not answer. */
   look(turns: ReadonlySet<string> | 'all'): Promise<void>;

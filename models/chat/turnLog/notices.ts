@@ -1,8 +1,6 @@
-/**
- * Messages between processes that a turn's log has grown. They are hints: only the database knows what the log says.
- */
+/** Messages between processes that a turn's log has grown. They are hints: only the database knows the log. */
 export interface CommitNotices {
-  /** Tells all processes soon, and at most once. It neither waits nor fails. */
+  /** Tells all processes soon, and at most once. Neither waits nor fails. */
   tell(turnId: string, lastSeq: number): void;
   /** Whether recent notices arrived. */
   readonly areHeard: boolean;
@@ -17,7 +15,7 @@ export interface NoticeListener {
 }
 
 const distrustMs = 60_000;
-/** How long after its commit a notice may arrive. */
+/** How late after its commit a notice may still arrive. */
 const patienceMs = 500;
 
 /**
@@ -39,7 +37,7 @@ export class NoticeTrust {
   }
 
   /**
-   * Call before a check that does not rely on notices. Every notice that was expected for long should be here by now.
+   * Call before a check that does not rely on notices. A notice that is still missing after the patience time is lost.
    */
   beginLook(): void {
     const now = performance.now();

@@ -6,7 +6,7 @@ import type { UiChunk } from './chunks.ts';
 import { decodeLines } from './entry.ts';
 import type { SegmentRow } from './turnLog.ts';
 
-/** The state of a turn's log: what a reader needs to know whether it has all of it. */
+/** The state of a turn's log. It tells a reader whether it has all chunks. */
 export interface LogState {
   /** The next number; a lower bound for a log that is being written. */
   nextSeq: number;
@@ -41,8 +41,8 @@ interface TailRow extends RowDataPacket {
 }
 
 /**
- * The state of logs for their readers. A turn's own `next_seq` is that of its last change of state: exact for a turn
- * that rests, and behind the log while a writer streams.
+ * Columns of the log's state for readers. A turn's own `next_seq` dates from its last change of state: it is exact for
+ * a turn that rests, and behind the log while a writer streams.
  */
 const statesSql = 'SELECT id AS turnId, next_seq AS nextSeq, terminal, status';
 const segmentsAtOnce = 200;
@@ -51,7 +51,7 @@ const segmentsAtOnce = 200;
 const lastSeqWhere = (turnId: string) =>
   `SELECT last_seq AS lastSeq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
 export const lastSeqSql = lastSeqWhere('?');
-/** The same as a subquery of a statement about turns. */
+/** The same query as a subquery of a statement about turns. */
 export const lastSeqOfTurn = lastSeqWhere('turns.id');
 
 /** The next number of the log of a turn that `tx` has locked. */

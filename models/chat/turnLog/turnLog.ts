@@ -21,7 +21,7 @@ export interface SegmentRow {
   lines: string;
 }
 
-/** A turn as the transaction that holds its lock has read it: row and log. */
+/** A turn's row and log position, as read by the transaction that holds its lock. */
 export interface LockedTurn {
   id: string;
   nextSeq: number;
@@ -44,12 +44,13 @@ const maxBatchBytes = 4 * 1024 * 1024;
 const segmentsAtOnce = 100;
 
 /**
- * The turn log: what a turn said, chunk by chunk, numbered from 1 without a gap. It is written in two ways: by a writer
- * that streams under an epoch, and by a transaction that changes the turn's state and says so in the same commit. Both
- * hold the lock of the turn's row, which is their fence; only the latter writes it. The next number is the one after the
- * log's last, and `turns.next_seq` what it was at the last change of state. Should two ever take the same number, as a
- * process of an older version may, which believes that column, then the segments' primary key refuses the second.
- * Whatever is committed here is told to `onCommit` afterwards; nobody hears of a chunk earlier.
+ * The turn log: a turn's chunks, numbered from 1 without a gap. A chunk is written either by a writer that streams
+ * under an epoch, or by a transaction that changes the turn's state and appends its chunks in the same commit. Both
+ * hold the lock of the turn's row, which is their fence; only the second kind updates the row.
+ *
+ * The next number follows the log's last one. `turns.next_seq` holds the next number as of the last change of state. A
+ * process of an older version may trust that column and take a number twice; the segments' primary key then refuses the
+ * second segment. `onCommit` is called after each commit, so readers never see uncommitted chunks.
  */
 export class TurnLog {
   readonly #database: Database;
@@ -57,7 +58,6 @@ export class TurnLog {
   readonly #onCommit: CommitListener;
   /** The number of this process's writers for each turn. */
   readonly #writers = new Map<string, number>();
-  /** The folds of running turns. */
   readonly folds = new TurnFolds((...of) => this.eachAfter(...of));
 
   constructor(options: { database: Database; onCommit: CommitListener }) {
@@ -85,7 +85,7 @@ export class TurnLog {
   }
 
   /**
-   * Takes the turn's next epoch within `tx`, which fences off every earlier writer. Undefined if the turn has ended.
+   * Takes the turn's next epoch within `tx` and so fences off every earlier writer. Undefined if the turn has ended.
    */
   async takeEpoch(tx: Transaction, turnId: string): Promise<{ epoch: number; nextSeq: number } | undefined> {
     const taken = await execute(tx, 'UPDATE turns SET writer_epoch = writer_epoch + 1 WHERE id = ? AND terminal = 0', [
@@ -101,9 +101,9 @@ export class TurnLog {
   }
 
   /**
-   * Appends within a transaction that also changes the turn's state, which makes it happen once. With an `epoch`, these
-   * are that writer's last chunks; throws {@link WriterFencedError} if the epoch is old. Pass the returned segment to
-   * {@link announce} after the commit.
+   * Appends within a transaction that also changes the turn's state, so the chunks are written exactly once. With an
+   * `epoch`, these are that writer's last chunks; throws {@link WriterFencedError} if the epoch is old. Pass the
+   * returned segment to {@link announce} after the commit.
    */
   async appendIn(
     tx: Transaction,
@@ -119,8 +119,8 @@ export class TurnLog {
   }
 
   /**
-   * The same for a turn whose row `tx` has locked and read, in one statement with other changes of that row. With
-   * `terminal` it ends the log.
+   * Like {@link appendIn}, for a turn whose row `tx` has locked and read. Other changes of that row go into the same
+   * statement. `changes.terminal` ends the log.
    */
   async appendLocked(
     tx: Transaction,
@@ -162,8 +162,8 @@ export class TurnLog {
   }
 
   /**
-   * Calls `tell` for each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. Returns
-   * the last number.
+   * Calls `tell` for each chunk after `afterSeq`, in order. Reads a limited number of segments at a time, since a log
+   * may be long. Returns the last number.
    */
   async eachAfter(
     turnId: string,
@@ -188,7 +188,7 @@ export class TurnLog {
   }
 
   async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
-    // The last segment is locked with the turn, so it is current once the lock is held.
+    // The last segment is locked together with the turn, so it is current once the lock is held.
     const sql = `SELECT t.writer_epoch AS epoch, t.terminal, s.last_seq AS lastSeq
       FROM turns t LEFT JOIN turn_segments s ON s.turn_id = t.id
       WHERE t.id = ? ORDER BY s.first_seq DESC LIMIT 1 FOR UPDATE`;

@@ -77,7 +77,7 @@ export class TurnWriter {
     return rest;
   }
 
-  /** Committer only: takes what has gathered, or nothing. */
+  /** Committer only: takes the gathered chunks, or nothing. */
   take(): PendingSegment | undefined {
     if (this.#pending.length === 0 || this.#failure !== undefined) return undefined;
     const chunks = this.#pending;

@@ -4,7 +4,7 @@ import type { ModelFailure } from './modelRetry.ts';
 
 /** A turn's outcome, in the workflow's terms. */
 export type TurnOutcome =
-  /** `after` is there where the turn has ended with its answer: what is left to do, or null. */
+  /** `after` is present if the answer's last commit has ended the turn: the work that is left, or null. */
   | { kind: 'answered'; finishReason: AnswerEnd; after?: AfterTurn | null }
   | { kind: 'stopped' }
   /** The turn had ended before the workflow could do anything: stopped in the queue, or finalized by the sweeper. */
