@@ -20,7 +20,7 @@ import { secrets } from './secrets/index.ts';
 import { service } from './service/index.ts';
 import { webhooks } from './webhooks/index.ts';
 
-/** Every area of the API. A new one is a folder, its contract's file and a line here. */
+/** Every area of the API. To add one, add its folder, its contract file and a line here. */
 export const areas = [
   service,
   identity,
@@ -44,8 +44,7 @@ export const areas = [
 ] as const satisfies readonly Area[];
 
 /**
- * Who may do what: the areas' rows as the one table. An operation without a row does not compile, nor does one with
- * two, nor a row of no operation. test/api/frame/roles.test.ts calls every operation as every kind of caller and
- * compares.
+ * Who may call each operation: the areas' rows as one table. The compiler rejects an operation with no row or with two,
+ * and a row for no operation. test/api/frame/roles.test.ts calls every operation as every kind of caller and compares.
  */
 export const accessTable = tableOf(areas) satisfies Record<OperationId, Access>;
