@@ -18,8 +18,8 @@ import { webhooks } from './initial/webhooks.ts';
 import type { Migration } from './migration.ts';
 
 /**
- * Every step of the schema, in order. Those of `initial/` make a new database, one for each area. A later change is a
- * further step: a step that has been released is never changed.
+ * Every step of the schema, in order. The steps in `initial/` make a new database, one for each area. A later change is
+ * a further step: a released step is never changed.
  */
 export const migrations: Migration[] = [
   shared,
