@@ -13,15 +13,15 @@ import { createOperationLauncher } from './launchers/operations.ts';
 import { createScheduleKit } from './schedules/scheduleKit.ts';
 
 /**
- * Starts and signals all workflows, by function, with ids made from the row. An area adds a file in `launchers/` and a
- * line here.
+ * Starts and signals all workflows, with one function for each. Their ids are made from rows. An area adds a file in
+ * `launchers/` and a line here.
  */
 export function createLauncher(options: {
   client: Client;
   config: Config;
   logger: Logger;
   /**
-   * Whether a worker of this process shares the client's connection, so that it can be given a workflow's first task at
+   * Whether a worker of this process shares the client's connection, so that it can get a workflow's first task at
    * once.
    */
   sharesWorkersConnection: boolean;

@@ -11,8 +11,8 @@ import type { LauncherKit } from '../launcherKit.ts';
 import { gitTaskQueue, hostTaskQueue, longDatabaseTaskQueue, runTaskQueue, webhookTaskQueue } from '../taskQueues.ts';
 
 /**
- * Tells the workflows of rows that these have changed, and starts them where they rest (workflows/actor.ts). The names
- * of `start…` and `interrupt…` take the id and the space of a row.
+ * Tells the workflows of actors that their rows have changed, and starts those that are not running
+ * (workflows/actor.ts). The functions `start…` and `interrupt…` take the id and the space of a row.
  */
 export function createActorLauncher(kit: LauncherKit, { installation }: Config) {
   const computers = kit.actor(computer, {

@@ -16,7 +16,7 @@ export function createAutomationLauncher(kit: LauncherKit, schedules: ScheduleKi
   });
 
   return {
-    /** Starts a run whose intent is written. */
+    /** Starts the workflow of a run whose row is written. */
     startAutomationRun: ({ id, spaceId }: { id: string; spaceId: string }): Promise<Reached> =>
       kit.start(automationRun, {
         workflowId: automationRunWorkflowId(id),

@@ -7,18 +7,21 @@ import type { LauncherKit, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey, threadIdKey, userIdKey } from '../searchKeys.ts';
 import { turnWorkflowId } from '../workflowIds.ts';
 
-/** What a turn's workflow is started with, taken from its row. */
+/** The part of a turn's row that its workflow is started with. */
 export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' | 'modelId'>;
 
-/** Begins a new turn's work in this process before its workflow is started. */
+/** Begins a new turn's first model call in this process before its workflow starts. */
 export interface HeadStart {
-  /** For how long at a time it holds the first step of a turn, in milliseconds; absent where it would not begin one. */
+  /**
+   * How long at a time this process holds the first step of a turn, in milliseconds. Undefined if it would not begin
+   * one.
+   */
   holdMs(): number | undefined;
   /** Resolves when it is time to start the workflow. Never rejects. */
   begin(turn: Turn, settings: ChatSettings): Promise<void>;
 }
 
-/** The server's own limit of a workflow task. */
+/** The server's own limit for a workflow task. */
 const longestTaskMs = 10_000;
 
 export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config, headStart?: HeadStart) {
@@ -42,16 +45,16 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
         { key: kindKey, value: 'turn' },
       ],
       summary: `Chat turn on ${turn.modelId}`,
-      // Its first call is part of a workflow task.
+      // The turn's first model call is part of a workflow task.
       taskTimeoutMs: Math.min(temporal.heartbeatTimeoutMs, longestTaskMs),
     });
   }
 
   return {
-    /** Starts a turn's workflow, which may have been started already. */
+    /** How long this process holds a new turn's first step for its head start. Undefined if it would not begin one. */
     startTurn: start,
 
-    /** Of a turn that is made now, where it begins in this process before its workflow. */
+    /** Set when this process starts the turn's first model call before its workflow runs. */
     headStartHoldMs: () => headStart?.holdMs(),
 
     /** Starts the workflow of a turn that this caller has just created, under its space's settings. */

@@ -19,8 +19,8 @@ export function createOperationLauncher(
 ) {
   return {
     /**
-     * Starts the workflow of an operation whose intent is written. An operation of a kind that only a newer version
-     * knows waits for that version.
+     * Starts the workflow of an operation whose row is written. An operation of a kind that only a newer version knows
+     * waits for that version.
      */
     async startOperation(operation: OperationReference): Promise<Reached> {
       const definition = findDefinition(operation.kind);
@@ -44,7 +44,7 @@ export function createOperationLauncher(
       return kit.start(workflow, { workflowId, args, attributes, taskQueue });
     },
 
-    /** Whether it has no workflow of its own: that of its subject does it, and has to be told again. */
+    /** Whether the workflow of its subject does the operation. To resume it, the subject has to be told again. */
     isOfObject,
 
     /** Asks the workflow that does an operation to cancel it. */

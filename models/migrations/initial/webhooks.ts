@@ -1,6 +1,6 @@
 import { initialTables } from '../migration.ts';
 
-/** Webhook endpoints of spaces, and what they are told. */
+/** Webhook endpoints of spaces, and their deliveries. */
 export const webhooks = initialTables('webhooks', [
   // Addresses that a space wants its events sent to.
   `CREATE TABLE IF NOT EXISTS webhook_endpoints (
@@ -24,7 +24,7 @@ export const webhooks = initialTables('webhooks', [
     updated_at DATETIME(3) NOT NULL,
     KEY webhook_endpoints_space (space_id, id)
   )`,
-  // What endpoints are told, once for each event.
+  // Deliveries to endpoints, one for each event.
   `CREATE TABLE IF NOT EXISTS webhook_deliveries (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     endpoint_id VARCHAR(40) NOT NULL,
