@@ -31,10 +31,7 @@ export interface FieldError {
 export interface DomainErrorOptions {
   errors?: FieldError[];
   retryAfterSeconds?: number;
-  /**
-   * Path of the operation that resolves the failure, with its relation (RFC 8288): `{ rel: 'payment', path: '/api/…'
-   * }`.
-   */
+  /** Path of the operation that resolves it, with its relation (RFC 8288): `{ rel: 'payment', path: '/api/…' }`. */
   link?: { rel: string; path: string };
   cause?: unknown;
 }

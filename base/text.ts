@@ -29,10 +29,7 @@ export function firstBytesOf(text: string, max: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/**
- * A JSON value with each lone surrogate, in a text or a key, replaced by U+FFFD. For input from others, which may have
- * any.
- */
+/** A JSON value with each lone surrogate, in a text or a key, replaced by U+FFFD. For input that may have any. */
 export function wellFormed<T>(value: T): T {
   if (typeof value === 'string') return value.toWellFormed() as T;
   const json = JSON.stringify(value) as string | undefined;

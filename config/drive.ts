@@ -11,7 +11,7 @@ export const driveSettings = z.object({
 /** Files. */
 export function driveConfig(env: z.infer<typeof driveSettings>) {
   return Object.freeze({
-    /** Of one space; 0 means no quota. */
+    /** Quota of one space. 0 means no quota. */
     quotaBytes: env.ATRIUM_DRIVE_QUOTA_MIB * 1_048_576,
     maxFileBytes: env.ATRIUM_DRIVE_MAX_FILE_MIB * 1_048_576,
     /** How many earlier versions of a file are kept. */

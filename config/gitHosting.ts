@@ -22,7 +22,7 @@ export const gitHostingSettings = z.object({
 type GitHostingEnvironment = z.infer<typeof gitHostingSettings>;
 
 /**
- * The App through which spaces reach repositories at GitHub. A missing setting is reported to the user who needs it.
+ * The App by which spaces reach repositories at GitHub. Missing settings are reported when needed, not at the start.
  */
 export function gitHostingConfig(env: GitHostingEnvironment) {
   const address = env.ATRIUM_GITHUB_ADDRESS.replace(/\/+$/, '');

@@ -82,8 +82,8 @@ export const clientNames: readonly string[] = ['ATRIUM_API_KEY'];
 export type Environment = Record<string, string | undefined>;
 
 /**
- * Variables that are named like settings but are none, each with the setting that was probably meant. A start only
- * warns of them: programs that share the environment may use such names.
+ * Variables that are named like settings but unknown, each with the setting that was probably meant. A start only warns
+ * of them: programs that share the environment may use such names.
  */
 export function unknownSettings(environment: Environment = process.env): string[] {
   return Object.keys(environment)

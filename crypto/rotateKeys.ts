@@ -40,8 +40,8 @@ export async function rotateDataKeys(store: RotationStore, target: MasterKey): P
 }
 
 /**
- * Wraps every data key that is wrapped under another master key under `target`. Each row is rewrapped by itself, so the
- * work can stop anywhere and start again, and every row stays readable at all times.
+ * Rewraps under `target` every data key that is wrapped under another master key. Each row is rewrapped by itself, so
+ * the work can stop anywhere and start again, and every row stays readable at all times.
  */
 export async function rewrapDataKeys(
   store: RotationStore,

@@ -4,10 +4,7 @@ import { promisify } from 'node:util';
 
 /** Where a log goes. */
 export interface LogTarget {
-  /**
-   * Resolves with the number of bytes taken. Rejects when the target takes none now. Holds up neither this process nor
-   * its end.
-   */
+  /** Resolves with the number of bytes taken, or rejects when the target takes none now. Never blocks the process. */
   write(bytes: Buffer): Promise<number>;
   /** The same synchronously, for the end of the process. */
   writeNow(bytes: Buffer): number;

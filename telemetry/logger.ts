@@ -27,9 +27,7 @@ const name = 'atrium';
 
 let standardError: LogSink | undefined;
 
-/**
- * Readable lines for a person at a terminal, JSON for a program. The process has one sink, which keeps lines in order.
- */
+/** Readable lines for a person at a terminal, JSON for a program. The process's one sink keeps lines in order. */
 function toStandardError(): { write(line: string): void } {
   standardError ??= new LogSink(standardErrorTarget(), lossLine);
   const sink = standardError;

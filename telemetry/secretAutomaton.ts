@@ -71,9 +71,7 @@ export class SecretAutomaton {
     return automaton;
   }
 
-  /**
-   * The first position at or after `from` where one of the texts may begin. Only for an automaton in its initial state.
-   */
+  /** The first position at or after `from` where a text may begin. Only for an automaton in its initial state. */
   skip(text: string, from: number): number {
     return this.#skipper.skip(text, from);
   }

@@ -6,9 +6,7 @@ const minLength = 6;
 const minLineLength = 16;
 /** How many lines of a value are also looked for encoded. A private key has fewer. */
 const mostEncodedLines = 100;
-/**
- * Widths at which programs break lines: `base64` and MIME, PEM and `openssl`, `xxd -p`, and `fold` as people use it.
- */
+/** Widths at which programs break lines: `base64` and MIME, PEM and `openssl`, `xxd -p`, and `fold` in common use. */
 const base64Widths = [64, 76];
 const hexWidths = [60];
 const plainWidths = [40, 60, 64, 72, 76, 80];

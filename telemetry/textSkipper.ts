@@ -1,8 +1,6 @@
-/** Characters that are looked at together: enough that those of ordinary text are seldom those of a secret. */
+/** How many characters are looked at together: enough that a block of ordinary text is seldom one of a secret. */
 const blockLength = 3;
-/**
- * A larger window would only make the table larger: most of a text is skipped in steps of the window less one block.
- */
+/** A larger window would only enlarge the table: most text is skipped in steps of the window less one block. */
 const maxWindow = 8;
 
 /**

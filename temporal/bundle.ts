@@ -11,9 +11,7 @@ const entry = join(root, 'workflows', 'index.ts');
 /** Interceptors of all workflows. */
 export const workflowInterceptors = [join(root, 'workflows', 'unknownActivities.ts')];
 
-/**
- * Evaluated once per sandbox instead of once per workflow. None of them keeps state (`test/workflows/state.test.ts`).
- */
+/** Evaluated once per sandbox, not once per workflow. None of them keeps state (`test/workflows/state.test.ts`). */
 const preloadModules = ['@temporalio/workflow', '@temporalio/common', entry];
 
 /** Errors only: the bundler's progress is noise. */

@@ -30,9 +30,7 @@ const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERR
 
 let installed = false;
 
-/**
- * Sends the SDK's own log lines to our logger. The SDK's runtime belongs to the process, so only the first call counts.
- */
+/** Sends the SDK's own log lines to our logger. The SDK's runtime is the process's, so only the first call counts. */
 export function logTemporalTo(logger: Logger): void {
   if (installed) return;
   installed = true;

@@ -101,8 +101,8 @@ export function createLauncherKit(options: {
   }
 
   /**
-   * Starts a workflow, or signals it if it is running already. Does not use signal-with-start: the server gives such a
-   * start to no worker at once.
+   * Starts a workflow, or signals it if it is running already. Does not use signal-with-start, for which the server
+   * allows no eager start.
    */
   function startOrSignal<W extends Workflow>(
     workflow: W,

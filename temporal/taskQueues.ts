@@ -3,9 +3,7 @@ export function mainTaskQueue(installation: string): string {
   return `${installation}-main`;
 }
 
-/**
- * The queue of work that waits for git servers. It has few slots, because those servers may take as long as they like.
- */
+/** The queue of work that waits for git servers. It has few slots, because those servers may be slow. */
 export function gitTaskQueue(installation: string): string {
   return `${installation}-git`;
 }

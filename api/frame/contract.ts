@@ -72,8 +72,7 @@ interface Reference {
 const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
 
 /**
- * Reads the contract in `api/contract/`, plus the parts that a test adds. `cacheDir` keeps the parsed document for the
- * next start.
+ * Reads the contract in `api/contract/`, plus parts that a test adds. `cacheDir` keeps the result for the next start.
  */
 export function loadContract(more: Record<string, string> = {}, cacheDir?: string): Contract {
   const { document } = readDocument(more, cacheDir);

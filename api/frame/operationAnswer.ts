@@ -64,10 +64,7 @@ export async function outcomeOf(deps: Deps, req: Request, operation: Operation):
   return ended;
 }
 
-/**
- * True when the operation is done or there was nothing to do. Otherwise answers 202. Throws the reason if it has
- * failed.
- */
+/** True when the operation is done or there was nothing to do. Otherwise answers 202. Throws if it has failed. */
 export async function doneOrLater(
   deps: Deps,
   req: Request,

@@ -6,9 +6,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { Meters } from '../../telemetry/meters.ts';
 import { whenClosed } from './goneOf.ts';
 
-/**
- * A client that is this far behind is cut off, so memory does not fill up. A turn's client resumes from its last id.
- */
+/** A client that is this far behind is cut off, so memory does not fill up. It resumes a turn from its last id. */
 export const maxBacklogBytes = 1024 * 1024;
 const reconnectAfterMs = 1_000;
 

@@ -9,9 +9,7 @@ interface Signed {
   secrets: () => Promise<readonly string[]>;
 }
 
-/**
- * The id of a delivery that one of the secrets has signed. Throws 401. A forged delivery counts against its address.
- */
+/** The id of a delivery that one of the secrets has signed. Throws 401. Forged ones count against their address. */
 export async function verifyDelivery(
   { limits }: Pick<RouteDeps, 'limits'>,
   req: Request,

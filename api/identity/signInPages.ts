@@ -50,7 +50,7 @@ export function linkMailedPage(email: string): Page {
   };
 }
 
-/** The page behind a mailed link. Opening it signs nobody in until the button is pressed. */
+/** The page behind a mailed link. Opening it does not sign in yet: the visitor has to press the button. */
 export function followLinkPage(token: string, { redirect }: Destination): Page {
   return {
     formMayGoTo: redirect,
@@ -120,9 +120,7 @@ programs can do here.</p>`,
   };
 }
 
-/**
- * Shown when the link alone is not enough. Signing in proves the address; `/api/invitations` then has the invitation.
- */
+/** Shown when the link alone is not enough. Signing in proves the address; `/api/invitations` then lists it. */
 export function signInToJoinPage(detail: string, to: Destination): Page {
   return {
     title: 'Sign in to join',

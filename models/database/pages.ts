@@ -40,9 +40,7 @@ export function encodeCursor(key: string): string {
 
 /** A page of a list that can be read in either order. */
 export interface TwoWayPage<T> extends Page<T> {
-  /**
-   * The cursor of its first row. In the opposite order it leads to the rows before the page. Null for an empty list.
-   */
+  /** The cursor of its first row. In the opposite order it leads to the rows before. Null for an empty list. */
   previousCursor: string | null;
 }
 

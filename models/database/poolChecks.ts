@@ -15,10 +15,7 @@ export function managerOf(sequelize: Sequelize): ConnectionManager {
   return (sequelize as unknown as { connectionManager: ConnectionManager }).connectionManager;
 }
 
-/**
- * Adds a time limit and a check of trust. mysql2's pool lets callers wait without end, and hands on any returned
- * connection.
- */
+/** Adds a time limit and a trust check: mysql2's pool waits without end and hands on any returned connection. */
 export function limitAcquisition(pool: CallbackPool, connections: Connections, timeoutMs: number): void {
   type Callback = Parameters<CallbackPool['getConnection']>[0];
   const acquire = pool.getConnection.bind(pool) as (callback: Callback) => void;

@@ -62,9 +62,7 @@ export function takesReadsOnly(error: unknown): boolean {
 /** Codes that mean the same for a part other than the database. */
 const awayCodes = new Set(['STORAGE_UNAVAILABLE', 'COMPUTER_CONNECTION_LOST']);
 
-/**
- * Whether one of our own parts is away or refuses work: the database, the object store, the connection to a computer.
- */
+/** Whether one of our parts is away or refuses work: the database, the object store, the connection to a computer. */
 export function isAway(error: unknown): boolean {
   return isDatabaseUnavailable(error) || (error instanceof DomainError && awayCodes.has(error.code));
 }

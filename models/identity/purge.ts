@@ -29,9 +29,7 @@ export const identityPurge: AreaPurge = {
 
 const endedKeptMs = 30 * 86_400_000;
 
-/**
- * Expired or revoked keys. A key with children stays as long as they do, because revocation goes from parent to child.
- */
+/** Expired or revoked keys. A key with children stays as long as they do: revocation goes from parent to child. */
 const deadKeys = `SELECT id FROM (
     SELECT id FROM api_keys WHERE revoked_at < ? UNION SELECT id FROM api_keys WHERE expires_at < ?
   ) AS dead WHERE NOT EXISTS (SELECT 1 FROM api_keys child WHERE child.parent_key_id = dead.id) LIMIT ?`;

@@ -12,10 +12,7 @@ export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' 
 
 /** Begins a new turn's first model call in this process before its workflow starts. */
 export interface HeadStart {
-  /**
-   * How long at a time this process holds the first step of a turn, in milliseconds. Undefined if it would not begin
-   * one.
-   */
+  /** How long this process holds a turn's first step at a time, in ms. Undefined if it would not begin one. */
   holdMs(): number | undefined;
   /** Resolves when it is time to start the workflow. Never rejects. */
   begin(turn: Turn, settings: ChatSettings): Promise<void>;

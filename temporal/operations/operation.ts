@@ -19,10 +19,7 @@ interface Definition {
   scope: Scope;
   /** Why it cannot be cancelled, for the caller who tries. Undefined if it can. */
   notCancellable?: string;
-  /**
-   * The error kinds of its failure codes, for the request that began it. Codes that are not listed are upstream
-   * failures.
-   */
+  /** The error kinds of its failure codes, for the request that began it. Codes not listed are upstream failures. */
   failures: Readonly<Record<string, DomainErrorKind>>;
 }
 

@@ -20,10 +20,7 @@ interface Kind {
   summary: string;
 }
 
-/**
- * The schedules of all rows of one kind. A row says what is due. The workflow that a schedule starts only looks at the
- * row.
- */
+/** The schedules of all rows of one kind. A row says what is due. A schedule's workflow only looks at its row. */
 export function createRowSchedules(schedules: ScheduleKit, { prefix, workflow, workflowIdOf, kind, summary }: Kind) {
   function wantedOf({ id, spaceId, version, when }: Scheduled): WantedSchedule[] {
     if (when === null) return [];

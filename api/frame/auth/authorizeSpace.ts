@@ -47,9 +47,7 @@ export function spaceOf(req: Request): SpaceAccess {
   return req.spaceAccess;
 }
 
-/**
- * Whether the caller's credential is still valid. Open streams ask every few seconds, so revoking it closes them too.
- */
+/** Whether the caller's credential is still valid. Open streams ask every few seconds, so revoking it closes them. */
 export async function isStillSignedIn(
   deps: { identity: Pick<Identity, 'sessions' | 'keys'> },
   caller: Caller,

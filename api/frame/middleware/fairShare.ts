@@ -6,9 +6,7 @@ import { whenClosed } from '../goneOf.ts';
 
 /** How long a request holds its slot. After that it continues without one. */
 const heldMs = 5_000;
-/**
- * The same for requests that mostly wait for something else: a computer, a model, a git server, an uploading client.
- */
+/** The same for requests that mostly wait: for a computer, a model, a git server, an uploading client. */
 const waitingHeldMs = 250;
 const waitingAreas: ReadonlySet<string> = new Set([
   'Apps',

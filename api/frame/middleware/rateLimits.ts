@@ -43,10 +43,7 @@ export function createRateLimits(config: Pick<Config, 'http' | 'apps'>) {
       next();
     }) satisfies RequestHandler,
 
-    /**
-     * For signed-in callers, counted by user whatever the address. Freeing memory that others may need is never
-     * limited.
-     */
+    /** For signed-in callers, counted by user, not by address. Freeing memory that others may need is never limited. */
     async caller(req: Request, res: Response): Promise<void> {
       if (releases.has(req.operation?.id ?? '')) return;
       if (req.caller !== undefined) await take(callers, req.caller.userId, res);
