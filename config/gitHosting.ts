@@ -21,9 +21,7 @@ export const gitHostingSettings = z.object({
 
 type GitHostingEnvironment = z.infer<typeof gitHostingSettings>;
 
-/**
- * The App by which spaces reach repositories at GitHub. Missing settings are reported when needed, not at the start.
- */
+/** The App by which spaces reach repositories at GitHub. Missing settings are reported when needed, not at start. */
 export function gitHostingConfig(env: GitHostingEnvironment) {
   const address = env.ATRIUM_GITHUB_ADDRESS.replace(/\/+$/, '');
   return Object.freeze({
