@@ -1,16 +1,16 @@
 /**
- * What went wrong, in the terms of the domain. The API maps each kind to one HTTP status (design §6);
- * a model or a launcher never knows about HTTP.
+ * The kind of a failure, in the terms of the domain. The API maps each kind to one HTTP status. Models and launchers
+ * know nothing of HTTP.
  */
 export type DomainErrorKind =
   | 'invalid' // 400: the request's own syntax
   | 'unauthenticated' // 401
   | 'paymentRequired' // 402
-  | 'forbidden' // 403: a role inside your own space, or not the thread's owner
+  | 'forbidden' // 403: a role too low in your own space, or not the thread's owner
   | 'notFound' // 404: absent, or another tenant's
-  | 'notAcceptable' // 406: no answer of a type that the client takes
+  | 'notAcceptable' // 406: the client accepts no type of the answer
   | 'timeout' // 408: the client was too slow
-  | 'conflict' // 409: state, or a key in flight
+  | 'conflict' // 409: wrong state, or an idempotency key in flight
   | 'gone' // 410: expired
   | 'preconditionFailed' // 412: If-Match names another version
   | 'tooLarge' // 413
@@ -31,14 +31,14 @@ export interface FieldError {
 export interface DomainErrorOptions {
   errors?: FieldError[];
   retryAfterSeconds?: number;
-  /** Path of the operation that mends it, by its relation (RFC 8288): `{ rel: 'payment', path: '/api/…' }`. */
+  /** Path of the operation that resolves it, with its relation (RFC 8288): `{ rel: 'payment', path: '/api/…' }`. */
   link?: { rel: string; path: string };
   cause?: unknown;
 }
 
 /**
- * An expected failure with a stable, upper-case code. `message` is shown to the client as `detail`,
- * so it never holds a secret, SQL, a path or a provider's own text.
+ * An expected failure with a stable, upper-case code. The client sees `message` as `detail`, so it never contains a
+ * secret, SQL, a file path or a provider's own text.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
@@ -58,18 +58,18 @@ export class DomainError extends Error {
   }
 }
 
-/** Makes the errors of an area, each of whose codes has one kind. */
+/** Returns a function that creates an area's errors. Each code has one kind. */
 export function errorsOf<Code extends string>(kinds: Readonly<Record<Code, DomainErrorKind>>) {
   return (code: Code, message: string, options: DomainErrorOptions = {}): DomainError =>
     new DomainError(kinds[code], code, message, options);
 }
 
-/** The answer for an object that is absent, or another tenant's: the two look the same. */
+/** The error for an object that is absent or belongs to another tenant: the two look the same. */
 export function notFound(what: string): DomainError {
   return new DomainError('notFound', 'NOT_FOUND', `There is no such ${what}.`);
 }
 
-/** What to throw for an error on the way to an object: which part of the way was not found is not to be seen. */
+/** Turns any not-found error on the way to an object into one for the object, so that the missing part stays hidden. */
 export function asNotFound(error: unknown, what: string): unknown {
   return error instanceof DomainError && error.kind === 'notFound' ? notFound(what) : error;
 }

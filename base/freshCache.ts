@@ -1,11 +1,11 @@
 /**
- * A cache for what must never be older than `maxAgeMs`, such as whether a session is still valid. Age counts from the
- * moment the question was *asked*, so an answer read just before a revocation is not kept a moment longer; callers at
- * the same time share one query.
+ * A cache for values that must never be older than `maxAgeMs`, such as whether a session is valid. Age counts from when
+ * the load *starts*, so a value read just before a revocation is not kept a moment longer. Concurrent callers share one
+ * load.
  */
 export interface FreshCache<V> {
   get(key: string): Promise<V>;
-  /** Call it after the change is committed: this process then sees it at once, the others within `maxAgeMs`. */
+  /** Call after committing a change: this process then sees it at once, other processes within `maxAgeMs`. */
   forget(key: string): void;
 }
 
@@ -32,7 +32,7 @@ export function createFreshCache<V>(
         const oldest = entries.keys().next();
         if (!oldest.done) entries.delete(oldest.value);
       }
-      // A failure is not an answer: the next caller asks again.
+      // A failure is not cached: the next caller loads again.
       entry.value.catch(() => {
         if (entries.get(key) === entry) entries.delete(key);
       });

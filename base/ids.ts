@@ -61,7 +61,7 @@ export type IdKind = keyof typeof idPrefixes | `${string}_`;
 const prefixOf = (kind: IdKind): string =>
   kind in idPrefixes ? `${idPrefixes[kind as keyof typeof idPrefixes]}_` : kind;
 
-// Random bytes are fetched for 256 ids at a time: the library's own way asks the system for each letter.
+// Fetch random bytes for 256 ids at a time. The library by default asks the system for each letter.
 const random = new Uint8Array(4_096);
 let used = random.length;
 
@@ -83,7 +83,7 @@ export function idBound(kind: IdKind, time: Date): string {
   return `${prefixOf(kind)}${encodeTime(time.getTime(), timeLength)}`;
 }
 
-/** A new id, `<prefix>_<ULID>`: unique, sortable by time of making, safe in a URL. */
+/** A new id, `<prefix>_<ULID>`: unique, sortable by creation time, safe in a URL. */
 export function newId(kind: IdKind): string {
   return `${prefixOf(kind)}${nextUlid()}`;
 }

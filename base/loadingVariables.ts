@@ -3,8 +3,9 @@ import { DomainError } from './errors.ts';
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 
 /**
- * Variables by which a program loads or runs code that it would not have by itself. They are refused for a computer, a
- * command and an app's component, where they would change what other people's programs do; a command can set them.
+ * Variables that make a program load or run code that it would not load by itself. They are refused for a computer, a
+ * command and an app's component, where they would change what other people's programs do. A command can still set them
+ * itself.
  */
 const names = words(
   `ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND ZDOTDIR
@@ -22,7 +23,7 @@ const patterns = [
   /^(LD|DYLD)_/,
   /^BASH_(ENV|FUNC_)/,
   /^LUA_(INIT|PATH|CPATH)/,
-  // All of git's own but who signs a commit, and what people call the credentials that they keep.
+  // All of git's variables except a commit's identities, and usual names for stored credentials.
   /^GIT_(?!(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)$|TERMINAL_PROMPT$|(\w+_)?(TOKEN|PAT|PASSWORD|SECRET|USER|USERNAME)$)/,
 ];
 
@@ -30,7 +31,7 @@ export function isLoadingVariable(name: string): boolean {
   return names.has(name) || patterns.some((pattern) => pattern.test(name));
 }
 
-/** The others of these variables. */
+/** The environment without these variables. */
 export function withoutLoading(env: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isLoadingVariable(name)));
 }
@@ -39,7 +40,7 @@ export function whyRefused(name: string): string {
   return `${name} can make programs load other code, so it is not set from outside; set it in the command`;
 }
 
-/** Throws 422 `VARIABLE_REFUSED`, which names each variable that is refused. */
+/** Throws 422 `VARIABLE_REFUSED`, naming each refused variable. */
 export function requireNoLoading(env: Record<string, string> | undefined): void {
   const refused = Object.keys(env ?? {}).filter(isLoadingVariable);
   if (refused.length === 0) return;

@@ -1,4 +1,4 @@
-/** What is made once for each key, when it is first asked for, and forgotten with it. */
+/** Makes one value per key, on first use. The value is garbage-collected with its key. */
 export function oneFor<Key extends object, Value extends object>(make: (key: Key) => Value): (key: Key) => Value {
   const made = new WeakMap<Key, Value>();
   return (key) => {

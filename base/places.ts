@@ -1,7 +1,7 @@
 export interface PlaceLimits {
-  /** How much is worked on at once. */
+  /** All slots. */
   all: number;
-  /** The most of it for one owner; without it, all. */
+  /** Slots for one owner. Default: `all`. */
   perOwner?: number;
 }
 
@@ -10,16 +10,16 @@ interface Waiting {
 }
 
 /**
- * Places for work that this process does at once, shared fairly. An owner has at most its limit. A free place goes to the
- * waiting owners in turn, however much each of them has waiting, and within an owner to the oldest. Work without an owner
- * is served first come, first served.
+ * Slots for concurrent work in this process, shared fairly. Each owner has at most its limit. A free slot goes to the
+ * waiting owners in turn, however much each of them has waiting, and within an owner to the oldest work. Work without
+ * an owner is served first come, first served.
  */
 export class Places {
   readonly #all: number;
   readonly #perOwner: number;
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
-  /** Waiting work by owner, oldest first. The owner whose turn is next is the first. */
+  /** Waiting work by owner, oldest first. The first owner is next. */
   readonly #waiting = new Map<string, Set<Waiting>>();
 
   constructor({ all, perOwner = all }: PlaceLimits) {
@@ -27,7 +27,7 @@ export class Places {
     this.#perOwner = perOwner;
   }
 
-  /** Waits for a place, and has it until it is disposed of. Rejects with the signal's reason if that comes first. */
+  /** Waits for a slot and holds it until disposed. Rejects with the signal's reason if that comes first. */
   async take({ owner = '', signal }: { owner?: string; signal?: AbortSignal } = {}): Promise<Disposable> {
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
@@ -44,8 +44,8 @@ export class Places {
   }
 
   /**
-   * Calls `begin` when there is a place: at once, or when it is the owner's turn. The returned function gives the place
-   * back, or stops waiting for one. Calling it again does nothing.
+   * Calls `begin` when there is a slot: at once, or on the owner's turn. The returned function frees the slot or stops
+   * waiting for one. Calling it again does nothing.
    */
   begin(owner: string, begin: () => void): () => void {
     let isOver = false;
@@ -73,12 +73,12 @@ export class Places {
     return leave;
   }
 
-  /** Whether work of the owner would begin at once. */
+  /** Whether the owner's work would begin at once. */
   hasRoom(owner: string): boolean {
     return this.#taken < this.#all && this.#ofOwner(owner) < this.#perOwner;
   }
 
-  /** How much waits, in total and of one owner. */
+  /** How much work waits, in total and of one owner. */
   waiting(owner: string): { all: number; ofOwner: number } {
     let all = 0;
     for (const own of this.#waiting.values()) all += own.size;

@@ -1,22 +1,22 @@
 import { Cron } from 'croner';
 import { DomainError } from './errors.ts';
 
-/** When something runs by itself: again and again by the clock of a time zone, or once. */
+/** When something runs by itself: repeatedly by cron in a time zone, or once. */
 export type Schedule = { cron: string; timeZone: string } | { at: Date };
 
-/** The ticks that are looked at for the shortest time between two of them. */
+/** How many ticks are checked to find the shortest interval. */
 const ticksLookedAt = 64;
 
 const furthestMs = 100 * 365 * 86_400_000;
 
-/** What is wrong with a schedule, and in which of its fields. */
+/** What is wrong with a schedule, and in which field. */
 export interface ScheduleFault {
   code: 'CRON_INVALID' | 'TIME_ZONE_UNKNOWN' | 'CRON_NEVER' | 'CRON_TOO_OFTEN' | 'AT_PAST' | 'AT_INVALID';
   field: 'cron' | 'timeZone' | 'at';
   detail: string;
 }
 
-/** Throws 422 with what `scheduleFault` finds. */
+/** Throws 422 for the fault that `scheduleFault` finds. */
 export function checkSchedule(schedule: Schedule, limits: { minIntervalMs: number }, now: Date): void {
   const fault = scheduleFault(schedule, limits, now);
   if (fault === undefined) return;
@@ -24,7 +24,7 @@ export function checkSchedule(schedule: Schedule, limits: { minIntervalMs: numbe
   throw new DomainError('unprocessable', code, detail, { errors: [{ pointer: `/schedule/${field}`, detail }] });
 }
 
-/** What could never run, or would run too often; undefined for a schedule that is right. */
+/** The fault of a schedule that could never run or would run too often. Undefined when the schedule is valid. */
 export function scheduleFault(
   schedule: Schedule,
   limits: { minIntervalMs: number },
@@ -33,7 +33,7 @@ export function scheduleFault(
   if ('at' in schedule) {
     const aheadMs = schedule.at.getTime() - now.getTime();
     if (aheadMs <= 0) return { code: 'AT_PAST', field: 'at', detail: 'This time has passed.' };
-    // A second that no clock has, such as the 60th, is no number.
+    // A second that no clock has, such as the 60th, gives NaN.
     if (aheadMs <= furthestMs) return undefined;
     return { code: 'AT_INVALID', field: 'at', detail: 'This is no time of the next hundred years.' };
   }
@@ -56,9 +56,9 @@ export function scheduleFault(
   return { code: 'CRON_TOO_OFTEN', field: 'cron', detail };
 }
 
-/** The least time between two ticks of a pattern that is right. */
+/** The shortest interval between two ticks of a valid pattern. */
 export function shortestIntervalMs(cron: string, now: Date): number {
-  // A pattern repeats itself, whatever the zone: what comes too soon does so among its first ticks.
+  // A pattern repeats alike in every time zone, so an interval that is too short shows among the first ticks.
   const ticks = parse(cron, 'UTC').nextRuns(ticksLookedAt, now);
   return ticks.reduce((shortest, tick, at) => {
     const next = ticks[at + 1];
@@ -66,22 +66,22 @@ export function shortestIntervalMs(cron: string, now: Date): number {
   }, Number.POSITIVE_INFINITY);
 }
 
-/** The first tick after `after`; undefined when there is none any more. */
+/** The first tick after `after`. Undefined when there are no more. */
 export function nextTick(schedule: Schedule, after: Date): Date | undefined {
   if ('at' in schedule) return schedule.at > after ? schedule.at : undefined;
   return parse(schedule.cron, schedule.timeZone).nextRun(after) ?? undefined;
 }
 
 export interface DueTick {
-  /** The tick to run for: the last one that is due, if it is not too long ago. */
+  /** The tick to run for: the last due one, unless it is too long ago. */
   tick: Date | undefined;
-  /** The first tick that is not due yet. */
+  /** The first tick that is not yet due. */
   next: Date | undefined;
 }
 
 /**
- * Which tick to run, when that at `due` has come. Several that were missed are one run, for the last of them; those
- * that are longer ago than `catchUpMs` are not made up for.
+ * Which tick to run once the one at `due` has come. Several missed ticks are one run, for the last of them. Ticks
+ * longer ago than `catchUpMs` are dropped.
  */
 export function takeTick(schedule: Schedule, due: Date, now: Date, catchUpMs: number): DueTick {
   const earliest = new Date(now.getTime() - catchUpMs);
@@ -94,15 +94,15 @@ export function takeTick(schedule: Schedule, due: Date, now: Date, catchUpMs: nu
   return { tick, next };
 }
 
-/** The same for a calendar; null where there is none. */
+/** The schedule in calendar patterns. Null when there is none. */
 export function calendarOf(schedule: Schedule | null): { crons: string[]; timeZone: string } | { at: Date } | null {
   if (schedule === null || 'at' in schedule) return schedule;
   return { crons: asCalendarPatterns(schedule.cron), timeZone: schedule.timeZone };
 }
 
 /**
- * The pattern for a calendar that wants both the day of the month and the day of the week to fit, where cron takes
- * either: Temporal's is one.
+ * The patterns for a calendar, such as Temporal's, that requires both the day of the month and the day of the week to
+ * match. Cron takes either.
  */
 export function asCalendarPatterns(cron: string): string[] {
   const [minute, hour, day = '*', month, weekday = '*'] = cron.split(' ');
@@ -113,7 +113,7 @@ export function asCalendarPatterns(cron: string): string[] {
 const unit = String.raw`(\*|\d{1,2}|[A-Za-z]{3})`;
 const part = String.raw`${unit}(-${unit})?(/\d{1,2})?`;
 const field = `${part}(,${part})*`;
-/** What every cron has in common: no seconds, no years, no nicknames, no letters of a single implementation. */
+/** What all crons have in common: no seconds, no years, no nicknames, no letters that only one implementation knows. */
 const fiveFields = new RegExp(`^${field}( ${field}){4}$`);
 
 function tryParse(pattern: string, timezone: string): Cron | undefined {
@@ -124,7 +124,7 @@ function tryParse(pattern: string, timezone: string): Cron | undefined {
   }
 }
 
-/** A pattern that has been checked. */
+/** Parses a pattern that was checked before. */
 function parse(pattern: string, timezone: string): Cron {
   const cron = tryParse(pattern, timezone);
   if (cron === undefined) throw new Error('This pattern was not checked.');
@@ -133,7 +133,7 @@ function parse(pattern: string, timezone: string): Cron {
 
 function isKnownZone(timeZone: string): boolean {
   const known = knownZone(timeZone);
-  // Elsewhere than here, the cases of letters matter.
+  // Other systems compare zone names case-sensitively.
   return known !== undefined && (known === timeZone || known.toLowerCase() !== timeZone.toLowerCase());
 }
 

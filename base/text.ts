@@ -2,25 +2,25 @@ import { randomInt } from 'node:crypto';
 import { DataTypes, type Model } from 'sequelize';
 
 /**
- * Text in whole characters. JavaScript counts UTF-16 units, of which an emoji has two: a plain `slice` may keep half of
- * one, which is not Unicode, and which providers and databases refuse.
+ * Text in whole characters. JavaScript counts UTF-16 units, and an emoji has two: a plain `slice` may keep half of one.
+ * That is not Unicode, and providers and databases refuse it.
  */
 
-/** The beginning of a text, of at most so many UTF-16 units. */
+/** The beginning of a text, at most `max` UTF-16 units long. */
 export function firstOf(text: string, max: number): string {
   const end = Math.floor(max);
   if (text.length <= end) return text;
   return text.slice(0, isWithinPair(text, end) ? end - 1 : Math.max(0, end));
 }
 
-/** The end of a text, of at most so many UTF-16 units. */
+/** The end of a text, at most `max` UTF-16 units long. */
 export function lastOf(text: string, max: number): string {
   const start = Math.min(text.length, text.length - Math.floor(max));
   if (start <= 0) return text;
   return text.slice(isWithinPair(text, start) ? start + 1 : start);
 }
 
-/** The beginning of a text, of at most so many bytes of UTF-8. */
+/** The beginning of a text, at most `max` bytes of UTF-8 long. */
 export function firstBytesOf(text: string, max: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= max) return text;
@@ -29,16 +29,16 @@ export function firstBytesOf(text: string, max: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** A JSON value in which each half of a pair, in a text or a key, is U+FFFD. For what others say: it may be anything. */
+/** A JSON value with each lone surrogate, in a text or a key, replaced by U+FFFD. For input that may have any. */
 export function wellFormed<T>(value: T): T {
   if (typeof value === 'string') return value.toWellFormed() as T;
   const json = JSON.stringify(value) as string | undefined;
   const mended = json === undefined ? undefined : wellFormedJson(json);
-  // What is already well-formed stays as it is, and is not parsed again.
+  // A well-formed value is returned as it is, without being parsed again.
   return mended === undefined || mended === json ? value : (JSON.parse(mended) as T);
 }
 
-/** The same for JSON as `JSON.stringify` writes it, which escapes halves of pairs and no whole ones. */
+/** The same for JSON from `JSON.stringify`, which escapes lone surrogates and no whole pairs. */
 export function wellFormedJson(json: string): string {
   if (!json.includes('\\ud')) return json;
   return json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (escaped) => (escaped === '\\\\' ? escaped : '\ufffd'));
@@ -52,7 +52,7 @@ function isBetween(code: number, first: number, last: number): boolean {
   return code >= first && code <= last;
 }
 
-/** A column that keeps JSON as text: MySQL and MariaDB disagree about the JSON type, and agree about text. */
+/** A column that keeps JSON as text: MySQL and MariaDB disagree about the JSON type and agree about text. */
 export function jsonText(field: string) {
   return {
     type: DataTypes.TEXT('medium'),
@@ -66,7 +66,7 @@ export function jsonText(field: string) {
   };
 }
 
-/** A text that nobody guesses, of these letters: each is as likely as the others. */
+/** An unguessable text of these letters, each equally likely. */
 export function randomText(letters: string, length: number): string {
   return Array.from({ length }, () => letters.charAt(randomInt(letters.length))).join('');
 }

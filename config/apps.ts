@@ -12,20 +12,20 @@ export const appSettings = z.object({
   ATRIUM_APP_SCHEDULE_CATCH_UP_MINUTES: integer(1, 10_080).default(360),
 });
 
-/** What apps may, and what starts them by itself. */
+/** Limits of apps and of their triggers. */
 export function appsConfig(env: z.infer<typeof appSettings>) {
   return Object.freeze({
-    /** Of one app, in each process of the API; 0 is no limit. */
+    /** Deliveries per minute to one app, in each API process. 0 means no limit. */
     deliveriesPerMinute: env.ATRIUM_APP_DELIVERIES_PER_MINUTE,
-    /** How long the body, the headers and the query of a delivery are kept. */
+    /** How long a delivery's body, headers and query are kept. */
     deliveryRetentionMs: env.ATRIUM_APP_DELIVERY_RETENTION_DAYS * dayMs,
-    /** How much of what was delivered a space keeps: the oldest goes first. */
+    /** How many delivered bytes a space keeps. The oldest are removed first. */
     deliveredBytesPerSpace: env.ATRIUM_APP_DELIVERIES_MIB * 1_048_576,
-    /** How many runs of a space's apps there may be at once; others wait. */
+    /** How many runs of a space's apps may be active at once. Others wait. */
     runsPerSpace: env.ATRIUM_APP_RUNS_PER_SPACE,
     /** The shortest time between two ticks of a schedule. */
     minIntervalMs: env.ATRIUM_APP_SCHEDULE_MIN_INTERVAL_MINUTES * 60_000,
-    /** How late a tick may still run, when nothing ran at its time. */
+    /** How late a tick may still run if nothing ran at its time. */
     catchUpMs: env.ATRIUM_APP_SCHEDULE_CATCH_UP_MINUTES * 60_000,
   });
 }

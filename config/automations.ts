@@ -14,9 +14,9 @@ export function automationsConfig(env: z.infer<typeof automationSettings>) {
     maxPerSpace: env.ATRIUM_AUTOMATIONS_PER_SPACE,
     /** The shortest time between two ticks of a schedule. */
     minIntervalMs: env.ATRIUM_AUTOMATION_MIN_INTERVAL_MINUTES * 60_000,
-    /** How late a tick may still run, when nothing ran at its time. */
+    /** How late a tick may still run if nothing ran at its time. */
     catchUpMs: env.ATRIUM_AUTOMATION_CATCH_UP_MINUTES * 60_000,
-    /** Of one automation in any 24 hours, whatever starts them. */
+    /** Runs of one automation in any 24 hours, whatever starts them. */
     maxRunsPerDay: env.ATRIUM_AUTOMATION_RUNS_PER_DAY,
   });
 }

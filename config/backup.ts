@@ -10,13 +10,13 @@ export const backupSettings = z.object({
   ATRIUM_BACKUP_S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),
 });
 
-/** Where backups go, and what opens them. */
+/** Where backups go, and the key that opens them. */
 export function backupConfig(env: z.infer<typeof backupSettings>) {
   return Object.freeze({
     /** A folder, or `s3://bucket/prefix`. */
     to: env.ATRIUM_BACKUP_TO,
     keyFile: env.ATRIUM_BACKUP_KEY_FILE,
-    /** Of a bucket; absent keys mean the machine's own role. */
+    /** For a bucket. Without keys, the machine's own role is used. */
     s3: Object.freeze({
       endpoint: env.ATRIUM_BACKUP_S3_ENDPOINT,
       region: env.ATRIUM_BACKUP_S3_REGION,

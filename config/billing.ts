@@ -33,7 +33,7 @@ type BillingEnvironment = z.infer<typeof billingSettings> & { ATRIUM_ENV: 'devel
 const microPerCredit = 1_000_000;
 const defaultInitialCredits = 1_000;
 
-/** Billing's settings. Amounts of credits are in micro-credits from here on, and say so. */
+/** Billing's settings. Amounts in micro-credits have `micro` in their names. */
 export function billingConfig(env: BillingEnvironment) {
   const mode = env.ATRIUM_PAYMENTS ?? defaultMode(env);
   const enforced = env.ATRIUM_BILLING_ENFORCED ?? mode === 'stripe';
@@ -44,9 +44,9 @@ export function billingConfig(env: BillingEnvironment) {
     mode,
     stripe: Object.freeze({
       secretKey: mode === 'stripe' ? env.ATRIUM_STRIPE_SECRET_KEY : undefined,
-      /** Several while one is being replaced by another. */
+      /** Several while one is being replaced. */
       webhookSecrets: mode === 'stripe' ? env.ATRIUM_STRIPE_WEBHOOK_SECRETS : [],
-      /** Absent means Stripe itself. */
+      /** Undefined means Stripe itself. */
       address: env.ATRIUM_STRIPE_ADDRESS,
     }),
     /** Whether users without credits are refused. Use is metered either way. */
@@ -57,7 +57,7 @@ export function billingConfig(env: BillingEnvironment) {
     microPerMinor: Math.round((env.ATRIUM_BILLING_CREDITS_PER_UNIT * microPerCredit) / minorPerUnit),
     topUp: Object.freeze({ min: env.ATRIUM_BILLING_TOP_UP_MIN, max: env.ATRIUM_BILLING_TOP_UP_MAX }),
     initialMicro: Object.freeze({
-      // Where credits stand for money, whoever makes a space gets none unless the operator gives them.
+      // Where credits stand for money, a new space gets none unless the operator grants them.
       perSpace: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_MAX ?? (enforced ? 0 : defaultInitialCredits)),
       perUser: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_PER_USER),
       perInstallation: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_TOTAL),
@@ -80,7 +80,7 @@ export function billingConfig(env: BillingEnvironment) {
   return billing;
 }
 
-/** In production, credits must not come from clicking on a page: without Stripe's key there are no payments. */
+/** Without Stripe's key, production has no payments: a click on a page must not create credits. */
 function defaultMode(env: BillingEnvironment): 'stripe' | 'development' | 'none' {
   if (env.ATRIUM_STRIPE_SECRET_KEY !== undefined) return 'stripe';
   return env.ATRIUM_ENV === 'production' ? 'none' : 'development';

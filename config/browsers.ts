@@ -7,11 +7,11 @@ export const browserSettings = z.object({
   ATRIUM_BROWSER_DOWNLOADS: integer(1, 100_000).default(500),
 });
 
-/** Browsers on computers: what of them is kept. */
+/** What is kept of browsers on computers. */
 export function browsersConfig(env: z.infer<typeof browserSettings>) {
   return Object.freeze({
     profilesPerSpace: env.ATRIUM_BROWSER_PROFILES_PER_SPACE,
-    /** Of a profile as it is saved: packed, and without its caches. */
+    /** Size of a saved profile: packed, and without its caches. */
     maxProfileBytes: env.ATRIUM_BROWSER_PROFILE_MIB * 1_048_576,
     /** How many files of one session are put into the drive. */
     maxDownloads: env.ATRIUM_BROWSER_DOWNLOADS,

@@ -16,11 +16,11 @@ export const chatSettings = z.object({
 export function chatConfig(env: z.infer<typeof chatSettings>) {
   return Object.freeze({
     streams: Object.freeze({
-      /** How often a silent stream sends a sign of life. */
+      /** How often a silent stream sends a heartbeat. */
       heartbeatMs: env.ATRIUM_STREAM_HEARTBEAT_SECONDS * 1_000,
       /**
-       * Together with the second for which a session check is cached, a removed member reads on for at most this plus a
-       * second.
+       * How often a stream's reader is checked. A session check is cached for a second, so a removed member reads on
+       * for at most this plus a second.
        */
       authorizationMs: env.ATRIUM_STREAM_CHECK_SECONDS * 1_000,
     }),
@@ -29,9 +29,9 @@ export function chatConfig(env: z.infer<typeof chatSettings>) {
     turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
     maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
     maxToolCallsPerTurn: env.ATRIUM_MAX_TOOL_CALLS_PER_TURN,
-    /** Not counting the time in which it waits for its client or for approval. */
+    /** Excludes the time in which the turn waits for its client or for approval. */
     maxWorkMsPerTurn: env.ATRIUM_MAX_SECONDS_PER_TURN * 1_000,
-    /** How long a call waits for a client or a person at most. */
+    /** How long a call waits at most for a client or a person. */
     maxWaitMs: env.ATRIUM_MAX_WAIT_SECONDS * 1_000,
   });
 }

@@ -54,7 +54,7 @@ export const computerSettings = z.object({
 type ComputerEnvironment = z.infer<typeof computerSettings> & { ATRIUM_DATA_DIR: string };
 
 const mebibyte = 1_048_576;
-/** A host that has been silent for so many of its beats is taken for lost. */
+/** A host that misses this many heartbeats counts as lost. */
 const beatsToLoss = 6;
 
 type DriverEnvironment = Pick<
@@ -66,7 +66,7 @@ type DriverEnvironment = Pick<
   | 'DOCKER_HOST'
 >;
 
-/** What a host runs computers with, and where it finds that. Undefined is as usual for the machine. */
+/** The drivers that a host runs computers with, and where it finds them. Undefined means the machine's default. */
 export function driversOf(env: DriverEnvironment) {
   return Object.freeze({
     drivers: env.ATRIUM_COMPUTERS_DRIVERS,
@@ -78,25 +78,25 @@ export function driversOf(env: DriverEnvironment) {
   });
 }
 
-/** Computers: what they may use, how many there may be, and how long anything about them may take. */
+/** Resources, numbers and timeouts of computers. */
 export function computersConfig(env: ComputerEnvironment) {
   const computers = Object.freeze({
-    /** Whether worker processes run computers, where the machine can. */
+    /** Whether workers run computers if the machine can. */
     hosted: env.ATRIUM_COMPUTERS === 'auto',
     driver: env.ATRIUM_COMPUTER_DRIVER,
     ...driversOf(env),
     dir: env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers'),
-    /** Where a worker process serves its computers to the other processes, and the address that it announces to them. */
+    /** Where a worker serves its computers to other processes, and the URL that it announces to them. */
     server: Object.freeze({
       host: env.ATRIUM_COMPUTERS_HOST,
       port: env.ATRIUM_COMPUTERS_PORT,
       url: env.ATRIUM_COMPUTERS_URL?.replace(/\/+$/, ''),
     }),
-    /** Of the image that holds the homes; without it, most of what is free. */
+    /** Size of the image that holds the homes. Default: most of the free space. */
     imageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
-    /** What all computers of this host may use together; without it, what the machine has but a tenth. */
+    /** Memory for all computers of this host together. Default: all but a tenth of the machine's. */
     memoryMiB: env.ATRIUM_COMPUTERS_MEMORY_MIB,
-    /** How much memory the running computers of a host may be promised, as a multiple of what they have together. */
+    /** How much memory a host may promise to its running computers, as a multiple of their memory limit together. */
     overcommit: env.ATRIUM_COMPUTERS_OVERCOMMIT,
     defaults: Object.freeze({
       cpuMilli: Math.round(env.ATRIUM_COMPUTER_CPU * 1_000),
@@ -110,7 +110,7 @@ export function computersConfig(env: ComputerEnvironment) {
       diskMiB: env.ATRIUM_COMPUTER_DISK_MIB_MAX,
       idleMinutes: env.ATRIUM_COMPUTER_IDLE_MINUTES_MAX,
     }),
-    /** How long one may stand still before it is stopped: paused it costs nothing and keeps its memory. */
+    /** How long a computer may stay paused before it is stopped. Paused, it costs nothing and keeps its memory. */
     pausedMs: env.ATRIUM_COMPUTER_PAUSED_HOURS * 3_600_000,
     maxTasks: env.ATRIUM_COMPUTER_MAX_TASKS,
     maxProcesses: env.ATRIUM_COMPUTER_MAX_PROCESSES,
@@ -118,7 +118,7 @@ export function computersConfig(env: ComputerEnvironment) {
     perSpace: env.ATRIUM_COMPUTERS_PER_SPACE,
     runningPerSpace: env.ATRIUM_COMPUTERS_RUNNING_PER_SPACE,
     perHost: env.ATRIUM_COMPUTERS_PER_HOST,
-    /** How long a start, a stop, a pause or a copy may take before it has failed. */
+    /** How long a start, a stop, a pause or a copy may take before it counts as failed. */
     transitionMs: env.ATRIUM_COMPUTER_TRANSITION_SECONDS * 1_000,
     hostBeatMs: env.ATRIUM_COMPUTER_HOST_BEAT_SECONDS * 1_000,
     hostLostMs: env.ATRIUM_COMPUTER_HOST_BEAT_SECONDS * 1_000 * beatsToLoss,

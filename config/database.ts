@@ -14,7 +14,7 @@ export function databaseConfig(env: z.infer<typeof databaseSettings>) {
   return Object.freeze({
     url: requireSetting('ATRIUM_DATABASE_URL', env.ATRIUM_DATABASE_URL),
     poolSize: env.ATRIUM_DATABASE_POOL_SIZE,
-    /** How long the server may be silent on a statement before its connection is given up. */
+    /** How long the server may be silent on a statement before its connection is dropped. */
     silenceMs: env.ATRIUM_DATABASE_TIMEOUT_SECONDS * 1_000,
   });
 }
@@ -22,7 +22,7 @@ export function databaseConfig(env: z.infer<typeof databaseSettings>) {
 /** For statements that change tables. */
 export function migrationConfig(env: z.infer<typeof databaseSettings>) {
   return Object.freeze({
-    /** The same database with an account that may change tables, where the running Atrium's may not. */
+    /** The same database with an account that may change tables, if the running Atrium's may not. */
     databaseUrl: env.ATRIUM_DATABASE_MIGRATION_URL ?? env.ATRIUM_DATABASE_URL,
   });
 }

@@ -18,34 +18,34 @@ export const databasesSettings = z.object({
   ATRIUM_DATABASE_ROTATION_HOURS: integer(1, 720).default(24),
 });
 
-/** The databases of spaces, on a server that is only for them. */
+/** The databases of spaces, on a server of their own. */
 export function databasesConfig(env: z.infer<typeof databasesSettings>) {
   return Object.freeze({
-    /** The account that makes databases and accounts there; without it there are none. */
+    /** The account that creates databases and accounts on that server. Without it there are no databases. */
     url: env.ATRIUM_TENANT_DATABASE_URL,
-    /** The server's port for administrators, which lets Atrium in when tenants have taken every connection. */
+    /** The server's admin port. It lets Atrium in when tenants have taken every connection. */
     adminPort: env.ATRIUM_TENANT_DATABASE_ADMIN_PORT,
-    /** Where the server has its files, if that is on this machine: then its disk is watched, and its CPU shared out. */
+    /** The server's data folder if it is on this machine. Its disk is then watched and its CPU shared out. */
     folder: env.ATRIUM_TENANT_DATABASE_FOLDER,
     maxPerSpace: env.ATRIUM_DATABASES_PER_SPACE,
-    /** Of one account at once. */
+    /** Connections of one account at once. */
     maxConnections: env.ATRIUM_DATABASE_CONNECTIONS,
-    /** Of the computers of a space at once, by the relay of each host. */
+    /** Connections of a space's computers at once, counted by each host's relay. */
     maxSpaceConnections: env.ATRIUM_DATABASE_SPACE_CONNECTIONS,
-    /** What is larger, on the disk, is full: nothing more is written to it. */
+    /** A database larger than this on disk is full: it takes no more writes. */
     maxBytes: env.ATRIUM_DATABASE_SIZE_MB * 1_048_576,
-    /** So is what has more tables, or partitions: each is a file. */
+    /** A database with more tables or partitions is full too: each is a file. */
     maxTables: env.ATRIUM_DATABASE_TABLES,
-    /** With less free on the server's disk, all of them are. */
+    /** All databases are full when the server's disk has less free. */
     minFreeBytes: env.ATRIUM_DATABASE_MIN_FREE_MB * 1_048_576,
-    /** What a statement may take. */
+    /** Time limit of a statement. */
     queryMs: env.ATRIUM_DATABASE_QUERY_SECONDS * 1_000,
-    /** How long a deleted one can be restored. */
+    /** How long a deleted database can be restored. */
     keptMs: env.ATRIUM_DATABASE_KEPT_DAYS * 86_400_000,
-    /** How long after one backup the next one begins; 0 for none by itself. */
+    /** Time between the starts of two backups. 0 means no automatic backups. */
     backupMs: env.ATRIUM_DATABASE_BACKUP_HOURS * 3_600_000,
     backupsKept: env.ATRIUM_DATABASE_BACKUPS_KEPT,
-    /** How long the password before holds beside a new one. */
+    /** How long the previous password stays valid beside a new one. */
     rotationMs: env.ATRIUM_DATABASE_ROTATION_HOURS * 3_600_000,
   });
 }

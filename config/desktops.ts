@@ -6,7 +6,7 @@ export const desktopSettings = z.object({
   ATRIUM_DESKTOP_RECORDING_MAX_MIB: integer(1, 5_120).default(1_024),
 });
 
-/** Desktops: how much of one is recorded at once. */
+/** Limits of one desktop recording. */
 export function desktopsConfig(env: z.infer<typeof desktopSettings>) {
   return Object.freeze({
     recording: Object.freeze({

@@ -11,10 +11,10 @@ export const driveSettings = z.object({
 /** Files. */
 export function driveConfig(env: z.infer<typeof driveSettings>) {
   return Object.freeze({
-    /** Of one space; 0 means no quota. */
+    /** Quota of one space. 0 means no quota. */
     quotaBytes: env.ATRIUM_DRIVE_QUOTA_MIB * 1_048_576,
     maxFileBytes: env.ATRIUM_DRIVE_MAX_FILE_MIB * 1_048_576,
-    /** How many earlier contents of a file stay. */
+    /** How many earlier versions of a file are kept. */
     keptVersions: env.ATRIUM_DRIVE_KEPT_VERSIONS,
     trashRetentionDays: env.ATRIUM_TRASH_RETENTION_DAYS,
   });

@@ -10,7 +10,6 @@ export const egressSettings = z.object({
     .default([]),
 });
 
-/** What users’ requests may reach. */
 export function egressConfig(env: z.infer<typeof egressSettings>) {
   return Object.freeze({
     /** Hosts and networks that users' requests may reach although they are internal. */

@@ -1,4 +1,4 @@
-/** A wrong setting, said in one line that names the variable. `atrium` prints it and exits with 1. */
+/** A wrong setting, described in one line that names the variable. `atrium` prints it and exits with 1. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -10,7 +10,7 @@ export function requireSetting(name: string, value: string | undefined): string 
   return value;
 }
 
-/** A setting that another one is of no use without. */
+/** Requires a setting that another setting needs. */
 export function requireBeside(other: string, name: string, value: string | undefined): string {
   if (value === undefined) throw new ConfigError(`${name} is not set, and ${other} needs it.`);
   return value;

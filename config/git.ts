@@ -23,34 +23,34 @@ type GitEnvironment = z.infer<typeof gitSettings> & { ATRIUM_DATA_DIR: string };
 
 const mebibyte = 1_048_576;
 
-/** Git on our side: what a remote may send, and for how long. */
+/** Limits of git on our side: what a remote may send, and for how long. */
 export function gitConfig(env: GitEnvironment) {
   return Object.freeze({
-    /** The mirrors of this machine, a cache of what is in the object store. Absolute: git works in folders of its own. */
+    /** This machine's mirrors, a cache of the object store. Absolute, because git works in folders of its own. */
     dir: resolve(env.ATRIUM_GIT_DIR ?? join(env.ATRIUM_DATA_DIR, 'git')),
-    /** Of one clone, fetch or push, over the network; and of one file that git writes. */
+    /** Size of one clone, fetch or push over the network, and of one file that git writes. */
     maxBytes: env.ATRIUM_GIT_MAX_MIB * mebibyte,
-    /** What a checkout would bring. */
+    /** Size of a checkout. */
     maxTreeBytes: env.ATRIUM_GIT_MAX_TREE_MIB * mebibyte,
     maxFiles: env.ATRIUM_GIT_MAX_FILES,
     maxRefs: env.ATRIUM_GIT_MAX_REFS,
     /** Address space of one git process. */
     memoryBytes: env.ATRIUM_GIT_MEMORY_MIB * mebibyte,
-    /** Of the disk with the mirrors: below it nothing is cloned or fetched. */
+    /** Free space on the mirrors' disk. With less, nothing is cloned or fetched. */
     minFreeBytes: env.ATRIUM_GIT_MIN_FREE_MIB * mebibyte,
-    /** All of one operation. */
+    /** Time limit of one whole operation. */
     timeoutMs: env.ATRIUM_GIT_TIMEOUT_MINUTES * 60_000,
     /** How long a remote may send less than 1,000 bytes a second. */
     silenceSeconds: env.ATRIUM_GIT_SILENCE_SECONDS,
-    /** How much of it a worker does at once, so that git servers that are slow hold up nothing else. */
+    /** Git operations that a worker runs at once, so that slow git servers hold up no other work. */
     slots: env.ATRIUM_GIT_SLOTS,
-    /** Clones of one space that have not ended. */
+    /** Unfinished clones of one space. */
     maxClones: env.ATRIUM_GIT_MAX_CLONES,
     /** Drafts of one repository. */
     maxDrafts: env.ATRIUM_GIT_MAX_DRAFTS,
-    /** How often what is not committed in a draft is saved while its computer runs. */
+    /** How often a draft's uncommitted changes are saved while its computer runs. */
     draftSaveMs: env.ATRIUM_GIT_DRAFT_SAVE_SECONDS * 1_000,
-    /** Certificates of authorities that are trusted in place of the system's. */
+    /** CA certificates to trust instead of the system's. */
     caFile: env.ATRIUM_GIT_CA_FILE === undefined ? undefined : resolve(env.ATRIUM_GIT_CA_FILE),
   });
 }

@@ -21,7 +21,7 @@ export const gitHostingSettings = z.object({
 
 type GitHostingEnvironment = z.infer<typeof gitHostingSettings>;
 
-/** The App with which spaces reach repositories at GitHub. What is missing is said to who needs it, not at the start. */
+/** The App by which spaces reach repositories at GitHub. Missing settings are reported when needed, not at start. */
 export function gitHostingConfig(env: GitHostingEnvironment) {
   const address = env.ATRIUM_GITHUB_ADDRESS.replace(/\/+$/, '');
   return Object.freeze({
@@ -30,11 +30,11 @@ export function gitHostingConfig(env: GitHostingEnvironment) {
       privateKey: env.ATRIUM_GITHUB_PRIVATE_KEY && readKey(env.ATRIUM_GITHUB_PRIVATE_KEY),
       clientId: env.ATRIUM_GITHUB_CLIENT_ID,
       clientSecret: env.ATRIUM_GITHUB_CLIENT_SECRET,
-      /** Several while one is being replaced by another. */
+      /** Several while one is being replaced. */
       webhookSecrets: env.ATRIUM_GITHUB_WEBHOOK_SECRETS,
-      /** Of the API; `https://HOST/api/v3` for a GitHub Enterprise Server. */
+      /** The API's address; `https://HOST/api/v3` for a GitHub Enterprise Server. */
       address,
-      /** Where the repositories are, as `normaliseHost` spells it. */
+      /** The repositories' host, as `normaliseHost` spells it. */
       gitHost: env.ATRIUM_GITHUB_GIT_HOST ?? gitHostOf(address),
     }),
   });
@@ -42,18 +42,18 @@ export function gitHostingConfig(env: GitHostingEnvironment) {
 
 export type GitHostingConfig = ReturnType<typeof gitHostingConfig>;
 
-/** A PEM, whose line breaks may be written `\n`, since many ways to set a variable know only one line. */
+/** Reads a PEM. Its line breaks may be written `\n`, since many ways to set a variable allow only one line. */
 function readKey(text: string): string {
   try {
     const key = createPrivateKey(text.replaceAll('\\n', '\n'));
     if (key.asymmetricKeyType === 'rsa') return key.export({ type: 'pkcs8', format: 'pem' }).toString();
   } catch {
-    // Said below, without a word of what it holds.
+    // Reported below, without any of the key's text.
   }
   throw new ConfigError('ATRIUM_GITHUB_PRIVATE_KEY is not right: it must be an RSA private key as PEM.');
 }
 
-/** `api.github.com` is `github.com`, `api.acme.ghe.com` is `acme.ghe.com`, and others are the same host. */
+/** `api.github.com` becomes `github.com`, and `api.acme.ghe.com` becomes `acme.ghe.com`. Other hosts stay the same. */
 function gitHostOf(address: string): string {
   const { host } = new URL(address);
   return /^api\.(github\.com|[^.]+\.ghe\.com)$/.test(host) ? host.slice('api.'.length) : host;

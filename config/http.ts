@@ -33,11 +33,11 @@ export function httpConfig(env: z.infer<typeof httpSettings>, { isDevelopment }:
     port: env.ATRIUM_PORT,
     publicUrl: env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`,
     corsOrigins: env.ATRIUM_CORS_ORIGINS,
-    /** Whether pages of this machine's own web servers may call the API too, whatever their port. */
+    /** Whether pages of web servers on this machine may call the API too, on any port. */
     allowsLocalPages: isDevelopment,
-    /** How many reverse proxies stand in front, whose X-Forwarded-For is believed. */
+    /** How many reverse proxies stand in front. Their X-Forwarded-For is trusted. */
     trustedProxies: env.ATRIUM_TRUST_PROXY,
-    /** Allows its bearer to read /metrics from other addresses than loopback. */
+    /** A request with this bearer may read /metrics from any address. */
     metricsKey: env.ATRIUM_METRICS_KEY,
     /** Requests a minute for one signed-in caller; 0 turns the limit off. */
     rateLimitPerMinute: env.ATRIUM_RATE_LIMIT_PER_MINUTE,
@@ -48,14 +48,14 @@ export function httpConfig(env: z.infer<typeof httpSettings>, { isDevelopment }:
       headersMs: env.ATRIUM_HEADERS_TIMEOUT_SECONDS * 1_000,
       /** For a whole request, unless its body is an upload. */
       requestMs: env.ATRIUM_REQUEST_TIMEOUT_SECONDS * 1_000,
-      /** For an upload to go on, and for an answer to be taken. */
+      /** For an upload to continue, and for an answer to be read. */
       stallMs: env.ATRIUM_STALL_TIMEOUT_SECONDS * 1_000,
     }),
-    /** Open connections of this process; more are closed as they come. */
+    /** Open connections of this process. Further ones are closed at once. */
     maxConnections: env.ATRIUM_MAX_CONNECTIONS,
     /** Event streams that one user reads from this process at once. */
     maxStreamsPerUser: env.ATRIUM_MAX_STREAMS_PER_USER,
-    /** Requests that this process works on at once; the others wait for their users' turns. */
+    /** Requests that this process works on at once. The others queue, and users take turns. */
     requestsAtOnce: env.ATRIUM_REQUESTS_AT_ONCE,
     requestsPerUserAtOnce: env.ATRIUM_REQUESTS_PER_USER_AT_ONCE,
   });

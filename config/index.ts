@@ -32,9 +32,9 @@ import { webhookSettings, webhooksConfig } from './webhooks.ts';
 export { ConfigError };
 
 /**
- * Everything Atrium reads from its environment, validated once at start and frozen. No other file reads `process.env`
- * (lint keeps it so). An area has a file here and a line in each of the two lists below, and `docs/configuration.md` a
- * row for each variable.
+ * Everything Atrium reads from its environment, validated and frozen once at the start. No other file reads
+ * `process.env` (lint enforces this). An area has a file here, a line in each of the two lists below, and a row in
+ * `docs/configuration.md` for each variable.
  */
 const environmentSchema = z.object({
   ATRIUM_ENV: z.enum(['development', 'test', 'production']).default('development'),
@@ -73,17 +73,17 @@ const environmentSchema = z.object({
   ...backupSettings.shape,
 });
 
-/** Every variable there is; a name that is not among them is ignored, which `unknownSettings` finds. */
+/** Every known variable. `unknownSettings` finds others, which are ignored. */
 export const settingNames: readonly string[] = Object.keys(environmentSchema.shape);
 
-/** What clients are given, as the docs name it: it may be set where Atrium runs, and means nothing to it. */
+/** Variables that the docs give to clients. They may be set where Atrium runs, which ignores them. */
 export const clientNames: readonly string[] = ['ATRIUM_API_KEY'];
 
 export type Environment = Record<string, string | undefined>;
 
 /**
- * The variables that are named like settings and are none, each in words with the setting that it may have been meant
- * for. A start warns of them, and does not refuse: programs that share an environment may have such names of their own.
+ * Variables that are named like settings but unknown, each with the setting that was probably meant. A start only warns
+ * of them: programs that share the environment may use such names.
  */
 export function unknownSettings(environment: Environment = process.env): string[] {
   return Object.keys(environment)
@@ -94,9 +94,7 @@ export function unknownSettings(environment: Environment = process.env): string[
     });
 }
 
-/**
- * The environment as typed settings, with the defaults; what a process needs beyond them is `loadConfig`'s to ask for.
- */
+/** The environment as typed settings with their defaults. `loadConfig` requires what a process needs beyond them. */
 export function parseEnvironment(environment: Environment) {
   // An empty variable means "not set": compose files and shells make them easily.
   const present = Object.fromEntries(

@@ -19,14 +19,14 @@ export const keysSettings = z.object({
   ATRIUM_KMS_ENDPOINT: webAddress.optional(),
 });
 
-/** What the installation’s secrets are sealed with. */
+/** The keys that seal the installation’s secrets. */
 export function keysConfig(env: z.infer<typeof keysSettings>) {
   return Object.freeze({
-    /** 32 bytes in base64; absent means the file `master.key` in the data directory. */
+    /** 32 bytes in base64. Undefined means the file `master.key` in the data directory. */
     masterKey: env.ATRIUM_MASTER_KEY,
     /** Further master keys, which only unseal. */
     otherMasterKeys: env.ATRIUM_MASTER_KEY_OTHERS,
-    /** AWS KMS instead of a master key of our own, where `keyId` is set. */
+    /** AWS KMS instead of a master key of our own, if `keyId` is set. */
     kms: Object.freeze({
       keyId: env.ATRIUM_KMS_KEY_ID,
       region: env.ATRIUM_KMS_REGION,

@@ -12,8 +12,8 @@ export const integer = (min: number, max: number) => {
   return z.coerce.number(said).int(said).min(min, said).max(max, said);
 };
 /**
- * An address by its form, which is what is said of a wrong one: the value itself may hold a password. What `URL` lets
- * pass and nothing can use is wrong here, too.
+ * An address, checked by its form. The error names only the form, because the value may contain a password. Also
+ * rejects what `URL` accepts but nothing can use.
  */
 const address = (schemes: RegExp, form: string, isWhole: (url: URL) => boolean = () => true) =>
   z.string().refine((text) => {

@@ -26,14 +26,14 @@ export function llmConfig(env: z.infer<typeof llmSettings>) {
       name: env.ATRIUM_COMPATIBLE_NAME,
       apiKey: env.ATRIUM_COMPATIBLE_API_KEY,
       baseUrl: env.ATRIUM_COMPATIBLE_BASE_URL,
-      /** The server's models by name, for one that needs no models file. */
+      /** The server's models by name. Replaces a models file. */
       modelIds: env.ATRIUM_COMPATIBLE_MODELS,
     },
     modelsFile: env.ATRIUM_MODELS_FILE,
     defaultModelId: env.ATRIUM_DEFAULT_MODEL,
-    /** List the demo model beside real ones; without any, it is there anyway. */
+    /** Lists the demo model beside real ones. Without real ones it is always listed. */
     demoModel: env.ATRIUM_DEMO_MODEL,
-    /** Names new threads: `auto`, `off`, or an id of the catalogue. */
+    /** The model that names new threads: `auto`, `off`, or an id of the catalogue. */
     titleModel: env.ATRIUM_TITLE_MODEL,
     /** How long a provider may be silent within one call. */
     idleTimeoutMs: env.ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS * 1000,

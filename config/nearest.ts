@@ -1,9 +1,9 @@
-/** A name is taken for a misspelling of another one that differs in at most a quarter of its letters. */
+/** The part of a name's letters that may differ in a misspelling. */
 const mostWrong = 0.25;
 
-/** The name that was most likely meant; undefined where none is near. */
+/** The name that was probably meant. Undefined when none is near. */
 export function nearestOf(name: string, names: readonly string[]): string | undefined {
-  // What all names begin with says nothing.
+  // All names begin with this prefix, so its letters do not count.
   const prefix = 'ATRIUM_'.length;
   const most = Math.max(2, Math.floor((name.length - prefix) * mostWrong));
   return names
@@ -12,7 +12,7 @@ export function nearestOf(name: string, names: readonly string[]): string | unde
     .toSorted((one, other) => one.edits - other.edits)[0]?.known;
 }
 
-/** How many letters are added, left out or changed between two words (Levenshtein). */
+/** How many letters are added, left out or changed between two words (Levenshtein distance). */
 function editsBetween(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (const [index, letter] of [...one].entries()) {

@@ -9,7 +9,7 @@ export const portsSettings = z.object({
 
 const localNames = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Links to ports of computers: each has a host name of its own below the domain. */
+/** Links to ports of computers. Each link has a host name of its own below the domain. */
 export function portsConfig(env: z.infer<typeof portsSettings>, publicUrl: string) {
   const { protocol, port, hostname } = new URL(publicUrl);
   const domain = env.ATRIUM_PORTS_DOMAIN;
@@ -17,7 +17,7 @@ export function portsConfig(env: z.infer<typeof portsSettings>, publicUrl: strin
   return Object.freeze({
     domain,
     isSecure: protocol === 'https:',
-    /** Of the page of desktops, which no link has. */
+    /** The host of the desktops' page. No link has this name. */
     desktopHost: `desktop.${domain}`,
     desktopOrigin: originOf('desktop'),
     /** Names below `localhost` mean the browser’s own machine. */

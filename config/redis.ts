@@ -5,10 +5,10 @@ export const redisSettings = z.object({
   ATRIUM_REDIS_URL: redisAddress.optional(),
 });
 
-/** Redis, by which processes tell each other of what they have committed. */
+/** Redis, through which processes tell each other what they have committed. */
 export function redisConfig(env: z.infer<typeof redisSettings>) {
   return Object.freeze({
-    /** Absent means that the database is asked instead. */
+    /** Undefined means that processes ask the database instead. */
     url: env.ATRIUM_REDIS_URL,
   });
 }

@@ -28,7 +28,7 @@ function oidcSettings(env: z.infer<typeof signInSettings>) {
     clientSecret,
     name: env.ATRIUM_OIDC_NAME,
     scopes: env.ATRIUM_OIDC_SCOPES,
-    /** Trust addresses that the issuer does not mark as verified or unverified. */
+    /** Trust addresses that the issuer marks neither as verified nor as unverified. */
     trustEmail: env.ATRIUM_OIDC_TRUST_EMAIL,
   });
 }
@@ -38,7 +38,7 @@ export function signInConfig(env: z.infer<typeof signInSettings>) {
   return Object.freeze({
     /** Whether people without an invitation get an account by signing in. */
     signUp: env.ATRIUM_SIGN_UP,
-    /** Whoever proves an address in one of these domains gets an account, too. */
+    /** People who prove an address in one of these domains get an account too. */
     signUpDomains: env.ATRIUM_SIGN_UP_DOMAINS,
     /** Where the sign-in page may send a code: whole URLs. */
     redirects: env.ATRIUM_SIGN_IN_REDIRECTS,

@@ -8,17 +8,17 @@ export const stoppingSettings = z.object({
   ATRIUM_WORKER_PORT: integer(0, 65_535).optional(),
 });
 
-/** How a process stops. What is not set depends on its role. */
+/** How a process stops. Undefined values depend on its role. */
 export function stoppingConfig(env: z.infer<typeof stoppingSettings>) {
   return Object.freeze({
-    /** How long an API goes on answering after a stop is requested. */
+    /** How long an API keeps answering after a stop is requested. */
     drainMs: milliseconds(env.ATRIUM_DRAIN_SECONDS),
-    /** How long requests, and a worker's activities, may then take to end. */
+    /** How long requests and a worker's activities may then take to end. */
     graceMs: milliseconds(env.ATRIUM_STOP_GRACE_SECONDS),
   });
 }
 
-/** Where a worker answers its operator's probes; without a port, nowhere. */
+/** Where a worker answers its operator's probes. Without a port it answers none. */
 export function workerHttpConfig(env: z.infer<typeof stoppingSettings>) {
   return Object.freeze({ host: env.ATRIUM_WORKER_HOST, port: env.ATRIUM_WORKER_PORT });
 }

@@ -14,15 +14,15 @@ export const storageSettings = z.object({
 /** The object store. */
 export function storageConfig(env: z.infer<typeof storageSettings>) {
   return Object.freeze({
-    /** Absent means AWS itself. */
+    /** Undefined means AWS itself. */
     endpoint: env.ATRIUM_S3_ENDPOINT,
     region: env.ATRIUM_S3_REGION,
     bucket: env.ATRIUM_S3_BUCKET,
     accessKeyId: env.ATRIUM_S3_ACCESS_KEY_ID,
     secretAccessKey: env.ATRIUM_S3_SECRET_ACCESS_KEY,
-    /** Where clients reach the store, for the links that they are given; absent means `endpoint`. */
+    /** The store's address in links for clients. Undefined means `endpoint`. */
     publicEndpoint: env.ATRIUM_S3_PUBLIC_ENDPOINT,
-    /** How long the store may send or accept nothing before a request is given up. */
+    /** How long the store may send and accept nothing before a request is given up. */
     silenceMs: env.ATRIUM_S3_TIMEOUT_SECONDS * 1_000,
   });
 }

@@ -14,7 +14,7 @@ export function sweeperConfig(env: z.infer<typeof sweeperSettings>) {
     intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
     /** How old a row must be before the sweeper looks for its workflow. */
     graceSeconds: env.ATRIUM_SWEEP_GRACE_SECONDS,
-    /** How long each sweep may take in one round; the next round goes on. */
+    /** Time limit of each sweep in one round. The next round continues. */
     budgetMs: env.ATRIUM_SWEEP_BUDGET_SECONDS * 1_000,
     /** How long records of finished work are kept: turns' working data, operations, holds. */
     recordRetentionMs: env.ATRIUM_RECORD_RETENTION_DAYS * 86_400_000,

@@ -20,9 +20,9 @@ export function temporalConfig(env: z.infer<typeof temporalSettings>) {
     apiKey: env.ATRIUM_TEMPORAL_API_KEY,
     tls: env.ATRIUM_TEMPORAL_TLS,
     uiUrl: env.ATRIUM_TEMPORAL_UI_URL,
-    /** How long a worker may be silent before its work is given to another. */
+    /** How long a worker may be silent before its work goes to another worker. */
     heartbeatTimeoutMs: env.ATRIUM_HEARTBEAT_TIMEOUT_SECONDS * 1_000,
-    /** After which a workflow that may be long goes on with a new history. */
+    /** A long workflow continues with a new history after this many events. */
     maxHistoryEvents: env.ATRIUM_MAX_HISTORY_EVENTS,
   });
 }

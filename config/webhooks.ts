@@ -12,14 +12,14 @@ export const webhookSettings = z.object({
 
 const dayMs = 86_400_000;
 
-/** What endpoints of spaces are told. */
+/** Webhooks to the endpoints of spaces. */
 export function webhooksConfig(env: z.infer<typeof webhookSettings>) {
   return Object.freeze({
-    /** Before the second attempt of a delivery, the third, and so on. */
+    /** Delays before the second attempt of a delivery, the third, and so on. */
     retryDelaysMs: env.ATRIUM_WEBHOOK_RETRY_SECONDS.split(',').map((seconds) => Number(seconds) * 1_000),
-    /** An endpoint that takes nothing for so long is disabled. */
+    /** An endpoint that accepts nothing for this long is disabled. */
     failingMs: env.ATRIUM_WEBHOOK_FAILING_DAYS * dayMs,
-    /** An endpoint for which more deliveries wait is disabled. */
+    /** An endpoint with more waiting deliveries is disabled. */
     mostWaiting: 10_000,
     deliveryRetentionMs: env.ATRIUM_WEBHOOK_DELIVERY_RETENTION_DAYS * dayMs,
   });

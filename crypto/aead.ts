@@ -15,7 +15,7 @@ export function encrypt(key: Buffer, associated: Buffer, plaintext: Buffer): Buf
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The reverse of {@link encrypt}. Throws {@link DecryptionError} when anything at all is different. */
+/** The reverse of {@link encrypt}. Throws {@link DecryptionError} when the key, `associated` or any byte differs. */
 export function decrypt(key: Buffer, associated: Buffer, sealed: Buffer): Buffer {
   if (sealed.length < nonceBytes + tagBytes) throw new DecryptionError('The sealed value is too short.');
   const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes });
@@ -29,8 +29,8 @@ export function decrypt(key: Buffer, associated: Buffer, sealed: Buffer): Buffer
 }
 
 /**
- * Associated data from several strings. Each is preceded by its length, so that ("ab", "c") and ("a", "bc")
- * are not the same bytes.
+ * Associated data from several strings. Each is preceded by its length, so that ("ab", "c") and ("a", "bc") give
+ * different bytes.
  */
 export function associatedData(...parts: readonly string[]): Buffer {
   return Buffer.concat(

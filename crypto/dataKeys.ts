@@ -3,10 +3,10 @@ import { keyBytes } from './aead.ts';
 import { DecryptionError } from './errors.ts';
 import type { MasterKeyRing } from './masterKey.ts';
 
-/** A data key as it is stored: never in clear. */
+/** A data key as it is stored: always wrapped. */
 export interface WrappedDataKey {
   scope: string;
-  /** From 1; the highest is the one that seals. */
+  /** Starts at 1. The highest version seals. */
   version: number;
   masterKeyId: string;
   wrappedKey: Buffer;
@@ -26,13 +26,13 @@ export interface DataKey {
   key: Buffer;
 }
 
-/** A rotation made by another process is noticed within this time. */
+/** A rotation by another process is noticed within this time. */
 const currentMaxAgeMs = 30_000;
 const cachedKeys = 2_000;
 
 /**
- * Unwraps data keys, makes the missing ones and keeps some in memory: a key management service is not asked for each
- * row.
+ * Unwraps data keys, makes missing ones and caches some in memory, so that a key management service is not asked for
+ * each row.
  */
 export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   const unwrapped = new Map<string, Promise<Buffer>>();
@@ -57,7 +57,7 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   async function add(scope: string, version: number): Promise<void> {
     const masterKey = await masterKeys.current();
     const wrappedKey = await masterKey.wrap(randomBytes(keyBytes), contextOf(scope, version));
-    // False means that another process was faster: its key is as good, and is read back by the caller.
+    // False means that another process was faster. Its key is as good, and the caller reads it back.
     await store.insert({ scope, version, masterKeyId: masterKey.id, wrappedKey });
   }
 
@@ -79,7 +79,7 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   }
 
   return {
-    /** The key that seals for this scope now; made when there is none. */
+    /** The key that seals for this scope now. Made when there is none. */
     async current(scope: string): Promise<DataKey> {
       const known = newest.get(scope);
       if (known !== undefined && Date.now() - known.readAt < currentMaxAgeMs) {
@@ -99,7 +99,7 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   };
 }
 
-/** A data key in clear, by whichever master key it is wrapped under. */
+/** Unwraps a data key with the master key that it is wrapped under. */
 export async function unwrapDataKey(masterKeys: MasterKeyRing, row: WrappedDataKey): Promise<Buffer> {
   const masterKey = await masterKeys.byId(row.masterKeyId);
   if (masterKey !== undefined) return masterKey.unwrap(row.wrappedKey, contextOf(row.scope, row.version));
@@ -109,7 +109,7 @@ export async function unwrapDataKey(masterKeys: MasterKeyRing, row: WrappedDataK
   );
 }
 
-/** What a wrapped data key is bound to: a row moved to another scope does not unwrap. */
+/** The context that a wrapped data key is bound to: a row moved to another scope does not unwrap. */
 export function contextOf(scope: string, version: number): string {
   return `${scope}/${version}`;
 }

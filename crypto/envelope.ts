@@ -3,19 +3,19 @@ import { createDataKeys, type DataKeyStore } from './dataKeys.ts';
 import { DecryptionError } from './errors.ts';
 import type { MasterKeyRing } from './masterKey.ts';
 
-/** The scope of what belongs to the installation and not to a space. */
+/** The scope of data that belongs to the installation and not to a space. */
 export const systemScope = 'system';
 
 /**
  * Envelope encryption: each scope (a space's id, or {@link systemScope}) has data keys of its own, wrapped by the
- * master key. `context` names the row, such as `signing_keys/sgk_01…`; scope and context are authenticated, so that
- * sealed bytes copied to another row or another space do not open.
+ * master key. `context` names the row, such as `signing_keys/sgk_01…`. Scope and context are authenticated, so sealed
+ * bytes copied to another row or space do not open.
  */
 export interface Envelope {
   seal(scope: string, context: string, plaintext: Buffer): Promise<Buffer>;
   /** Throws {@link DecryptionError}. */
   open(scope: string, context: string, sealed: Buffer): Promise<Buffer>;
-  /** Gives the scope a new data key, used from now on; the earlier ones still open what they sealed. */
+  /** Gives the scope a new data key for sealing. Earlier keys still open what they sealed. */
   rotateDataKey(scope: string): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Something sealed did not open: it was moved to another row, changed, or sealed under a key that is not here.
- * The message never holds anything that was inside.
+ * A sealed value did not open: it was moved to another row, changed, or sealed under a missing key. The message never
+ * contains any of the plaintext.
  */
 export class DecryptionError extends Error {
   override readonly name = 'DecryptionError';

@@ -3,8 +3,8 @@ import type { MasterKey, MasterKeyRing } from './masterKey.ts';
 import { readMasterKeys, readOrCreateMasterKey } from './masterKeyFile.ts';
 
 /**
- * The master keys of the data directory. The files are read again for each new data key and for a key that is not known
- * yet, both of which are rare: so a rotation by another process needs no restart of this one.
+ * The master keys of the data directory. The files are read again for each new data key and for each unknown key id.
+ * Both are rare, and a rotation by another process thus needs no restart of this one.
  */
 export async function fileMasterKeys(dataDir: string): Promise<MasterKeyRing> {
   await readOrCreateMasterKey(dataDir);

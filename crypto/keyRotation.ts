@@ -5,9 +5,9 @@ import { type MasterKeyConfig, openMasterKeys } from './openMasterKeys.ts';
 import { type RotationReport, type RotationStore, rewrapDataKeys, rotateDataKeys } from './rotateKeys.ts';
 
 /**
- * Rotates all keys while the installation works: every scope gets a new data key, and every data key is wrapped under
- * the master key that is configured now, or, where that is a file, under a new one. An interrupted rotation can be
- * started again and completes.
+ * Rotates all keys while the installation runs. Every scope gets a new data key, and every data key is wrapped under
+ * the configured master key, or under a new one if the master key is a file. An interrupted rotation can be started
+ * again and completes.
  */
 export async function rotateAllKeys(store: RotationStore, config: MasterKeyConfig): Promise<RotationReport> {
   const masterKeys = await openMasterKeys(config);
@@ -17,14 +17,14 @@ export async function rotateAllKeys(store: RotationStore, config: MasterKeyConfi
   let rewrapped = await rewrapDataKeys(store, masterKeys, target);
   if (isFile) {
     await promoteNextMasterKey(config.dataDir);
-    // A process that wrapped a new data key just before the change has used the former key.
+    // A process that wrapped a new data key just before the change used the former key.
     rewrapped += await rewrapDataKeys(store, masterKeys, target);
   }
   return { masterKeyId: target.id, rotated, rewrapped };
 }
 
 /**
- * The new key is on the disk before it wraps anything: running processes look there for a key that they do not know.
+ * The next master key. It is on disk before it wraps anything: running processes look there for keys they do not know.
  */
 async function nextInFile(dataDir: string): Promise<MasterKey> {
   await readOrCreateMasterKey(dataDir);

@@ -5,9 +5,9 @@ import type { MasterKey } from './masterKey.ts';
 export interface KmsSettings {
   /** A key's id, ARN, or alias. */
   keyId: string;
-  /** Absent means the one of the AWS environment. */
+  /** Undefined means the region of the AWS environment. */
   region?: string | undefined;
-  /** Absent means AWS itself. */
+  /** Undefined means AWS itself. */
   endpoint?: string | undefined;
 }
 
@@ -15,9 +15,9 @@ const maxAttempts = 4;
 const requestTimeoutMs = 5_000;
 
 /**
- * A master key that never leaves AWS KMS. Credentials come from where the AWS SDK looks for them (the role of the
- * machine, `AWS_…`). What the data key belongs to goes along as the encryption context, which KMS authenticates and
- * CloudTrail shows.
+ * A master key that never leaves AWS KMS. Credentials come from where the AWS SDK looks for them (the machine's role,
+ * `AWS_…`). The data key's scope and version are sent as the encryption context, which KMS authenticates and CloudTrail
+ * shows.
  */
 export function kmsMasterKey(settings: KmsSettings): MasterKey {
   const { keyId, region, endpoint } = settings;

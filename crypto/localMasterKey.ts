@@ -3,7 +3,7 @@ import { associatedData, decrypt, encrypt, keyBytes } from './aead.ts';
 import { DecryptionError } from './errors.ts';
 import type { MasterKey } from './masterKey.ts';
 
-/** The first byte of what this wraps, so that a later format can be told apart. */
+/** The first byte of every wrapped key, so that a later format can be told apart. */
 const formatVersion = 1;
 const purpose = 'atrium/wrapped-data-key/v1';
 
@@ -11,7 +11,7 @@ const purpose = 'atrium/wrapped-data-key/v1';
 export function localMasterKey(bytes: Buffer): MasterKey {
   if (bytes.length !== keyBytes) throw new Error(`A master key has ${keyBytes} bytes.`);
   const key = Buffer.from(bytes);
-  // A hash of 256 random bits tells nothing about them, and says which key a row was wrapped under.
+  // A hash of 256 random bits reveals nothing about them, and tells which key a row was wrapped under.
   const fingerprint = createHash('sha256').update('atrium/master-key-id\0').update(key).digest('hex').slice(0, 16);
   return {
     id: `local:${fingerprint}`,

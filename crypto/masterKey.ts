@@ -1,6 +1,6 @@
 /**
- * What wraps the data keys. It is asynchronous and knows nothing but wrapping, so that a key in a file, in the
- * environment and in a key management service are the same to everything else.
+ * Wraps the data keys. It is asynchronous and does nothing else, so that keys in a file, in the environment and in a
+ * key management service look the same to all other code.
  */
 export interface MasterKey {
   /** Stored with each wrapped key. Identifies the master key without revealing it. */
@@ -12,8 +12,8 @@ export interface MasterKey {
 }
 
 /**
- * The master key that wraps from now on, and the others that still unwrap. Rotation makes another one `current`, wraps
- * the data keys again one by one, and then drops the old one: nothing that was sealed is touched. Both are asked each
+ * The master key that wraps new data keys, and the others that still unwrap. A rotation makes another one `current`,
+ * wraps the data keys again one by one, and then drops the old one. Sealed data is not touched. Ask both methods each
  * time, since a rotation by another process changes the answer.
  */
 export interface MasterKeyRing {

@@ -7,14 +7,14 @@ import { keyBytes } from './aead.ts';
 
 /** The file's name in the data directory. */
 export const masterKeyFileName = 'master.key';
-/** The key that a rotation is about to make the current one; it wraps already. */
+/** The key that a rotation is about to make current. It wraps already. */
 export const nextKeyFileName = 'master.key.next';
 /** The key before the last rotation. A process that has not noticed the rotation yet may still wrap under it. */
 export const previousKeyFileName = 'master.key.previous';
 
 /**
- * Reads the master key of the data directory, and makes it at the first start: 32 random bytes in base64, readable by
- * its owner only. Whoever loses this file loses every secret, so it is synced to the disk before it is used.
+ * Reads the data directory's master key, or makes it at the first start: 32 random bytes in base64, readable only by
+ * the owner. Losing this file means losing every secret, so it is synced to disk before use.
  */
 export async function readOrCreateMasterKey(dataDir: string): Promise<Buffer> {
   const file = path.join(dataDir, masterKeyFileName);
@@ -29,8 +29,8 @@ export async function readOrCreateMasterKey(dataDir: string): Promise<Buffer> {
 }
 
 /**
- * All keys of the data directory, the current one first. The next one is read before the current one, which it may
- * become meanwhile: read in the other order, it could be missed in both places.
+ * All keys of the data directory, the current one first. The next key is read before the current one, because a
+ * rotation may promote it meanwhile. In the other order it could be missed in both places.
  */
 export async function readMasterKeys(dataDir: string): Promise<Buffer[]> {
   const next = await readIfThere(path.join(dataDir, nextKeyFileName));
@@ -56,8 +56,8 @@ export async function readOrCreateNextMasterKey(dataDir: string): Promise<Buffer
 }
 
 /**
- * Makes the next key the current one. Each step leaves both on the disk under some name, so whenever it is broken off,
- * every key that wraps anything can be found.
+ * Makes the next key the current one. Each step leaves both keys on disk under some name, so an interruption never
+ * loses a key that wraps anything.
  */
 export async function promoteNextMasterKey(dataDir: string): Promise<void> {
   const [current, next, previous] = [masterKeyFileName, nextKeyFileName, previousKeyFileName].map((name) =>
@@ -69,7 +69,7 @@ export async function promoteNextMasterKey(dataDir: string): Promise<void> {
   await syncFolder(dataDir);
 }
 
-/** Of several processes at their first start one wins, and none ever reads half a key. */
+/** If several processes start for the first time at once, one wins. None ever reads half a key. */
 async function createMasterKey(file: string): Promise<void> {
   await createDurably(file, `${randomBytes(keyBytes).toString('base64')}\n`);
 }

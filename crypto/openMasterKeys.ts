@@ -7,16 +7,16 @@ import { masterKeyFileName, readMasterKeys } from './masterKeyFile.ts';
 export type MasterKeyConfig = Pick<Config, 'masterKey' | 'otherMasterKeys' | 'kms' | 'dataDir'>;
 
 /**
- * The master keys this installation is configured with. This is the one place that chooses between sources: AWS KMS
- * where it is named, else the key of the environment, else the file in the data directory. The keys of the sources that
- * were not chosen still unwrap, so that `atrium rotate-key` can move from any source to any other.
+ * The configured master keys. This is the one place that chooses between sources: AWS KMS if it is named, else the key
+ * of the environment, else the file in the data directory. Keys of the other sources still unwrap, so that `atrium
+ * rotate-key` can move from any source to any other.
  */
 export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKeyRing> {
   const given = [config.masterKey, ...config.otherMasterKeys]
     .filter((key) => key !== undefined)
     .map((key) => localMasterKey(Buffer.from(key, 'base64')));
   if (config.kms.keyId !== undefined) {
-    // Loaded here: the client of AWS is large, and few installations need it.
+    // Imported on demand: the AWS client is large, and few installations need it.
     const { kmsMasterKey } = await import('./kmsMasterKey.ts');
     const kms = kmsMasterKey({ ...config.kms, keyId: config.kms.keyId });
     return withFile(config.dataDir, kms, given);
@@ -27,8 +27,8 @@ export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKey
 }
 
 /**
- * Throws a {@link ConfigError} where a process in production would make a master key of its own. Beside other processes
- * it would be the only one that can open what it seals, and with its container the key would be gone.
+ * Throws a {@link ConfigError} when a process in production would make a master key of its own. Other processes could
+ * not open what it seals, and the key would be lost with its container.
  */
 export async function requireMasterKey({ env, masterKey, kms, dataDir }: MasterKeyConfig & Pick<Config, 'env'>) {
   if (env !== 'production' || masterKey !== undefined || kms.keyId !== undefined) return;
@@ -38,7 +38,7 @@ export async function requireMasterKey({ env, masterKey, kms, dataDir }: MasterK
   );
 }
 
-/** The file is only read for an otherwise unknown key, and never created. */
+/** Reads the file only for an otherwise unknown key, and never creates it. */
 function withFile(dataDir: string, current: MasterKey, given: readonly MasterKey[]): MasterKeyRing {
   const ring = keyRing(current, given);
   return {

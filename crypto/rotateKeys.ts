@@ -7,9 +7,9 @@ import type { MasterKey, MasterKeyRing } from './masterKey.ts';
 export interface RotationStore extends DataKeyStore {
   /** Every scope that has a data key. */
   scopes(): Promise<string[]>;
-  /** Some of the keys that are wrapped under a master key other than this one. */
+  /** Up to `limit` keys that are wrapped under another master key. */
   wrappedByOthers(masterKeyId: string, limit: number): Promise<WrappedDataKey[]>;
-  /** Replaces the wrapping, unless somebody else has replaced it since it was read. */
+  /** Replaces the wrapping, unless it has been replaced since it was read. */
   rewrap(before: WrappedDataKey, after: Pick<WrappedDataKey, 'masterKeyId' | 'wrappedKey'>): Promise<void>;
 }
 
@@ -24,8 +24,8 @@ export interface RotationReport {
 const rowsAtOnce = 100;
 
 /**
- * Gives each scope a new data key, wrapped under `target`. Other processes notice within half a minute; what is sealed
- * stays.
+ * Gives each scope a new data key, wrapped under `target`. Other processes notice within half a minute. Sealed data
+ * does not change.
  */
 export async function rotateDataKeys(store: RotationStore, target: MasterKey): Promise<number> {
   const scopes = await store.scopes();
@@ -33,15 +33,15 @@ export async function rotateDataKeys(store: RotationStore, target: MasterKey): P
     const newest = await store.latest(scope);
     const version = (newest?.version ?? 0) + 1;
     const wrappedKey = await target.wrap(randomBytes(keyBytes), contextOf(scope, version));
-    // False: another rotation was faster, and its key is as new.
+    // False means that another rotation was faster. Its key is as new.
     await store.insert({ scope, version, masterKeyId: target.id, wrappedKey });
   }
   return scopes.length;
 }
 
 /**
- * Wraps under `target` every data key that is wrapped under another master key. One row at a time and each by itself,
- * so it may be broken off anywhere and begun again, and everybody can read every row at every moment.
+ * Rewraps under `target` every data key that is wrapped under another master key. Each row is rewrapped by itself, so
+ * the work can stop anywhere and start again, and every row stays readable at all times.
  */
 export async function rewrapDataKeys(
   store: RotationStore,

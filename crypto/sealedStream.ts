@@ -1,14 +1,14 @@
 import type { Envelope } from './envelope.ts';
 import { DecryptionError } from './errors.ts';
 
-// The format: frames, each of the length of a sealed piece (4 bytes) and the piece. A piece's context has its position
-// and whether it is the last, so that pieces that are left out, moved or cut off do not open.
+// Format: frames, each of a sealed piece's length (4 bytes) and the piece. A piece's context has its position and
+// whether it is the last, so that missing, moved or cut off pieces do not open.
 const pieceBytes = 1_048_576;
 const lengthBytes = 4;
-/** What sealing adds to a piece, and more. */
+/** More than sealing adds to a piece. */
 const mostOverhead = 1_024;
 
-/** Where a stream belongs. */
+/** The scope and context that a stream is bound to. */
 export interface SealedPlace {
   scope: string;
   context: string;
@@ -29,7 +29,7 @@ export async function* sealStream(
   yield await frame(envelope, place, { position, isLast: true }, waiting ?? Buffer.alloc(0));
 }
 
-/** The reverse of {@link sealStream}. Throws {@link DecryptionError} where anything is different, or missing. */
+/** The reverse of {@link sealStream}. Throws {@link DecryptionError} when anything differs or is missing. */
 export async function* openStream(
   envelope: Envelope,
   place: SealedPlace,
@@ -71,7 +71,7 @@ async function* piecesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of bytes) {
     for (let at = 0; at < chunk.length; ) {
       const part = chunk.subarray(at, at + pieceBytes - size);
-      // A copy: whoever sends may use the memory again.
+      // Copied, because the sender may reuse the memory.
       chunks.push(Buffer.from(part));
       size += part.length;
       at += part.length;

@@ -53,7 +53,7 @@ const initial = initialTables(
       UNIQUE KEY audit_entries_id (id),
       KEY audit_entries_space (space_id, number)
     )`,
-    // Mails that are still to be sent. They hold sign-in links, so they are sealed, and go once sent.
+    // Mails to be sent. They contain sign-in links, so they are sealed, and deleted once sent.
     `CREATE TABLE IF NOT EXISTS mails (
       id VARCHAR(40) NOT NULL PRIMARY KEY,
       sealed MEDIUMBLOB NOT NULL,
@@ -62,14 +62,14 @@ const initial = initialTables(
       KEY mails_created (created_at),
       KEY mails_expires (expires_at)
     )`,
-    // When each sweep last came through, and where it goes on if it ran out of time.
+    // When each sweep last completed a round, and where it continues if it ran out of time.
     `CREATE TABLE IF NOT EXISTS sweep_rounds (
       name VARCHAR(60) NOT NULL PRIMARY KEY,
       first_at DATETIME(3) NOT NULL,
       through_at DATETIME(3) NULL, -- end of its last complete round
       positions TEXT NULL -- JSON: where an unfinished round goes on
     )`,
-    // How far each purge has come that goes through a whole table.
+    // How far each purge that goes through a whole table has come.
     `CREATE TABLE IF NOT EXISTS purge_positions (
       name VARCHAR(60) NOT NULL PRIMARY KEY,
       position VARCHAR(60) NOT NULL

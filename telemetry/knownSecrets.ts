@@ -3,30 +3,30 @@ import { formsOf } from './secretForms.ts';
 import { inSlices } from './slices.ts';
 import { redactText } from './streamRedactor.ts';
 
-/** The most recently seen secrets; more would waste memory. */
+/** Limit of values and forms. The most recently seen ones are kept; more would waste memory. */
 const maxForms = 40_000;
-/** For one value: a private key has fewer. Of a longer value, more are looked for only where it stands as it is. */
+/** Limit of one value's forms beside its plain text. A private key has fewer. */
 const maxFormsOfValue = 2_000;
-/** New ones have an automaton of their own, since building the one for all takes a while. */
+/** New forms have an automaton of their own, since building the one for all takes a while. */
 const maxFresh = 500;
 
-/** The forms of each value, the least recently seen one first. */
+/** The forms of each value, the least recently seen value first. */
 const known = new Map<string, readonly string[]>();
-/** How many values and forms these are. */
+/** The number of values and forms in `known`. */
 let count = 0;
 let fresh = new Set<string>();
 let automata = [SecretAutomaton.of([]), SecretAutomaton.of([])] as const;
 
 let waiting = new Set<string>();
-/** Will take in everything that waits. */
+/** Will take in all waiting values. */
 let next: Promise<void> | undefined;
-/** What is being taken in now. */
+/** The build that is in progress. */
 let present: Promise<void> = Promise.resolve();
 
 /**
- * Remembers secret values that this process has in memory, so that none of them gets into its log, whatever line or
- * error it is in. The log is the process's, and so is this list. It holds once the promise is fulfilled. Many callers
- * share one build, which is done in slices.
+ * Remembers secret values that this process has in memory, so that none gets into its log, in whatever line or error.
+ * The log belongs to the process, and so does this list. Takes effect when the promise resolves. Callers share one
+ * build, which is done in slices.
  */
 export function keepOutOfLogs(values: Iterable<string>): Promise<void> {
   let areKnown = true;
@@ -45,14 +45,14 @@ export function keepOutOfLogs(values: Iterable<string>): Promise<void> {
   return next;
 }
 
-/** Takes in the values that wait. One call at a time. */
+/** Takes in the waiting values. Runs once at a time. */
 async function takeIn(): Promise<void> {
   const values = [...waiting].filter((value) => !known.has(value));
   waiting = new Set();
   if (next !== undefined) present = next;
   next = undefined;
   const taken = await inSlices(building(values));
-  // Only now is a value known: the log is without it.
+  // Only now does a value count as known: the log leaves it out from here on.
   for (const [value, forms] of taken) {
     known.set(value, forms);
     count += 1 + forms.length;
@@ -64,7 +64,7 @@ async function takeIn(): Promise<void> {
   }
 }
 
-/** Builds the automata with these values too, and returns the forms of each. */
+/** Builds the automata with these values added. Returns the forms of each value. */
 function* building(values: readonly string[]): Generator<number, Map<string, readonly string[]>> {
   const taken = new Map<string, readonly string[]>();
   const coming = new Set(fresh);
@@ -80,7 +80,7 @@ function* building(values: readonly string[]): Generator<number, Map<string, rea
   return taken;
 }
 
-/** A log line without them. */
+/** Removes the known secrets from a log line. */
 export function withoutKnownSecrets(line: string): string {
   return automata.reduce((clean, automaton) => redactText(automaton, clean), line);
 }

@@ -1,6 +1,6 @@
 import type { LogTarget } from './logTargets.ts';
 
-/** What waits for a disk without room, or for a reader that has stopped. */
+/** Limit of lines that wait for a full disk or a stopped reader. */
 const maxWaitingBytes = 4 * 1_048_576;
 const batchBytes = 1_048_576;
 const retryMs = 250;
@@ -14,16 +14,16 @@ export function lostLogLines(): number {
 }
 
 /**
- * Takes log lines, and never makes their writer wait. While the target takes nothing (a full disk, a pipe whose reader
- * has stopped, a terminal that stands still), lines wait in memory. Those that find no room there are dropped and
- * counted, and a line in their place says how many they were.
+ * Takes log lines, and never makes the writer wait. While the target takes nothing (a full disk, a pipe whose reader
+ * has stopped, a stopped terminal), lines wait in memory. Lines that do not fit are dropped, and a line in their place
+ * says how many they were.
  */
 export class LogSink {
   readonly #target: LogTarget;
   readonly #lossLine: (lostLines: number) => string;
   #waiting: string[] = [];
   #waitingBytes = 0;
-  /** What is written now: a target may take a part of it. */
+  /** The bytes that are being written. A target may take only a part. */
   #batch: Buffer = Buffer.alloc(0);
   #lostLines = 0;
   #isRunning = false;
@@ -37,7 +37,7 @@ export class LogSink {
   }
 
   write(line: string): void {
-    // Where lines were dropped, the next ones wait until half of the room is free: one gap, not hundreds.
+    // After a loss, lines are dropped until half of the room is free: one gap instead of hundreds.
     const room = this.#lostLines === 0 ? maxWaitingBytes : maxWaitingBytes / 2;
     if (this.#waitingBytes + line.length > room && this.#waitingBytes > 0) {
       this.#lostLines++;
@@ -49,16 +49,16 @@ export class LogSink {
     if (!this.#isRunning) void this.#run();
   }
 
-  /** At the end of the process: one try, which does not wait. */
+  /** Writes what is left at the end of the process: one attempt, without waiting. */
   writeRest(): void {
-    // What is being written is its target's, also beyond our end.
+    // The target has the bytes that are being written, even after this process ends.
     if (this.#isWriting) this.#batch = Buffer.alloc(0);
     try {
       for (let written = 1; written > 0 && this.#fill(); this.#batch = this.#batch.subarray(written)) {
         written = this.#target.writeNow(this.#batch);
       }
     } catch {
-      // It ends without its last lines.
+      // The process ends without its last lines.
     }
   }
 
@@ -72,14 +72,14 @@ export class LogSink {
         this.#isWriting = false;
       } catch {
         this.#isWriting = false;
-        // Unreferenced: a log keeps no process alive.
+        // Unreferenced, so that a log keeps no process alive.
         await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
       }
     }
     this.#isRunning = false;
   }
 
-  /** Takes as many lines as are written at once; false where there is nothing to write. */
+  /** Takes as many lines as are written at once. False when there is nothing to write. */
   #fill(): boolean {
     if (this.#batch.length > 0) return true;
     if (this.#waiting.length === 0) this.#tellLoss();

@@ -4,20 +4,20 @@ import { promisify } from 'node:util';
 
 /** Where a log goes. */
 export interface LogTarget {
-  /** Says how many bytes it took. Rejects where it takes none now, and holds up neither this process nor its end. */
+  /** Resolves with the number of bytes taken, or rejects when the target takes none now. Never blocks the process. */
   write(bytes: Buffer): Promise<number>;
-  /** The same at once, for the end of the process. */
+  /** The same synchronously, for the end of the process. */
   writeNow(bytes: Buffer): number;
 }
 
 const standardErrorFd = 2;
 const writeAsync = promisify(writeTo);
 
-/** A file of at most so many bytes, give or take a write; the one before it is kept as `.1`. */
+/** A file of at most `maxBytes`, give or take a write. The file before it is kept as `.1`. */
 export function fileTarget(path: string, maxBytes: number): LogTarget {
   let file: { descriptor: number; size: number } | undefined;
 
-  /** At once, which is rare and short: a process that ends meanwhile has its last lines in it. */
+  /** Synchronous, which is rare and short: a process that ends meanwhile still writes its last lines. */
   function opened(): { descriptor: number; size: number } {
     if (file !== undefined && file.size < maxBytes) return file;
     if (file !== undefined) {
@@ -42,7 +42,7 @@ export function fileTarget(path: string, maxBytes: number): LogTarget {
   };
 }
 
-/** Standard error, whatever is behind it. */
+/** Standard error, whatever kind of file it is. */
 export function standardErrorTarget(): LogTarget {
   const stat = fstatSync(standardErrorFd);
   if (!stat.isFile() && !stat.isCharacterDevice()) return streamTarget();
@@ -54,8 +54,8 @@ export function standardErrorTarget(): LogTarget {
 }
 
 /**
- * A terminal by a description of its own that does not block: a person may have stopped it with Ctrl-S, and the one that
- * we were started with belongs to other programs too.
+ * Opens the terminal anew, without blocking: a person may have stopped it with Ctrl-S, and the inherited descriptor is
+ * shared with other programs.
  */
 function openTerminal(): number {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
@@ -66,9 +66,9 @@ function openTerminal(): number {
   }
 }
 
-/** A pipe or a socket: libuv does not block on it, and waits for its reader without a thread. */
+/** A pipe or a socket. libuv does not block on it, and waits for its reader without a thread. */
 function streamTarget(): LogTarget {
-  process.stderr.on('error', () => undefined); // each write tells its own
+  process.stderr.on('error', () => undefined); // each write reports its own
   return {
     write: (bytes) =>
       new Promise((resolve, reject) => {

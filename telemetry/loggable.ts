@@ -9,7 +9,7 @@ export interface LoggableError {
 
 /**
  * The fields of an error that are logged. Others are left out: a database error carries its statement with values, a
- * provider's the whole prompt, a request's the headers.
+ * provider's error the whole prompt, a request's error the headers.
  */
 export function loggable(error: unknown): LoggableError {
   if (!isErrorLike(error)) return { type: typeof error, message: String(error), stack: undefined };
@@ -24,7 +24,7 @@ export function loggable(error: unknown): LoggableError {
   };
 }
 
-/** Errors of another realm are errors too. */
+/** Errors of another realm fail `instanceof`, so this checks their fields. */
 function isErrorLike(error: unknown): error is Partial<Error> & LoggableError {
   return typeof error === 'object' && error !== null && 'message' in error && 'stack' in error;
 }

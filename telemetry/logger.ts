@@ -8,7 +8,7 @@ import { fileTarget, standardErrorTarget } from './logTargets.ts';
 
 export type { Logger } from 'pino';
 
-/** Fields that never reach a log, wherever in the object they are. */
+/** Paths of fields that are censored in every log line. */
 const redactedPaths = [
   'req.headers.authorization',
   'req.headers.cookie',
@@ -21,18 +21,18 @@ const redactedPaths = [
   '*.secretValue',
 ];
 
-/** The log file and the one before it. */
+/** The size limit of the log file, and of the one before it. */
 const maxFileBytes = 20 * 1_048_576;
 const name = 'atrium';
 
 let standardError: LogSink | undefined;
 
-/** For a person at a terminal, lines; for a program, JSON. One sink for the process, whose lines stay in order. */
+/** Readable lines for a person at a terminal, JSON for a program. The process's one sink keeps lines in order. */
 function toStandardError(): { write(line: string): void } {
   standardError ??= new LogSink(standardErrorTarget(), lossLine);
   const sink = standardError;
   if (!process.stderr.isTTY) return sink;
-  // Loaded for a person only: a start waits for what it imports.
+  // Loaded only for a person, because imports delay a start.
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
   const pretty = prettyFactory({ translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,hostname,name', singleLine: true });
   return { write: (line) => sink.write(pretty(line)) };
@@ -44,8 +44,8 @@ function lossLine(lostLines: number): string {
 }
 
 /**
- * The process's logger: JSON lines on standard error, since standard output is for a command's answer, or in a file that
- * is kept small. Nothing waits for it (`logSink.ts`).
+ * The process's logger. Writes JSON lines to standard error, since standard output is for a command's answer, or to a
+ * file that is kept small. Nothing waits for it (`logSink.ts`).
  */
 export function createLogger(options: { level: string; name?: string; destination?: string }) {
   return pino(
@@ -55,7 +55,7 @@ export function createLogger(options: { level: string; name?: string; destinatio
       timestamp: stdTimeFunctions.isoTime,
       serializers: { err: loggable },
       redact: { paths: redactedPaths, censor: '[redacted]' },
-      // Removes a space's secrets from any line, field or error here.
+      // Removes known secrets from every line, field and error.
       hooks: { streamWrite: withoutKnownSecrets },
     },
     options.destination === undefined

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { lostLogLines } from './logSink.ts';
 
-/** A model call that has ended, in tokens as its provider counts them. */
+/** The usage of a finished model call, in tokens as its provider counts them. */
 export interface MeteredUsage {
   inputTokens: number;
   cachedInputTokens: number;
@@ -20,8 +20,8 @@ export interface EndedTurnMetrics {
 const seconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
 
 /**
- * What the product does, for `/metrics`: turns, model calls, sweeps, streams. One for each process, whatever it is. No
- * label has a value that users choose, so the number of series is bounded.
+ * What the product does, for `/metrics`: turns, model calls, sweeps, streams. Each process has one. Users choose no
+ * label's value, so the number of series is bounded.
  */
 export function createMeters() {
   const registry = new Registry();
@@ -79,12 +79,12 @@ export function createMeters() {
     swept(sweep: string, outcomes: Readonly<Record<string, number>>) {
       for (const [outcome, count] of Object.entries(outcomes)) swept.inc({ sweep, outcome }, count);
     },
-    /** Returns what ends it. */
+    /** Returns the function that ends it. */
     streamOpened(): () => void {
       streams.inc();
       return () => streams.dec();
     },
-    /** Reads something at each scrape, by a label. */
+    /** Reads the values of a label at each scrape. */
     gauge(name: string, help: string, label: string, read: () => Promise<ReadonlyMap<string, number>>) {
       new Gauge({
         name: `atrium_${name}`,

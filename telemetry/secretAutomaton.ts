@@ -3,14 +3,15 @@ import { atOnce } from './slices.ts';
 import { TextSkipper } from './textSkipper.ts';
 
 /**
- * Of a text of `pieceLength` only so much is in the automaton: a long secret has many, and each character is a node.
+ * The automaton contains only this much of a text of `pieceLength`: a long secret has many of these, and each character
+ * is a node.
  */
 const anchorLength = 8;
 
 /**
- * An Aho–Corasick automaton over many texts: it reads a character at a time, and at each knows which of the texts ends
- * there, in a time that does not depend on how many there are. Written here since it must run over pieces of a stream,
- * in little memory, and say what may still become a match.
+ * An Aho–Corasick automaton over many texts. It reads one character at a time and knows at each which of the texts ends
+ * there, in a time that does not depend on how many there are. Written here because it must work across pieces of a
+ * stream, in little memory, and tell what may still become a match.
  */
 export class SecretAutomaton {
   readonly isEmpty: boolean;
@@ -18,20 +19,20 @@ export class SecretAutomaton {
   /** Texts of which only the anchor is in the automaton. */
   readonly #anchored = new Set<string>();
   /**
-   * By node: its depth, the longest text that ends there, whether an anchor does, and where to go on when no child
-   * fits.
+   * By node: its depth, the longest text that ends there, whether an anchor ends there, and the node to continue at
+   * when no child matches.
    */
   readonly #depth: Uint8Array;
   readonly #found: Uint8Array;
   readonly #anchor: Uint8Array;
   readonly #fail: Int32Array;
-  /** The children, in a hash table with open addressing: by node and character. */
+  /** The children by node and character, in a hash table with open addressing. */
   readonly #keyNode: Int32Array;
   readonly #keyUnit: Uint16Array;
   readonly #child: Int32Array;
   readonly #mask: number;
 
-  /** Room for texts that are still to be read in. */
+  /** Allocates room for texts that are still to be inserted. */
   private constructor(known: readonly string[]) {
     this.isEmpty = known.length === 0;
     let room = 1;
@@ -53,7 +54,7 @@ export class SecretAutomaton {
     this.#fail = new Int32Array(room);
   }
 
-  /** An automaton that is built at once: for few texts. */
+  /** An automaton that is built at once, for few texts. */
   static of(texts: Iterable<string>): SecretAutomaton {
     return atOnce(SecretAutomaton.building(texts));
   }
@@ -70,12 +71,12 @@ export class SecretAutomaton {
     return automaton;
   }
 
-  /** From where on a text may have one of the texts in it, read by an automaton that is at its beginning. */
+  /** The first position at or after `from` where a text may begin. Only for an automaton in its initial state. */
   skip(text: string, from: number): number {
     return this.#skipper.skip(text, from);
   }
 
-  /** Where the automaton is after one more UTF-16 unit; it begins at 0. */
+  /** The state after one more UTF-16 unit. The initial state is 0. */
   next(state: number, unit: number): number {
     for (let node = state; ; node = this.#fail[node] ?? 0) {
       const child = this.#childOf(node, unit);
@@ -84,18 +85,19 @@ export class SecretAutomaton {
     }
   }
 
-  /** How much of what was read may be the beginning of a text. */
+  /** How many of the characters read last may be the beginning of a text. */
   depthOf(state: number): number {
     return this.#depth[state] ?? 0;
   }
 
-  /** The length of the longest text that ends here; 0 when none does. */
+  /** The length of the longest text that ends here. 0 when none does. */
   foundAt(state: number): number {
     return this.#found[state] ?? 0;
   }
 
   /**
-   * How far back a text of `pieceLength` may have begun, whose rest is to be looked at with `isPiece`; 0 when none has.
+   * How far back a text of `pieceLength` may have begun. Its rest is to be checked with `isPiece`. 0 when none may
+   * have.
    */
   anchorAt(state: number): number {
     return this.#anchor[state] === 1 ? anchorLength : 0;
@@ -136,7 +138,7 @@ export class SecretAutomaton {
     return { parent, unit, count };
   }
 
-  /** The shallow ones first, since a node goes on at a shallower one. */
+  /** Shallow nodes first, since a node falls back to a shallower one. */
   *#link({ parent, unit, count }: { parent: Int32Array; unit: Uint16Array; count: number }): Generator<number, void> {
     const byDepth: number[][] = [];
     for (let node = 1; node < count; node++) {

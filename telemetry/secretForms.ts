@@ -1,35 +1,35 @@
 import { atOnce } from './slices.ts';
 
-/** Shorter values are too common as plain text: replacing them would garble what people write. */
+/** Shorter values are too common in plain text: replacing them would garble what people write. */
 const minLength = 6;
-/** Of a single line of a longer value, for the same reason. */
+/** Minimum length of a single line of a longer value, for the same reason. */
 const minLineLength = 16;
-/** Of a value of many lines, so many are looked for encoded, too: a private key has fewer. */
+/** How many lines of a value are also looked for encoded. A private key has fewer. */
 const mostEncodedLines = 100;
-/** Where programs break lines: `base64` and MIME, PEM and `openssl`, `xxd -p`, and `fold` as people use it. */
+/** Widths at which programs break lines: `base64` and MIME, PEM and `openssl`, `xxd -p`, and `fold` in common use. */
 const base64Widths = [64, 76];
 const hexWidths = [60];
 const plainWidths = [40, 60, 64, 72, 76, 80];
-/** Longer texts are not looked for at each of these widths. */
+/** Longer texts are not looked for at each of the plain widths. */
 const mostFolded = 1_000;
-/** Fewer different characters make a ruler, or an indentation. */
+/** A text with fewer different characters is a ruler or an indentation. */
 const minDistinct = 6;
-/** Longer texts are looked for in pieces of this length, so each piece of a long secret is one too. */
+/** Longer texts are looked for in pieces of this length, so that a part of a long secret is found too. */
 export const pieceLength = 64;
 
 /**
- * What to look for so that a secret is found: the value in the spellings in which it would turn up, as it is and as
- * JSON, URLs, base64 and hexadecimal write it, also in lines as programs break them, and the same of each of its own
- * lines. None is longer than `pieceLength`.
+ * The texts to look for to find a secret: the value in its likely spellings (as it is, and as JSON, URLs, base64 and
+ * hexadecimal write it), also broken into lines as programs do, and the same for each of its own lines. None is longer
+ * than `pieceLength`.
  */
 export function secretForms(value: string): string[] {
   return [...atOnce(formsOf(value, { left: Number.POSITIVE_INFINITY }))];
 }
 
 /**
- * The forms of several secrets: of each value as it is, and at most `most` others. A secret has one or more values. Small
- * secrets come first, so a large secret never takes the room of a small one. Yields the number of characters that it has
- * worked on.
+ * The forms of several secrets: the plain text of each value, and at most `most` others. A secret has one or more
+ * values. Small secrets come first, so a large secret never takes their room. Yields the number of characters that it
+ * has worked on.
  */
 export function* formsWithin(secrets: readonly (readonly string[])[], most: number): Generator<number, string[]> {
   const lengthOf = (values: readonly string[]) => values.reduce((sum, value) => sum + value.length, 0);
@@ -44,7 +44,7 @@ export function* formsWithin(secrets: readonly (readonly string[])[], most: numb
   return [...forms];
 }
 
-/** The forms of one value: of all of it as it is, and others while there is room, which they take. */
+/** The forms of one value: all of its plain text, and other spellings while `room` lasts. Those use the room up. */
 export function* formsOf(value: string, room: { left: number }): Generator<number, Set<string>> {
   const text = value.trim();
   if (text.length < minLength) return new Set();
@@ -57,7 +57,7 @@ export function* formsOf(value: string, room: { left: number }): Generator<numbe
     spelled.add(spelling);
     for (const piece of piecesOf(spelling)) {
       if (room.left === 0) return forms;
-      // A piece that is there already counts, too: the work is limited, and not only its result.
+      // A piece that is there already counts too: this limits the work, not only the result.
       room.left--;
       forms.add(piece);
       yield piece.length;
@@ -66,7 +66,7 @@ export function* formsOf(value: string, room: { left: number }): Generator<numbe
   return forms;
 }
 
-/** The likeliest ones first. Each is made only when it is asked for. */
+/** The likeliest spellings first. Each is made only when it is asked for. */
 function* spellingsOf(text: string): Generator<string> {
   const lines = linesOf(text);
   for (const each of [text, ...lines]) yield* plainSpellings(each);
@@ -75,10 +75,10 @@ function* spellingsOf(text: string): Generator<string> {
   for (const line of lines.slice(0, mostEncodedLines)) yield* encodings(line);
 }
 
-/** The replacement of a secret. */
+/** Replaces a secret in output. */
 export const redacted = '[redacted]';
 
-/** A text in pieces that may overlap at its end. */
+/** A text in pieces. The last piece may overlap the one before it. */
 export function piecesOf(text: string): string[] {
   if (text.length <= pieceLength) return [text];
   const pieces: string[] = [];
@@ -92,7 +92,7 @@ function* plainSpellings(text: string): Generator<string> {
   yield text;
   const inJson = JSON.stringify(text).slice(1, -1);
   yield inJson;
-  // JSON is often a text in other JSON: a tool's arguments, a log line.
+  // JSON is often text within other JSON: a tool's arguments, a log line.
   yield JSON.stringify(inJson).slice(1, -1);
   yield inJson.replace(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -107,8 +107,8 @@ function* encodings(text: string): Generator<string> {
 }
 
 /**
- * As a whole, with its padding and without, and as a part of something longer (`user:secret`): wherever it begins
- * there, one of three alignments has it, but for the characters that its neighbours share in.
+ * The whole value, with padding and without, and the value as a part of something longer (`user:secret`). There it has
+ * one of three alignments. The characters that it shares with its neighbours are left out.
  */
 function* base64Forms(bytes: Buffer): Generator<string> {
   const whole = bytes.toString('base64');
@@ -126,10 +126,10 @@ function* inBothAlphabets(base64: string): Generator<string> {
   yield base64.replaceAll('+', '-').replaceAll('/', '_');
 }
 
-/** As programs write it that break long lines. A terminal has `\r\n` for each `\n`. */
+/** As programs write the value that break long lines. A terminal has `\r\n` for each `\n`. */
 function* inLines(text: string): Generator<string> {
   const bytes = Buffer.from(text, 'utf8');
-  // Without the last characters, in which a newline after it has a share.
+  // Without the last characters, which depend on a newline that may follow.
   const base64 = bytes.toString('base64').slice(0, Math.floor((bytes.length * 8) / 6));
   for (const each of inBothAlphabets(base64)) yield* broken(each, base64Widths);
   const hex = bytes.toString('hex');
@@ -148,7 +148,7 @@ function* broken(text: string, widths: readonly number[]): Generator<string> {
   }
 }
 
-/** Programs differ in what they leave as it is, in how they write a space, and in the case of the digits. */
+/** Programs differ in what they leave unescaped, in how they write a space, and in the case of the hex digits. */
 function* urlForms(text: string): Generator<string> {
   const lenient = encodeURIComponent(text);
   yield* inBothCases(lenient);
@@ -164,7 +164,7 @@ function* inBothCases(percent: string): Generator<string> {
   yield percent.replace(/%[0-9A-F]{2}/g, (byte) => byte.toLowerCase());
 }
 
-/** Lines that could be nothing else: not short ones, and not the frame of a PEM block, which every key has. */
+/** Distinctive lines: not short ones, and not the frame of a PEM block, which every key has. */
 function linesOf(text: string): string[] {
   if (!/[\r\n]/.test(text)) return [];
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());

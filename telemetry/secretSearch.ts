@@ -1,37 +1,37 @@
 import type { SecretAutomaton } from './secretAutomaton.ts';
 import { pieceLength } from './secretForms.ts';
 
-/** Where secrets are in a text that comes in pieces. The text is its reader's, who keeps what is still needed of it. */
+/** Finds secrets in a text that arrives in pieces. The reader keeps the text, as much as is still needed of it. */
 export class SecretSearch {
   readonly #automaton: SecretAutomaton;
   #state = 0;
-  /** Where texts may have begun that are too long for the automaton, in order. */
+  /** Where texts that are too long for the automaton may have begun, in order. */
   #begun: number[] = [];
 
   constructor(automaton: SecretAutomaton) {
     this.#automaton = automaton;
   }
 
-  /** Reads on, from `begin` to the end of the text: what is before it was read already. */
+  /** Reads the text from `begin` to its end. The text before `begin` was read already. */
   read(text: string, begin: number, found: (from: number, to: number) => void): void {
     for (let index = begin; index < text.length; index++) {
-      // At its beginning the automaton remembers nothing: what cannot begin a secret need not be read by it.
+      // In its initial state the automaton remembers nothing, so characters that cannot begin a secret are skipped.
       if (this.#state === 0 && this.#begun.length === 0) index = this.#automaton.skip(text, index);
       if (index < text.length) this.#step(text, index, found);
     }
   }
 
-  /** From where on the text, of this length, may be the beginning of a secret. */
+  /** The position in a text of this length from which on it may be the beginning of a secret. */
   openFrom(length: number): number {
     return Math.min(length - this.#automaton.depthOf(this.#state), this.#begun[0] ?? length);
   }
 
-  /** The text has lost its first characters. */
+  /** Tells the search that the text has lost its first characters. */
   forget(count: number): void {
     this.#begun = this.#begun.map((from) => from - count);
   }
 
-  /** What comes does not belong to what was read. */
+  /** Tells the search that the next text does not continue the one read so far. */
   reset(): void {
     this.#state = 0;
     this.#begun = [];
@@ -56,7 +56,7 @@ export interface Span {
   to: number;
 }
 
-/** Adds a span to others, which are in order and apart from each other: those that overlap or touch become one. */
+/** Adds a span to others, which are in order and separate. Spans that overlap or touch become one. */
 export function addSpan(spans: Span[], begin: number, end: number): void {
   let [from, to] = [begin, end];
   for (let last = spans.at(-1); last !== undefined && last.to >= from; last = spans.at(-1)) {

@@ -1,21 +1,21 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** After so many characters, work gives way: after some 10 ms. */
+/** Work gives way after this many characters, about 10 ms. */
 export const sliceLength = 20_000;
 
-/** Is called between two slices with the work that was done since the last call. */
+/** Called between two slices with the work done since the last call. */
 export type Pause = (work: number) => Promise<void>;
 
 let last: Promise<void> = Promise.resolve();
 
-/** One slice for each turn of the event loop, however many pieces of work are being done. */
+/** One slice for each turn of the event loop, however many pieces of work are in progress. */
 function giveWay(): Promise<void> {
   last = last.then(() => setImmediate());
   return last;
 }
 
 /**
- * Does long work of the main thread in slices, so that other work comes in between. The generator yields how many
+ * Does long work on the main thread in slices, so that other work comes in between. The generator yields how many
  * characters it has worked on, and returns the result.
  */
 export async function inSlices<Result>(work: Generator<number, Result>, pause: Pause = giveWay): Promise<Result> {
@@ -30,7 +30,7 @@ export async function inSlices<Result>(work: Generator<number, Result>, pause: P
   }
 }
 
-/** Does the same work without a pause. It must be known to be short. */
+/** Does the same work without a pause. Only for work that is known to be short. */
 export function atOnce<Result>(work: Generator<number, Result>): Result {
   for (;;) {
     const step = work.next();

@@ -2,21 +2,21 @@ import { SecretAutomaton } from './secretAutomaton.ts';
 import { pieceLength, piecesOf } from './secretForms.ts';
 import { addSpan, SecretSearch, type Span } from './secretSearch.ts';
 
-/** What is looked for in bytes. */
+/** The forms to look for in bytes. */
 export interface ByteForms {
   automaton: SecretAutomaton;
-  /** In Latin-1: a character for each byte, none longer than `pieceLength`. */
+  /** In Latin-1, one character for each byte. None is longer than `pieceLength`. */
   forms: readonly string[];
 }
 
-/** A beginning or an end of a secret that is no longer than this is shown where nobody knows yet what it belongs to. */
+/** A secret's beginning or end of at most this length is shown while it is unknown what it belongs to. */
 const tolerated = 2;
 const asterisk = 0x2a;
-/** What of a secret there can be before or after a cut. */
+/** The most of a secret that can be before or after a cut. */
 const mostCut = pieceLength - 1;
 const nothing = Buffer.alloc(0);
 
-/** The same forms as UTF-8 writes them, which is how a program does. */
+/** The same forms in UTF-8, which is how programs print them. */
 export function* byteForms(texts: readonly string[], automaton: SecretAutomaton): Generator<number, ByteForms> {
   const forms = new Set<string>();
   let areSame = true;
@@ -30,18 +30,19 @@ export function* byteForms(texts: readonly string[], automaton: SecretAutomaton)
 }
 
 /**
- * Writes asterisks over the secrets in one stream of bytes, as many as there are bytes: positions in the stream stay
- * true. What may be the beginning of a secret is held back until it is known. Where that cannot be waited for (`pause`),
- * or what was before or comes after is not known (`cut`, `beginsCut`), what may be a part of a secret is masked too.
+ * Writes asterisks over the secrets in one stream of bytes, one for each byte, so that positions in the stream stay
+ * valid. Bytes that may be the beginning of a secret are held back until that is known. When waiting is impossible
+ * (`pause`), or the bytes before or after are unknown (`cut`, `beginsCut`), bytes that may be part of a secret are
+ * masked too.
  */
 export class StreamMask {
   #known: ByteForms;
   #search: SecretSearch;
-  /** The last of what was given, in which a secret may have begun, and what is held. */
+  /** The last bytes given out, in which a secret may have begun, and the bytes held back. */
   #text = '';
   #given = 0;
   #found: Span[] = [];
-  /** Whether the text may begin within a secret. */
+  /** Whether the text may begin in the middle of a secret. */
   #beginsCut: boolean;
 
   constructor(known: ByteForms, { beginsCut = false }: { beginsCut?: boolean } = {}) {
@@ -55,41 +56,41 @@ export class StreamMask {
     return this.#text.length - this.#given;
   }
 
-  /** There are other secrets from now on. */
+  /** Sets the secrets to look for from now on. */
   use(known: ByteForms): void {
     this.#known = known;
     this.#search = new SecretSearch(known.automaton);
     this.#read(0);
   }
 
-  /** What was before, and was given already. */
+  /** Reads earlier bytes, which were given out already. */
   recall(bytes: Uint8Array): void {
     this.#add(bytes);
     this.#settleBeginning();
     this.#give(this.#text.length);
   }
 
-  /** What of these bytes, and of those held before, may be given now. */
+  /** Takes bytes, and returns what may be given out of these and of the held ones. */
   push(bytes: Uint8Array): Buffer {
     this.#add(bytes);
     this.#settleBeginning();
     return this.#give(this.#beginsCut ? this.#given : this.#search.openFrom(this.#text.length));
   }
 
-  /** All of what is held, since nothing may follow for long. */
+  /** Gives out all held bytes, since nothing may follow for long. */
   pause(): Buffer {
     if (this.held === 0) return nothing;
     return this.#giveAll(tolerated);
   }
 
-  /** All of what is held, since what follows is not known. */
+  /** Gives out all held bytes, since what follows is unknown. */
   cut(): Buffer {
     const all = this.#giveAll(0);
     this.#restart(true);
     return all;
   }
 
-  /** All of what is held: the stream has ended, and no other half of it will come. */
+  /** Gives out all held bytes. The stream has ended, so no secret continues. */
   end(): Buffer {
     this.#hideBeginning();
     const all = this.#give(this.#text.length);
@@ -123,7 +124,7 @@ export class StreamMask {
     return this.#give(end);
   }
 
-  /** Enough has come to say how much of a secret the text begins with. */
+  /** Once enough bytes have come, decides how much of a secret the text begins with. */
   #settleBeginning(): void {
     if (!this.#beginsCut || this.#text.length < mostCut) return;
     this.#hideBeginning();
@@ -146,7 +147,7 @@ export class StreamMask {
     for (const span of spans) addSpan(this.#found, span.from, span.to);
   }
 
-  /** Gives what comes before `end`, and forgets what no secret can have begun in. */
+  /** Gives out the bytes before `end`, and forgets those in which no secret can have begun. */
   #give(end: number): Buffer {
     const from = this.#given;
     const out = end <= from ? nothing : Buffer.from(this.#text.slice(from, end), 'latin1');
@@ -168,11 +169,11 @@ export class StreamMask {
 }
 
 /**
- * How much of this text is the end of a form, or whether all of it is a part of the form. Each character of a form is
- * read once (Knuth, Morris and Pratt, 1977), since a space may have very many forms.
+ * The length of the longest beginning of this text that is the end of a form, or of the whole text if the form contains
+ * it. Reads each character of a form once (Knuth, Morris and Pratt, 1977), since a space may have very many forms.
  */
 function endFinder(text: string): (form: string) => number {
-  /** For each beginning of the text: how long the longest shorter beginning is that it ends with. */
+  /** For each beginning of the text: the length of the longest shorter beginning that it ends with. */
   const borders = [0];
   const after = (length: number, unit: number) => {
     let matched = length;

@@ -3,13 +3,13 @@ import { redacted } from './secretForms.ts';
 import { addSpan, SecretSearch, type Span } from './secretSearch.ts';
 
 /**
- * Replaces secrets in a text that comes in pieces, wherever the pieces are cut. It holds back no more than what may be
- * the beginning of a secret, so ordinary text passes at once. Secrets that overlap or touch are one.
+ * Replaces secrets in a text that arrives in pieces, wherever the pieces are cut. It holds back only what may be the
+ * beginning of a secret, so ordinary text passes at once. Secrets that overlap or touch are replaced as one.
  */
 export class StreamRedactor {
   readonly #search: SecretSearch;
   #held = '';
-  /** Parts of what is held that are secrets, in order and apart from each other. */
+  /** The secrets in the held text, in order and separate. */
   #found: Span[] = [];
   #endsRedacted = false;
 
@@ -27,7 +27,7 @@ export class StreamRedactor {
     return this.#release(safe);
   }
 
-  /** What is held back, at the text's end. */
+  /** Returns the held text at the end. */
   rest(): string {
     this.#search.reset();
     return this.#release(this.#held.length);
@@ -45,7 +45,7 @@ export class StreamRedactor {
     for (const { from, to } of this.#found) {
       if (to > end) break;
       append(this.#held.slice(position, from));
-      // What follows a secret at once is a part of it.
+      // Secrets that directly follow each other get one replacement.
       if (!this.#endsRedacted) out += redacted;
       this.#endsRedacted = true;
       position = to;
@@ -60,7 +60,7 @@ export class StreamRedactor {
   }
 }
 
-/** The same for a text that is there as a whole. */
+/** The same for a whole text. */
 export function redactText(automaton: SecretAutomaton, text: string): string {
   if (automaton.isEmpty) return text;
   const stream = new StreamRedactor(automaton);

@@ -1,25 +1,25 @@
-/** So many characters are looked at together: enough that those of ordinary text are seldom those of a secret. */
+/** How many characters are looked at together: enough that a block of ordinary text is seldom one of a secret. */
 const blockLength = 3;
-/** More would only make the table larger: most of a text is passed over in steps of what is left after one block. */
+/** A larger window would only enlarge the table: most text is skipped in steps of the window less one block. */
 const maxWindow = 8;
 
 /**
- * Passes over what none of many texts can begin in (Wu and Manber, 1994): for each block of characters, a table knows
- * how far from the end of a beginning it stands at least. A text of megabytes is looked at in every few characters
- * only; what is left over goes through the automaton.
+ * Skips text in which none of many texts can begin (Wu and Manber, 1994). For each block of characters, a table has the
+ * least distance to the end of a text's beginning. So only every few characters of a long text are looked at, and only
+ * the rest goes through the automaton.
  */
 export class TextSkipper {
-  /** How much of each text counts: as long as the shortest of them. */
+  /** How many first characters of each text count: at most as many as the shortest text has. */
   readonly #window: number;
-  /** How many characters may be passed over when a block with this hash ends the window. */
+  /** How many characters may be skipped when a block with this hash ends the window. */
   readonly #shift: Uint8Array;
   readonly #mask: number;
 
-  /** For so many texts, the shortest of which has this length. Each of them must be added. */
+  /** For `count` texts, the shortest of which has this length. Each of them must be added. */
   constructor(count: number, shortest: number) {
     this.#window = Math.min(shortest, maxWindow);
     const blocks = this.#window - blockLength + 1;
-    // Too short for any block: nothing is passed over.
+    // Too short for any block: nothing is skipped.
     const slots = blocks < 1 ? 1 : tableSize(count * blocks);
     this.#mask = slots - 1;
     this.#shift = new Uint8Array(slots).fill(Math.max(0, blocks));
@@ -33,8 +33,8 @@ export class TextSkipper {
   }
 
   /**
-   * The first place at or after `from` where one of the texts may begin. The last few characters of the text always
-   * may.
+   * The first position at or after `from` where one of the texts may begin. The last few characters of the text always
+   * count.
    */
   skip(text: string, from: number): number {
     if (this.#window < blockLength) return from;

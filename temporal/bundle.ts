@@ -11,7 +11,7 @@ const entry = join(root, 'workflows', 'index.ts');
 /** Interceptors of all workflows. */
 export const workflowInterceptors = [join(root, 'workflows', 'unknownActivities.ts')];
 
-/** Evaluated once per sandbox instead of once per workflow: none of them keeps state (`test/workflows/state.test.ts`). */
+/** Evaluated once per sandbox, not once per workflow. None of them keeps state (`test/workflows/state.test.ts`). */
 const preloadModules = ['@temporalio/workflow', '@temporalio/common', entry];
 
 /** Errors only: the bundler's progress is noise. */
@@ -19,7 +19,7 @@ const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log(
 
 /**
  * The workflows as one script for Temporal's sandbox. Building it takes seconds, so it is cached in `cacheDir` under a
- * hash of its sources, together with its own hash: a damaged file is built again.
+ * hash of its sources. The file starts with a hash of the script: a damaged file is built again.
  */
 export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle> {
   const cached = join(cacheDir, `workflows-${await hashSources()}.js`);
@@ -37,7 +37,7 @@ export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle>
     writeFileSync(unfinished, `${checksum(code)}\n${code}`);
     renameSync(unfinished, cached);
   } catch {
-    // A worker needs no folder that it may write in: then each start builds it.
+    // A worker does not need a writable folder. Without one, each start builds the script.
   }
   return { code };
 }

@@ -11,11 +11,11 @@ export interface TemporalConnection {
 }
 
 /**
- * One connection for a process's client and its worker. Sharing it is what lets a start hand the first workflow task to
- * the worker beside it, without a round trip through the server's queue (eager start).
+ * One connection for a process's client and its worker. Sharing it lets a start hand the first workflow task to the
+ * worker of the same process, without a round trip through the server's queue (eager start).
  */
 export async function connectTemporal(config: Pick<Config, 'temporal'>, logger: Logger): Promise<TemporalConnection> {
-  // The first connection makes the SDK's runtime, which keeps the logger that it was made with.
+  // The first connection makes the SDK's runtime, which keeps the logger that it gets.
   logTemporalTo(logger);
   const { address, namespace, apiKey, tls } = config.temporal;
   const native = await NativeConnection.connect({ address, apiKey, tls: tls || apiKey !== undefined ? {} : undefined });
@@ -30,7 +30,7 @@ const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERR
 
 let installed = false;
 
-/** Sends the SDK's own log lines to ours. The SDK's runtime belongs to the process, so the first caller decides. */
+/** Sends the SDK's own log lines to our logger. The SDK's runtime is the process's, so only the first call counts. */
 export function logTemporalTo(logger: Logger): void {
   if (installed) return;
   installed = true;
@@ -40,14 +40,14 @@ export function logTemporalTo(logger: Logger): void {
     const { error, taskToken: _, ...rest } = (meta ?? {}) as Record<string, unknown>;
     child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
   });
-  // The SDK puts the details of a line together before its level is looked at: a dozen times for each short workflow.
+  // The SDK builds the details of a line before it checks the level: a dozen times for each short workflow.
   const { prototype } = LoggerWithComposedMetadata;
   prototype.trace = prototype.debug = () => undefined;
   Runtime.install({
     logger: sink,
-    // By default its native half prints to standard output, where a command's answer belongs.
+    // By default the SDK's native part prints to standard output, which is for a command's answer.
     telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) } },
-    // Signals are the program's to handle: it stops its parts in order.
+    // The program handles signals itself: it stops its parts in order.
     shutdownSignals: [],
   });
 }

@@ -15,7 +15,7 @@ export function createLauncher(options: {
   config: Config;
   logger: Logger;
   /**
-   * Whether a worker of this process shares the client's connection, so that it can be given a workflow's first task at
+   * Whether a worker of this process shares the client's connection, so that it can get a workflow's first task at
    * once.
    */
   sharesWorkersConnection: boolean;

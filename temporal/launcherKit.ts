@@ -17,13 +17,13 @@ import { kindKey, spaceIdKey } from './searchKeys.ts';
 import { mainTaskQueue } from './taskQueues.ts';
 import { actorWorkflowId } from './workflowIds.ts';
 
-/** `absent`: Temporal does not know it, since it was never started or is past its retention. */
+/** `absent`: Temporal does not know the workflow. It was never started, or is past its retention. */
 export type WorkflowState = 'running' | 'closed' | 'absent';
 
 /** `late`: Temporal could not be reached. The request is in a row, and the sweeper will act on it. */
 export type Reached = 'reached' | 'late';
 
-/** How long Temporal may take to answer, in milliseconds: a server that hangs must not hold up the caller. */
+/** How long Temporal may take to answer, in milliseconds. A server that hangs must not hold up the caller. */
 const answerTimeoutMs = 10_000;
 const startAttempts = 3;
 
@@ -37,18 +37,18 @@ export interface StartOptions<W extends Workflow> {
   workflowId: string;
   args: Parameters<W>;
   attributes: SearchAttributePair[];
-  /** A host's queue; by default the one that all workers share. */
+  /** A host's queue. Default: the queue that all workers share. */
   taskQueue?: string;
   summary?: string;
-  /** After which a workflow task whose worker is silent is given to another. */
+  /** A workflow task whose worker is silent for this long goes to another worker. */
   taskTimeoutMs?: number;
-  /** The database makes its effect happen once, so a lost workflow may be started again under the same id. */
+  /** Set when the database makes the effect happen once. A lost workflow may then start again under the same id. */
   mayStartAgain?: boolean;
 }
 
 /**
  * How all launchers start and signal workflows. A repeated start, by a retry or by the sweeper, finds the first one.
- * Starts and signals never reject: they are hints about rows that are already written.
+ * Starts and signals never reject, because they are hints about rows that are already written.
  */
 export function createLauncherKit(options: {
   client: Client;
@@ -67,7 +67,7 @@ export function createLauncherKit(options: {
       await inTime(call);
       return 'reached';
     } catch (error) {
-      // Another caller was first, or it has ended: the row's request is done or will be found.
+      // Another caller was first, or the workflow has ended. The row's request is done or will be found.
       if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError) {
         return 'reached';
       }
@@ -94,8 +94,8 @@ export function createLauncherKit(options: {
       workflowIdReusePolicy: mayStartAgain
         ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
         : WorkflowIdReusePolicy.REJECT_DUPLICATE,
-      // Only where client and worker share a connection, and only for the worker's own queue: elsewhere the server
-      // refuses it.
+      // Only if client and worker share a connection, and only for the worker's own queue. Otherwise the server refuses
+      // it.
       ...(sharesWorkersConnection && taskQueue === mainQueue && { requestEagerStart: true }),
       ...(summary !== undefined && { staticSummary: summary }),
       ...(taskTimeoutMs !== undefined && { workflowTaskTimeout: taskTimeoutMs }),
@@ -104,8 +104,8 @@ export function createLauncherKit(options: {
   }
 
   /**
-   * Starts a workflow, or signals it where it runs already. Not by a signal with a start, which the server gives to no
-   * worker at once.
+   * Starts a workflow, or signals it if it is running already. Does not use signal-with-start, for which the server
+   * allows no eager start.
    */
   function startOrSignal<W extends Workflow>(
     workflow: W,
@@ -123,7 +123,7 @@ export function createLauncherKit(options: {
         try {
           return await client.workflow.getHandle(workflowId).signal(signal);
         } catch (error) {
-          // It has ended in between.
+          // The workflow has ended in between.
           if (!(error instanceof WorkflowNotFoundError) || attempt === startAttempts) throw error;
         }
       }
@@ -131,8 +131,8 @@ export function createLauncherKit(options: {
   }
 
   /**
-   * The keys whose workflow is running, by one query of Temporal's list. The list lags a little: a key that it does not
-   * name must still be checked with `describe`, and so must all of them when the list fails.
+   * The keys whose workflow is running, by one query of Temporal's list. The list lags a little, so a key that is
+   * missing must still be checked with `describe`. So must all keys when the list fails.
    */
   async function running<Key>(keys: readonly Key[], workflowIdOf: (key: Key) => string): Promise<Set<Key>> {
     const byId = new Map(keys.map((key) => [workflowIdOf(key), key]));
@@ -158,7 +158,7 @@ export function createLauncherKit(options: {
       return reach(start.workflowId, () => begin(workflow, start));
     },
 
-    /** The actors whose workflow this is: what starts, tells and finds them. */
+    /** The actors that have this workflow: functions that start, tell and find them. */
     actor<Input extends ActorInput>(
       workflow: (input: Input) => Promise<void>,
       { inputOf, summary }: { inputOf(id: string, limits: ActorInput): Input; summary: string },
@@ -178,11 +178,11 @@ export function createLauncherKit(options: {
             mayStartAgain: true,
           });
       return {
-        /** Has an actor look at its row, and starts its workflow where it rests. */
+        /** Makes an actor look at its row, and starts its workflow if it is not running. */
         tell: telling(changedSignal),
-        /** The same, and asks the step that is under way to stop. */
+        /** The same, and asks the step in progress to stop. */
         interrupt: telling(interruptedSignal),
-        /** Those of the actors whose workflow runs. */
+        /** The actors whose workflow is running. */
         running: <Reference extends ActorReference>(references: readonly Reference[]) =>
           running(references, ({ id }) => actorWorkflowId(kind, id)),
       };

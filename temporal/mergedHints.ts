@@ -1,6 +1,6 @@
 /**
- * Sends hints of one key one after the other: of those that come while one is under way, a single one follows it. What
- * was written before a hint is seen by a hint that is sent after it.
+ * Sends the hints of one id one after the other. Hints that arrive during a send are merged into one that follows it. A
+ * send sees everything that was written before it began.
  */
 export function mergedHints<Hint extends { id: string }>(send: (hint: Hint) => Promise<unknown>): (hint: Hint) => void {
   const isWanted = new Map<string, boolean>();

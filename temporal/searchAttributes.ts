@@ -1,12 +1,12 @@
 import type { Connection } from '@temporalio/client';
 
-/** What workflows carry, so that an operator finds them in the Temporal UI. All are keywords. */
+/** The search attributes of workflows, by which an operator finds them in the Temporal UI. All are keywords. */
 export const searchAttributes = ['SpaceId', 'ThreadId', 'UserId', 'Kind', 'Outcome'] as const;
 
 /**
  * Registers the missing search attributes of a namespace and returns their names. A workflow that starts with an
- * unregistered one fails, so this runs at each start. Throws the server's PERMISSION_DENIED or UNIMPLEMENTED where that
- * is not allowed (Temporal Cloud): there an operator makes them.
+ * unregistered one fails, so this runs at each start. Throws the server's PERMISSION_DENIED or UNIMPLEMENTED if that is
+ * not allowed (Temporal Cloud). An operator has to make them there.
  */
 export async function registerSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const missing = await missingSearchAttributes(connection, namespace);

@@ -1,29 +1,29 @@
-/** The queue that workflows started by the API share with their activities. What takes long has queues of its own. */
+/** The queue of workflows that the API starts, and of their activities. Long work has queues of its own. */
 export function mainTaskQueue(installation: string): string {
   return `${installation}-main`;
 }
 
-/** The queue of work that waits for git servers, which has few slots: they may take as long as they like. */
+/** The queue of work that waits for git servers. It has few slots, because those servers may be slow. */
 export function gitTaskQueue(installation: string): string {
   return `${installation}-git`;
 }
 
-/** The queue of apps' runs, each of which holds a slot for as long as its program runs. */
+/** The queue of apps' runs. Each holds a slot for as long as its program runs. */
 export function runTaskQueue(installation: string): string {
   return `${installation}-runs`;
 }
 
-/** The queue of backups of spaces' databases, each of which reads as fast as their server gives. */
+/** The queue of backups of spaces' databases. Each reads only as fast as the server delivers. */
 export function backupTaskQueue(installation: string): string {
   return `${installation}-backups`;
 }
 
-/** The queue of what else takes long with those: making one from a backup, and writing its tables anew. */
+/** The queue of other long work on those databases: making one from a backup, and rewriting its tables. */
 export function longDatabaseTaskQueue(installation: string): string {
   return `${installation}-databases`;
 }
 
-/** The queue of what endpoints of spaces are told, which may take as long to answer as they like. */
+/** The queue of deliveries to endpoints of spaces, which may take as long to answer as they like. */
 export function webhookTaskQueue(installation: string): string {
   return `${installation}-webhooks`;
 }

@@ -10,8 +10,8 @@ const entry = new URL('./workflowThread.ts', import.meta.url);
 let ahead: Thread | undefined;
 
 /**
- * Begins to load the thread for workflow code, which takes longest of all that a worker starts with. The next worker
- * of this process that runs workflows takes it; until then it holds up no end of the process.
+ * Begins to load the thread for workflow code, the slowest part of a worker's start. The next worker of this process
+ * that runs workflows takes it. Until then the thread does not keep the process from ending.
  */
 export function loadWorkflowThread(): void {
   if (ahead !== undefined) return;
@@ -19,7 +19,7 @@ export function loadWorkflowThread(): void {
   const forget = () => {
     if (ahead === thread) ahead = undefined;
   };
-  // The worker makes another one then, and fails with its reason.
+  // The worker then makes another thread, and fails with its reason.
   thread.once('error', forget).once('exit', forget).unref();
   ahead = thread;
 }
@@ -49,7 +49,7 @@ export class ThriftyWorker extends Worker {
   }
 }
 
-/** Temporal's client of a thread, which asks ours for other things. */
+/** Temporal's client of a thread, with the requests of our own thread. */
 class WorkflowThread extends WorkerThreadClient implements WorkflowCreator {
   ask(input: ThreadInput): Promise<unknown> {
     return this.send(input as never);
@@ -60,7 +60,7 @@ class WorkflowThread extends WorkerThreadClient implements WorkflowCreator {
   }
 
   async createWorkflow(options: WorkflowCreateOptions): Promise<Workflow> {
-    // Functions do not go into a message. The sandbox has its own.
+    // A message cannot carry functions. The sandbox has its own.
     const { now: _now, random: _random, ...unsafe } = options.info.unsafe;
     const info = { ...options.info, unsafe: unsafe as typeof options.info.unsafe };
     return new WorkflowInThread(this, { ...options, info });
@@ -70,7 +70,7 @@ class WorkflowThread extends WorkerThreadClient implements WorkflowCreator {
 class WorkflowInThread implements Workflow {
   readonly #thread: WorkflowThread;
   readonly #runId: string;
-  /** What it is made of, until it is made. */
+  /** How to make the workflow. Sent with the first activation, then cleared. */
   #options: WorkflowCreateOptions | undefined;
   #sinkCalls: SinkCall[] = [];
 

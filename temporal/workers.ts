@@ -7,11 +7,11 @@ import type { TemporalConnection } from './connection.ts';
 import { ThriftyWorker } from './worker.ts';
 
 export interface RunningWorker {
-  /** Stops polling, lets activities end for the grace period, then gives them up to other workers. */
+  /** Stops polling, lets activities end for the grace period, then leaves them to other workers. */
   stop(): Promise<void>;
-  /** Whether it polls for work: false before it has started and while it stops. */
+  /** Whether it polls for work. False before it has started and while it stops. */
   isPolling(): boolean;
-  /** What it is doing, for metrics. */
+  /** Its present load, for metrics. */
   load(): { activities: number; workflowTasks: number; cachedWorkflows: number };
   /** Rejects when the worker fails by itself. */
   readonly failed: Promise<never>;
@@ -37,19 +37,19 @@ export function joinWorkers(workers: readonly RunningWorker[]): RunningWorker {
   };
 }
 
-/** How many model calls and tools one worker process carries at once: they mostly wait for others. */
+/** How many model calls and tools one worker process runs at once. They mostly wait for others. */
 const mostActivities = 1_000;
 
 export interface WorkerOptions {
   temporal: TemporalConnection;
   config: Config;
   taskQueue: string;
-  /** By the names that workflows call them by. */
+  /** By the names under which workflows call them. */
   activities: object;
   /** Whether it runs workflows too. A host runs activities only. */
   runsWorkflows: boolean;
   shutdownGraceMs: number;
-  /** How many it runs at once, where that is less than usual. */
+  /** How many activities it runs at once, if fewer than usual. */
   maxActivities?: number;
 }
 
@@ -68,11 +68,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     maxConcurrentLocalActivityExecutions: mostActivities,
     maxConcurrentWorkflowTaskExecutions: mostActivities,
     maxCachedWorkflows: 2_000,
-    // A workflow whose worker has died continues elsewhere after this; the default is 10 s, whatever the heartbeats
-    // say.
+    // A workflow whose worker has died continues elsewhere after this time. The default is 10 s, independent of
+    // heartbeats.
     stickyQueueScheduleToStartTimeout: config.temporal.heartbeatTimeoutMs,
     shutdownGraceTime: shutdownGraceMs,
-    // An activity that ignores its cancellation does not hold up the process: its work is written, or tried again.
+    // An activity that ignores its cancellation must not hold up the process: its work is written, or tried again.
     shutdownForceTime: shutdownGraceMs + 5_000,
     // Cancellations arrive with heartbeats, so these are not held back for long.
     maxHeartbeatThrottleInterval: 1_000,

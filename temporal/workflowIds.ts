@@ -1,4 +1,4 @@
-/** One function per workflow, so that both the API and the sweeper can make an id from a row alone. */
+/** One function per workflow, so that both the API and the sweeper can make the id from a row alone. */
 
 export function turnWorkflowId(turnId: string): string {
   return `turn/${turnId}`;
@@ -8,7 +8,7 @@ export function operationWorkflowId(kind: string, operationId: string): string {
   return `${kind}/${operationId}`;
 }
 
-/** The operation whose workflow has this id; undefined for a workflow of another kind. */
+/** The operation whose workflow has this id. Undefined for a workflow of another kind. */
 export function operationOfWorkflow(workflowId: string): { kind: string; operationId: string } | undefined {
   const [kind, operationId, ...rest] = workflowId.split('/');
   return kind && operationId && rest.length === 0 ? { kind, operationId } : undefined;
@@ -19,12 +19,12 @@ export function actorWorkflowId(kind: string, id: string): string {
   return `${kind}/${id}`;
 }
 
-/** A backup's of a space's database, until it is made. */
+/** The workflow that makes a backup of a space's database. */
 export function databaseBackupWorkflowId(backupId: string): string {
   return `databaseBackup/${backupId}`;
 }
 
-/** One for each notification, by the provider's id for it. */
+/** By the provider's ids of the notifications: the first, and of several also their count and the last. */
 export function settlementWorkflowId([first, ...others]: readonly [string, ...string[]]): string {
   return ['settlePayment', first, ...(others.length === 0 ? [] : [others.length, others.at(-1)])].join('/');
 }
@@ -48,17 +48,17 @@ export function upkeepScheduleId(installation: string): string {
   return `${installation}-upkeep`;
 }
 
-/** The schedule that starts the sweeper's look at contents. */
+/** The schedule that starts the sweeper's check of contents. */
 export function contentsScheduleId(installation: string): string {
   return `${installation}-contents`;
 }
 
-/** What the schedules of automations are called, before the automation's id. */
+/** The prefix of automations' schedule ids. The automation's id follows. */
 export function automationSchedulePrefix(installation: string): string {
   return `${installation}-automation/`;
 }
 
-/** One for each tick: the schedule adds the time. */
+/** One for each tick: the schedule appends the time. */
 export function automationDueWorkflowId(automationId: string): string {
   return `automationDue/${automationId}`;
 }
@@ -67,12 +67,12 @@ export function automationRunWorkflowId(runId: string): string {
   return `automationRun/${runId}`;
 }
 
-/** What the schedules of apps are called, before the schedule's own id. */
+/** The prefix of apps' schedule ids. The schedule's own id follows. */
 export function appSchedulePrefix(installation: string): string {
   return `${installation}-app/`;
 }
 
-/** One for each tick: the schedule adds the time. */
+/** One for each tick: the schedule appends the time. */
 export function appScheduleDueWorkflowId(scheduleId: string): string {
   return `appScheduleDue/${scheduleId}`;
 }

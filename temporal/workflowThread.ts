@@ -10,13 +10,12 @@ import type { SinkCall } from '@temporalio/workflow';
 /**
  * The thread that runs workflow code: Temporal's own sandbox, with less around it. A short turn is two activations.
  *
- * - One watchdog for each activation in place of one for each call into the sandbox, of which there are four or five. A
- *   watchdog is a thread of V8's, and 138 µs. Code that does not come to an end is stopped like before, and only its own
- *   workflow task fails.
- * - One message and one answer for each activation: the first one brings its workflow with it, and what a workflow logs
- *   goes with its completion.
- * - Global variables stay when another workflow's turn comes. Temporal exchanges them all, a hundred, for workflows that
- *   set some; ours set none (`test/workflows/state.test.ts`).
+ * - One watchdog for each activation instead of one for each of the four or five calls into the sandbox. A watchdog is
+ *   a thread of V8 and costs 138 µs. Endless code is still stopped, and only its own workflow task fails.
+ * - One message and one answer for each activation. The first activation brings the options of its workflow, and log
+ *   lines of the workflow come with its completion.
+ * - Global variables stay when another workflow runs. Temporal swaps all of them, a hundred, for workflows that set
+ *   some. Ours set none (`test/workflows/state.test.ts`).
  */
 
 export type WorkflowActivation = proto.coresdk.workflow_activation.IWorkflowActivation;
@@ -24,7 +23,7 @@ export type WorkflowCompletion = proto.coresdk.workflow_completion.IWorkflowActi
 
 export type ThreadInput =
   | Init
-  /** `create`: what the workflow is made of, where this is its first activation. */
+  /** `create`: the options of the workflow, with its first activation. */
   | { type: 'activate'; runId: string; activation: WorkflowActivation; create?: WorkflowCreateOptions }
   | { type: 'destroy' };
 
@@ -33,23 +32,23 @@ export interface ThreadRequest {
   input: ThreadInput;
 }
 
-/** The run id of a workflow to forget. Nobody waits for it. */
+/** The run id of a workflow to forget. It needs no answer. */
 export interface Disposal {
   disposed: string;
 }
 
 export interface Activated {
   completion: WorkflowCompletion;
-  /** What it has logged. Without the functions of its `workflowInfo`, which no message can carry. */
+  /** What the workflow has logged, without the functions in `workflowInfo`, which no message can carry. */
   sinkCalls: SinkCall[];
 }
 
 if (parentPort === null) throw new Error('This is the entry of a thread.');
 const port = parentPort;
-/** How long the code of one activation may run. The first message says it. */
+/** Time limit for the code of one activation. The first message sets it. */
 let timeoutMs: number;
 
-// A stack for each promise of a workflow is a fifth of the thread's work, and serves one query that nobody makes.
+// A stack for each promise of a workflow is a fifth of the thread's work, and serves only a query that is never made.
 Object.defineProperty(globalHandlers, 'setPromiseHook', { value() {} });
 
 const callInside = new Script('__TEMPORAL__.api[__atriumCall.name](...__atriumCall.args)');
@@ -57,7 +56,7 @@ const callInside = new Script('__TEMPORAL__.api[__atriumCall.name](...__atriumCa
 type Inside = Context & { __TEMPORAL_ACTIVATOR__?: ConstructorParameters<typeof ReusableVMWorkflow>[2] };
 type InsideModule = ConstructorParameters<typeof ReusableVMWorkflow>[3];
 
-/** Temporal's creator of workflows, without the exchange of global variables. */
+/** Temporal's creator of workflows, without swapping global variables. */
 class Creator extends ReusableVMWorkflowCreator {
   override async createWorkflow(options: WorkflowCreateOptions): Promise<Workflow> {
     const inside: Inside = this.context;
@@ -65,7 +64,7 @@ class Creator extends ReusableVMWorkflowCreator {
     const call = (name: string | symbol, args: unknown[]) => {
       inside.__TEMPORAL_ACTIVATOR__ = activator;
       inside.__atriumCall = { name, args };
-      // When it returns, all that the workflow could do has been done.
+      // When it returns, the workflow has gone as far as it can.
       return callInside.runInContext(inside);
     };
     const module = new Proxy({} as InsideModule, {
@@ -91,7 +90,7 @@ class Creator extends ReusableVMWorkflowCreator {
 
 let creator: Creator | undefined;
 
-/** What is watched has no arguments of its own. */
+/** The function that the watchdog watches. It has no arguments. */
 let watched: () => void;
 const watch = 'atriumWatch';
 Object.defineProperty(globalThis, watch, { value: () => watched() });
@@ -103,13 +102,13 @@ async function activate({ runId, activation, create }: ThreadInput & { type: 'ac
   let completed: Promise<WorkflowCompletion> | undefined;
   watched = () => {
     if (create !== undefined) created = creator?.createWorkflow(create);
-    // All workflow code runs before this first waits.
+    // All workflow code runs before this promise first waits.
     completed = find()?.activate(proto.coresdk.workflow_activation.WorkflowActivation.fromObject(activation));
   };
   try {
     watchedScript.runInThisContext({ timeout: timeoutMs });
   } catch (error) {
-    // With this the workflow task fails, to be tried again.
+    // This makes the workflow task fail. Temporal retries it.
     return { completion: { runId, failed: { failure: failureOf(error as Error) } }, sinkCalls: [] };
   }
   await created;
@@ -123,7 +122,7 @@ function failureOf({ name, message, stack }: Error) {
   return { message, stackTrace: stack, source: 'TypeScriptSDK', applicationFailureInfo: { type: name } };
 }
 
-/** Our log takes nothing below `info` of Temporal's (sdkLog.ts), whose workflows say when they start and end. */
+/** Our log drops lines of Temporal below `info` (connection.ts), such as those at the start and end of a workflow. */
 function isOfUse({ ifaceName, fnName }: SinkCall): boolean {
   return ifaceName !== '__temporal_logger' || (fnName !== 'trace' && fnName !== 'debug');
 }

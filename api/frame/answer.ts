@@ -6,7 +6,7 @@ type AnswersOf<Id extends OperationId> = operations[Id]['responses'];
 
 type JsonOf<Answer> = Answer extends { content: { 'application/json': infer Body } } ? Body : never;
 
-/** An operation's JSON answers: each status with its body. */
+/** An operation's JSON answers as `[status, body]` pairs. */
 type Answers<Id extends OperationId> = Id extends OperationId
   ? {
       [Status in keyof AnswersOf<Id>]: [JsonOf<AnswersOf<Id>[Status]>] extends [never]
@@ -15,7 +15,7 @@ type Answers<Id extends OperationId> = Id extends OperationId
     }[keyof AnswersOf<Id>]
   : never;
 
-/** The body of an operation's JSON answer: `AnswerOf<'getThread'>`, or with a status other than 200 and 201. */
+/** The body of an operation's JSON answer: `AnswerOf<'getThread'>`. `Status` selects one other than 200 and 201. */
 export type AnswerOf<Id extends OperationId, Status = 200 | 201> = Id extends OperationId
   ? JsonOf<AnswersOf<Id>[Status & keyof AnswersOf<Id>]>
   : never;

@@ -37,8 +37,8 @@ export interface Surface {
 }
 
 /**
- * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its
- * parameters, its caller's role, its body, the contract's schema, and the route.
+ * The whole API. Each request passes these steps in order: id and log line, the contract's operation, the credential,
+ * the parameters, the caller's role, the body, the contract's schema, the route.
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything(deps.config)): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;
@@ -81,7 +81,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   return app;
 }
 
-/** What is not a page shows nothing, loads nothing and is framed by nobody. Pages have policies of their own. */
+/** Responses other than pages may show nothing, load nothing and not be framed. Pages set policies of their own. */
 function securityHeaders(): express.RequestHandler {
   const none = ["'none'"];
   const directives = { 'default-src': none, 'base-uri': none, 'form-action': none, 'frame-ancestors': none };
@@ -89,7 +89,7 @@ function securityHeaders(): express.RequestHandler {
 }
 
 /**
- * Answers hold what is somebody's own, and sometimes a credential: no browser or proxy keeps one, unless its route says
+ * Answers contain private data and sometimes credentials. No browser or proxy may store one unless its route says
  * otherwise.
  */
 function neverStored(): express.RequestHandler {

@@ -6,25 +6,25 @@ import type { ApiDeps, RouteDeps } from './deps.ts';
 import type { Failure } from './failures.ts';
 import type { OwnHosts } from './ownHosts.ts';
 
-/** An area's handling of a WebSocket that its caller may open. */
+/** How an area handles a WebSocket that its caller may open. */
 export interface Upgrade {
-  /** The space whose members may stay connected, where the path does not name it. */
+  /** The space whose members may stay connected, when the path does not name it. */
   spaceId?: string;
-  /** Where whoever has a link may open it. What it leads to looks by itself whether the link still holds. */
+  /** Set when the holder of a link opens the socket. The area itself checks whether the link still holds. */
   link?: LinkedUpgrade;
   open(connection: Connection): void;
 }
 
-/** A WebSocket that is opened by a link, without a caller. */
+/** A WebSocket opened through a link, without a caller. */
 export interface LinkedUpgrade {
-  /** Among whose connections it counts: the link’s maker. */
+  /** The link’s maker, whose connection limit this socket counts against. */
   userId: string;
   limits: ConnectionLimits;
 }
 
 /**
- * Handles the request for a WebSocket, which has passed the same checks as a route's request. What it throws is
- * answered as problem+json; what it returns is opened.
+ * Handles a request for a WebSocket, after the same checks as a route's request. An error that it throws is answered as
+ * problem+json. The frame opens the upgrade that it returns.
  */
 export type UpgradeHandler = (deps: RouteDeps) => (req: Request) => Upgrade | Promise<Upgrade>;
 
@@ -38,12 +38,9 @@ export interface Area {
   upgrades?: Readonly<Record<string, UpgradeHandler>>;
   /** Static files, which are not operations, by path. */
   files?: Readonly<Record<string, () => RequestHandler>>;
-  /**
-   * How failures are answered below a path, as JSON, where that is not problem+json: for an API that others have
-   * designed.
-   */
+  /** Formats errors below a path as this JSON instead of problem+json, for an API that others have designed. */
   errors?: Readonly<Record<string, (failure: Failure, req: Pick<Request, 'operation'>) => object>>;
-  /** Host names of its own, which the API does not answer for. */
+  /** Host names of the area's own, for which the API does not answer. */
   hosts?: readonly ((deps: ApiDeps) => OwnHosts)[];
 }
 

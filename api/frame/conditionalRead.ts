@@ -4,8 +4,8 @@ import type { ByteRange } from '../../integrations/storage/objectStore.ts';
 /** Conditional and range requests for a file (RFC 9110 §13 and §14). */
 
 /**
- * The reader has this content already: 304. Express' own `req.fresh` says no wherever `Cache-Control: no-cache` is
- * sent, which `fetch` adds to every request that has an If-None-Match.
+ * Whether to answer 304 because the client already has this content. Express's own `req.fresh` is false for every
+ * request with `Cache-Control: no-cache`, which `fetch` adds whenever it sends If-None-Match.
  */
 export function isNotModified(req: Request, content: { etag: string; modifiedAt: Date }): boolean {
   const tags = req.get('if-none-match');
@@ -17,13 +17,13 @@ export function isNotModified(req: Request, content: { etag: string; modifiedAt:
 }
 
 /**
- * The requested range, cut where the file ends; undefined for the whole. Several ranges at once, and unknown forms, are
- * answered with the whole, as RFC 9110 allows.
+ * The requested range, clipped to the end of the file. Undefined means the whole file. Multiple ranges and unknown
+ * forms get the whole file, as RFC 9110 allows.
  */
 export function wantedRange(req: Request, size: number, etag: string): ByteRange | 'unsatisfiable' | undefined {
   // Ranges are for GET alone.
   if (req.method !== 'GET') return undefined;
-  // If-Range: when the content has changed, the reader wants all of it. A date is too coarse to tell contents apart.
+  // If-Range: if the content has changed, the client wants all of it. A date is too coarse to tell versions apart.
   const condition = req.get('if-range');
   if (condition !== undefined && condition !== etag) return undefined;
   const [, first, last, suffix] = /^bytes=\s*(?:(\d+)-(\d*)|-(\d+))\s*$/i.exec(req.get('range') ?? '') ?? [];

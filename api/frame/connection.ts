@@ -9,29 +9,29 @@ import type { Allowed } from './stillAllowed.ts';
  */
 export const closeCodes = { closing: 1001, failed: 1011, signedOut: 4401, forbidden: 4403, flooded: 4429 } as const;
 
-/** Above this, `send` asks its caller to wait. */
+/** Above this backlog, `send` asks its caller to wait. */
 const highWaterBytes = 64 * 1024;
 
 /** An open WebSocket, as an area sees it. */
 export interface Connection {
-  /** Aborted when it has closed, whichever side closed it. */
+  /** Aborted once the connection has closed, whichever side closed it. */
   readonly closed: AbortSignal;
   /** Sets the one listener. An error that it throws closes the connection with 1011. */
   onMessage(listener: (data: Buffer, isBinary: boolean) => void): void;
   /**
-   * Sends text, or bytes as a binary message. False when the reader is behind: then wait for `drained`. A reader that
-   * is too far behind is cut, so a source that does not wait loses its connection instead of filling this process's
-   * memory.
+   * Sends a string as text and a buffer as binary. Returns false when the client lags behind: then wait for `drained`.
+   * A client that lags too far is cut off, so a source that does not wait loses its connection instead of filling this
+   * process's memory.
    */
   send(data: string | Buffer): boolean;
-  /** The same, as text whose bytes these are. */
+  /** Sends UTF-8 bytes as a text message. */
   sendText(utf8: Buffer): boolean;
-  /** Resolves when the reader has caught up, or the connection has closed. */
+  /** Resolves when the client has caught up or the connection has closed. */
   drained(): Promise<void>;
-  /** Reads no more from the client until `resume`. */
+  /** Stops reading from the client until `resume`. */
   pause(): void;
   resume(): void;
-  /** 1000, or a code of the area's own from 4000 to 4399. */
+  /** 1000, or an area's own code from 4000 to 4399. */
   close(code: number, reason?: string): void;
 }
 
@@ -58,7 +58,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   const stop = () => socket.close(closeCodes.closing, 'The server is closing.');
 
   function ping(): void {
-    // A paused socket emits nothing.
+    // A paused socket emits no pong.
     if (isAlive || socket.isPaused) socket.ping();
     else socket.terminate();
     isAlive = false;
@@ -67,7 +67,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   async function leaveUnlessAllowed(): Promise<void> {
     if (isAsking) return;
     isAsking = true;
-    // A database that is down for a moment closes nothing: the next check decides.
+    // A database that is briefly down closes no connection: the next check decides.
     const allowed = await isAllowed().catch(() => 'yes' as const);
     isAsking = false;
     if (allowed !== 'yes') socket.close(closeCodes[allowed], 'This is no longer yours to use.');
@@ -86,7 +86,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   socket.on('pong', () => {
     isAlive = true;
   });
-  // ws closes by itself what breaks the protocol or a limit of its own; there is nothing to add.
+  // ws itself closes a socket that breaks the protocol or a limit. There is nothing to add.
   socket.on('error', () => undefined);
   socket.once('close', () => {
     for (const timer of timers) clearInterval(timer);
@@ -99,8 +99,8 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
 
   function send(data: string | Buffer, binary: boolean): boolean {
     if (socket.readyState !== socket.OPEN) return false;
-    // Checked before sending: a message is never too large for a reader that has kept up. A close frame would only
-    // queue behind the rest.
+    // Checked before sending, so that no single message is too large for a client that has kept up. No close frame: it
+    // would queue behind the backlog.
     if (socket.bufferedAmount > limits.maxBacklogBytes) {
       socket.terminate();
       return false;
@@ -113,7 +113,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
     closed: closed.signal,
     onMessage(listener) {
       socket.on('message', (data, isBinary) => {
-        // Messages after the close has begun are dropped.
+        // Drop messages that arrive after the close has begun.
         if (socket.readyState !== socket.OPEN) return;
         if (!throttle.take()) return socket.close(closeCodes.flooded, 'Too many messages.');
         try {

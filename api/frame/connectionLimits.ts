@@ -1,21 +1,21 @@
 import { DomainError } from '../../base/errors.ts';
 
-/** The limits of one WebSocket, and of all of one user's. */
+/** The limits of one WebSocket, and of all WebSockets of one user. */
 export interface ConnectionLimits {
-  /** Open ones of one user in this process. */
+  /** Open connections of one user in this process. */
   perUser: number;
   /** A larger message closes the connection with 1009. */
   maxMessageBytes: number;
-  /** How far a reader may be behind before it is cut off. */
+  /** A client with a larger backlog is cut off. */
   maxBacklogBytes: number;
   /** Messages from the client: the sustained rate, and the burst. */
   messagesPerSecond: number;
   messagesAtOnce: number;
-  /** A peer that has not answered one ping when the next is due is dead. */
+  /** A peer that has not answered a ping when the next one is due counts as dead. */
   pingIntervalMs: number;
-  /** How long a peer may take to answer a close before it is cut. */
+  /** How long a peer may take to answer a close frame before it is cut. */
   closeTimeoutMs: number;
-  /** Together with the second for which a session check is cached, a removed member stays for less than 5 s. */
+  /** With the second for which a session check is cached, a removed member stays connected for less than 5 s. */
   authorizationIntervalMs: number;
 }
 
@@ -39,7 +39,7 @@ export class ConnectionCounter {
     this.#most = most;
   }
 
-  /** Counts one more, until the returned function is called. Throws when there are too many. */
+  /** Counts one more until the returned function is called. Throws 429 `TOO_MANY_CONNECTIONS` at the limit. */
   enter(userId: string): () => void {
     const open = this.#open.get(userId) ?? 0;
     if (open >= this.#most) {

@@ -1,7 +1,7 @@
 import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
 import { readDocument } from './contractDocument.ts';
 
-/** One operation of the contract, with what the frame needs to know of it. */
+/** One operation of the contract, reduced to what the frame needs. */
 export interface Operation {
   id: string;
   /** Its tag. */
@@ -12,16 +12,16 @@ export interface Operation {
   path: string;
   /** Needs no credential, but may take one. */
   isPublic: boolean;
-  /** Takes an API key, and not only a session. */
+  /** Accepts an API key, not only a session. */
   takesApiKey: boolean;
-  /** The scope that an API key needs; `any` means no particular one. */
+  /** The scope that an API key needs. `any` means no particular one. */
   scope: string | undefined;
-  /** The media types of its body; empty when it has none. */
+  /** The media types of its body. Empty when it has none. */
   bodyTypes: string[];
   bodyRequired: boolean;
   /** Opens a WebSocket. */
   isUpgrade: boolean;
-  /** The media types of its answers when all is well; empty where those have no body. */
+  /** The media types of its 2xx answers. Empty when they have no body. */
   answerTypes: string[];
   parameters: Parameter[];
 }
@@ -71,7 +71,9 @@ interface Reference {
 
 const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
 
-/** Reads the contract in `api/contract/`, and what a test adds to it. `cacheDir` is where it is kept for next time. */
+/**
+ * Reads the contract in `api/contract/`, plus parts that a test adds. `cacheDir` keeps the result for the next start.
+ */
 export function loadContract(more: Record<string, string> = {}, cacheDir?: string): Contract {
   const { document } = readDocument(more, cacheDir);
   const operations: Operation[] = [];
@@ -114,7 +116,7 @@ function answerTypesOf(document: OpenApi.DocumentV3_1, { responses = {} }: RawOp
   return [...new Set(good.flatMap(([, response]) => Object.keys(resolve(document, response).content ?? {})))];
 }
 
-/** Throws for a parameter of a type that nothing here knows how to read. */
+/** Throws for a parameter whose type the frame cannot read. */
 function parameterOf(document: OpenApi.DocumentV3_1, raw: RawParameter | Reference): Parameter {
   const { in: place, name, schema } = resolve(document, raw);
   const whole = resolve(document, schema);

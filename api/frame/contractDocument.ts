@@ -21,8 +21,9 @@ const folder = new URL('../contract/', import.meta.url);
 const commonPart = 'common.yaml';
 
 /**
- * The one OpenAPI document, merged from the areas' files and any `more`, and a hash of them all. Reading so much YAML is
- * a tenth of a start, so with a `cacheDir` the document is kept there as JSON, under a hash of all that it is made of.
+ * The OpenAPI document, merged from the areas' files and `more`, with a hash of all of them. Parsing the YAML takes a
+ * tenth of a start. With a `cacheDir`, the document is cached there as JSON, named by a hash of its parts and of this
+ * file.
  */
 export function readDocument(more: Record<string, string> = {}, cacheDir?: string): ReadDocument {
   const names = readdirSync(folder)
@@ -42,7 +43,7 @@ function cached(cacheDir: string, hash: string, merge: () => OpenApi.DocumentV3_
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as OpenApi.DocumentV3_1;
   } catch {
-    // Not read yet.
+    // Not cached yet.
   }
   const document = merge();
   try {
@@ -51,7 +52,7 @@ function cached(cacheDir: string, hash: string, merge: () => OpenApi.DocumentV3_
     writeFileSync(unfinished, JSON.stringify(document));
     renameSync(unfinished, path);
   } catch {
-    // An API needs no folder that it may write in: then each start reads the YAML.
+    // The API does not need a writable folder. Without one, each start parses the YAML.
   }
   return document;
 }

@@ -1,12 +1,12 @@
 import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
 import type { Contract, Operation } from './contract.ts';
 
-/** The contract of a path, and of those that have its shape: `/a/{one}` and `/a/{other}`. */
+/** The contract of one path, and of the paths with the same shape: `/a/{one}` and `/a/{other}`. */
 export interface ContractPart {
   operations: Operation[];
   /**
-   * The paths, and the components that they use, those of the answers where these are wanted. A new copy each time, for
-   * the validator changes what it is given.
+   * The paths with the components that they use. The answers are left out unless wanted. Each call returns a new copy,
+   * because the validator changes its input.
    */
   copy(options?: { withAnswers: boolean }): OpenApi.DocumentV3_1;
 }
@@ -14,10 +14,9 @@ export interface ContractPart {
 type Json = Record<string, unknown>;
 
 /**
- * Splits the contract by path. The validator hands the whole document to the schema compiler for each operation, which
- * walks it from end to end every time, and prepares all of it at the first request: with one document the start would
- * take time by the square of the number of operations. Paths of one shape stay together, so that those that cannot be
- * told apart are found.
+ * Splits the contract by path. For each operation the validator hands the whole document to the schema compiler, which
+ * walks all of it every time. With one document the start would take time quadratic in the number of operations. Paths
+ * of one shape stay together so that ambiguous ones are detected.
  */
 export function splitContract({ document, operations }: Contract): ContractPart[] {
   const parts = Map.groupBy(operations, ({ path }) => path.replace(/\{[^}]+\}/g, '{}'));

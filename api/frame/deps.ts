@@ -33,16 +33,16 @@ import type { Launcher } from '../../temporal/launcher.ts';
 import type { Contract } from './contract.ts';
 import type { RateLimits } from './middleware/rateLimits.ts';
 
-/** Something that must answer before this process is ready for traffic. MySQL is always one. */
+/** A part that must answer before this process is ready for traffic. MySQL is always one. */
 export interface ReadinessCheck {
   /** Shown by /readyz and in its problem: `temporal`, `storage`. */
   name: string;
   /**
-   * Of a part without which the process is still useful: what goes on and what waits while the part is away. The process
-   * is then ready, and reports itself as degraded.
+   * Set when the process is still useful without this part. Says what continues and what waits while the part is away.
+   * The process then stays ready and reports itself as degraded.
    */
   without?: string;
-  /** What is wrong with it when it fails, where that is not that it does not answer. */
+  /** What is wrong when the check fails. The default is that the part does not answer. */
   fault?: string;
   /** Rejects when the part does not answer. */
   check(): Promise<void>;
@@ -73,7 +73,7 @@ export interface ApiDeps {
   gitTrees: GitTrees;
   appManifests: AppManifests;
   spaceDatabases: SpaceDatabases;
-  /** Undefined where none is configured. */
+  /** Undefined when none is configured. */
   tenantServer: TenantServer | undefined;
   gitHosting: GitHosting;
   gitConnections: GitConnections<ProvenPerson>;
@@ -82,17 +82,15 @@ export interface ApiDeps {
   push: PushStore;
   turnLog: TurnLog;
   feed: TurnFeed;
-  /** The parts besides MySQL. */
+  /** Readiness checks besides MySQL. */
   checks: readonly ReadinessCheck[];
-  /** Aborted when a stop is requested: the server is no longer ready, but still answers requests. */
+  /** Aborted when a stop is requested: the server reports not ready but still answers requests. */
   draining: AbortSignal;
-  /**
-   * Aborted when the server begins to close: streams then end at their next event, and their clients resume elsewhere.
-   */
+  /** Aborted when the server begins to close. Streams end at their next event, and their clients resume elsewhere. */
   closing: AbortSignal;
 }
 
-/** What routes get: the above, and what the frame itself has made. */
+/** What routes get: `ApiDeps`, and what the frame itself makes. */
 export interface RouteDeps extends ApiDeps {
   contract: Contract;
   metrics: Pick<Registry, 'contentType' | 'metrics'>;

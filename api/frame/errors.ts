@@ -5,7 +5,7 @@ import { loggable } from '../../telemetry/loggable.ts';
 import type { Area } from './area.ts';
 import { describeFailure, type Failure } from './failures.ts';
 
-/** RFC 9457, as design §6 completes it. */
+/** A problem by RFC 9457, with this API's extension fields. */
 export interface Problem {
   type: string;
   title: string;
@@ -19,7 +19,7 @@ export interface Problem {
   retryAfter?: number;
 }
 
-/** How a failure looks to the client. Never a stack, SQL, a path or another system's text. */
+/** How a failure looks to the client. Never a stack, SQL, a file path or another system's text. */
 export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id'>): Problem {
   return {
     type: `urn:atrium:problem:${failure.code.toLowerCase().replaceAll('_', '-')}`,
@@ -34,21 +34,19 @@ export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id
   };
 }
 
-/**
- * The one place where an error becomes an answer: a problem, or what an area has in its place below a path of its own.
- */
+/** The one place where an error becomes an answer: a problem, or an area's own error format below its paths. */
 export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): ErrorRequestHandler {
   const others = areas.flatMap(({ errors = {} }) => Object.entries(errors));
   return (error: unknown, req, res, _next) => {
     const failure = describeFailure(error, { bodyTypes: req.operation?.bodyTypes, body: req.body });
     res.locals.failureCode = failure.code;
-    // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
+    // Only our own faults are logged as errors. The access log shows a client's mistakes by their status.
     if (failure.status >= 500) {
       const level = isRefusal(error) ? 'warn' : 'error';
       req.log[level]({ err: loggable(error), requestId: req.id }, failure.code);
     }
     if (res.headersSent) {
-      // Too late for an error answer: the client must see that this one is incomplete.
+      // Too late for an error answer. Cut the response so that the client sees that it is incomplete.
       res.destroy();
       return;
     }
@@ -60,7 +58,7 @@ export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): Error
       if (present === undefined) sendProblem(res, presentFailure(failure, req));
       else res.status(failure.status).json(present(failure, req));
     } catch (fault) {
-      // The contract does not know this answer, where answers are checked. Express would send the stack, as a page.
+      // Answers are being checked, and the contract does not declare this one. Express would send the stack, as a page.
       req.log.error(
         { err: loggable(fault), requestId: req.id, code: failure.code },
         'An error answer is not declared.',
@@ -71,7 +69,7 @@ export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): Error
   };
 }
 
-/** What we refuse knowingly for now, such as a start where no host runs computers: nothing has failed behind it. */
+/** A deliberate refusal for now, such as a start when no host runs computers. No error lies behind it. */
 function isRefusal(error: unknown): boolean {
   return error instanceof DomainError && error.kind === 'unavailable' && error.cause === undefined;
 }
@@ -80,7 +78,7 @@ function sendProblem(res: Response, problem: Problem): void {
   res.status(problem.status).type('application/problem+json').json(problem);
 }
 
-/** RFC 6750: without a credential only the scheme is named; with one, also what is wrong with it. */
+/** RFC 6750: without a credential, name only the scheme. With one, also say what is wrong with it. */
 function challenge(req: Request, failure: Failure): string {
   const realm = 'Bearer realm="atrium"';
   if (req.headers.authorization === undefined || req.operation?.isPublic === true) return realm;

@@ -4,7 +4,7 @@ import { isDatabaseUnavailable } from '../../models/database/unavailable.ts';
 import { notAuthenticated } from './auth/caller.ts';
 import { plainWords } from './plainWords.ts';
 
-/** What the client is told of an error. */
+/** What the client is told about an error. */
 export interface Failure {
   status: number;
   code: string;
@@ -16,15 +16,15 @@ export interface Failure {
 
 const databaseRetryAfterSeconds = 2;
 
-/** The request that has failed, as far as its answer speaks of it. */
+/** The parts of the failed request that its error answer mentions. */
 interface Asked {
-  /** The media types that the operation takes. */
+  /** The media types that the operation accepts. */
   bodyTypes?: readonly string[] | undefined;
-  /** The body as it was read, to name a value that is wrong. */
+  /** The parsed body, to quote a wrong value from. */
   body?: unknown;
 }
 
-/** Every error that can reach the API, in the client's terms; an unknown one is a 500 without details. */
+/** Describes every error that can reach the API in the client's terms. An unknown one is a 500 without details. */
 export function describeFailure(error: unknown, asked: Asked = {}): Failure {
   if (error instanceof DomainError) return describeDomainError(error);
   if (error instanceof URIError) return { status: 400, code: 'INVALID_PATH', detail: 'The path is not well encoded.' };
@@ -56,7 +56,7 @@ interface HttpError {
   status: number;
   type?: string;
   headers?: Record<string, string>;
-  /** Bytes that the body parser takes. */
+  /** The size limit of the body parser, in bytes. */
   limit?: number;
   errors?: ValidatorFault[];
 }
@@ -68,7 +68,7 @@ function describeHttpError(error: unknown, { bodyTypes = [], body }: Asked): Fai
       if (type === 'entity.parse.failed') {
         return { status, code: 'INVALID_JSON', detail: 'The body is not valid JSON.' };
       }
-      // The validator's errors always name fields; all others are from the body parser and below.
+      // The validator's errors always name fields. All others come from the body parser or below.
       if (errors === undefined) return { status, code: 'INVALID_BODY', detail: unreadable };
       return describeFields(status, meantFaults(errors), body);
     case 401:
@@ -88,14 +88,14 @@ function describeHttpError(error: unknown, { bodyTypes = [], body }: Asked): Fai
   }
 }
 
-/** What the body may have at most: less for a form than for JSON. */
+/** The size limit of the body. Forms have a smaller one than JSON. */
 function sizeOf({ limit = 2 ** 20 }: HttpError): string {
   return limit < 2 ** 20 ? `${limit / 2 ** 10} KiB` : `${limit / 2 ** 20} MiB`;
 }
 
 const unreadable = 'The body could not be read: it is not what its Content-Encoding says, or it broke off.';
 
-/** What to send instead. */
+/** Tells the client what to send instead. */
 function describeMediaType(type: string | undefined, bodyTypes: readonly string[]): string {
   if (type === 'charset.unsupported') return 'Send the body in UTF-8.';
   if (type === 'encoding.unsupported') return 'Send the body as it is, or compressed by gzip, deflate or br.';
@@ -113,14 +113,14 @@ function describeFields(status: number, faults: readonly ValidatorFault[], body:
 function fieldErrorOf({ path = '', message = 'is wrong' }: ValidatorFault, body: unknown): FieldError {
   const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
   const words = plainWords(message);
-  // In a list, the caller knows the value, not its position.
+  // Quote the value: in a list, the caller knows the value but not its index.
   const value = path.startsWith('/body/') && words.startsWith('must be one of:') ? valueAt(body, pointer) : undefined;
   const isShort = typeof value === 'string' && value.length <= 100;
   const detail = isShort ? `is ${JSON.stringify(value)}, and ${words}` : words;
   return { pointer: pointer.slice(0, 1_000), detail: detail.slice(0, 1_000) };
 }
 
-/** What is at a JSON pointer; undefined where there is nothing. */
+/** The value at a JSON pointer. Undefined when there is none. */
 function valueAt(body: unknown, pointer: string): unknown {
   const names = pointer.split('/').slice(1);
   return names.reduce<unknown>((value, name) => {
@@ -130,7 +130,7 @@ function valueAt(body: unknown, pointer: string): unknown {
   }, body);
 }
 
-/** A fault as the contract's validator tells of it. */
+/** A fault as the contract's validator reports it. */
 export interface ValidatorFault {
   path?: string;
   message?: string;
@@ -140,9 +140,9 @@ const ofForms = /^must match (exactly one schema in oneOf|a schema in anyOf)$/;
 const ofFields = /^must (have required property|NOT have additional properties)/;
 
 /**
- * Where a value may have one of several forms, the validator tells what is wrong with it in each of them. A value of
- * the right fields with something wrong in one of them is meant to be of that form: that it lacks the fields of the
- * others says nothing.
+ * Where a value may have one of several forms, the validator reports faults against each of them. A value with the
+ * right fields but a wrong value in one of them is meant to have that form, so faults about the other forms are
+ * dropped.
  */
 export function meantFaults(faults: readonly ValidatorFault[]): readonly ValidatorFault[] {
   const choices = faults.filter(({ message = '' }) => ofForms.test(message)).map(({ path = '' }) => path);

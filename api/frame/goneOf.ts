@@ -3,8 +3,8 @@ import type { Response } from 'express';
 const waiting = new WeakMap<Response, (() => void)[]>();
 
 /**
- * Calls `work` when the response closes: it was sent, or its client has gone. All work of a response shares one
- * listener. Node warns of a leak from eleven listeners on, and a `pipeline` into the response already adds seven.
+ * Calls `work` when the response closes: it was sent, or the client has gone. All work of a response shares one
+ * listener. Node warns of a leak from the eleventh listener, and a `pipeline` into the response already adds seven.
  */
 export function whenClosed(res: Response, work: () => void): void {
   const known = waiting.get(res);

@@ -10,24 +10,24 @@ import type { RouteDeps } from './deps.ts';
 import { GoesOn } from './operationAnswer.ts';
 
 export interface OnceOptions<Kept, Body> {
-  /** The status of the answer, unless it is a continuing operation's. */
+  /** The status of the answer. An operation that continues always answers 202. */
   status?: number;
   /**
-   * Makes the answer from what is stored, where they differ: a link that grants access is signed anew each time, and
+   * Makes the answer from the stored body where they differ: a link that grants access is signed anew each time and
    * never stored.
    */
   show?: (kept: Kept) => Body | Promise<Body>;
 }
 
-/** Required where the stored body is not the answer. */
+/** `show` is required when the stored body is not the answer. */
 type Options<Kept, Body> = Kept extends Body
   ? [options?: OnceOptions<Kept, Body>]
   : [options: OnceOptions<Kept, Body> & Required<Pick<OnceOptions<Kept, Body>, 'show'>>];
 
 /**
- * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes,
- * and returns the body of a 201 (or of `status`), or the operation that continues. It may be called again with the same
- * id, after a crash or a failure with an unknown outcome: then it uses what it finds under that id.
+ * Answers a request that makes an object, once per Idempotency-Key. `work` gets the new object's id and returns the
+ * body of a 201 (or of `status`), or the operation that continues. After a crash or a failure with an unknown outcome,
+ * it may be called again with the same id. It must then use what it finds under that id.
  */
 export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<Id>>(
   { database }: Pick<RouteDeps, 'database'>,
@@ -53,9 +53,9 @@ export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<I
     made = answerOf(await work(row.objectId), status);
     await row.answer(made.status, made.body);
   } catch (error) {
-    // Only the refusal of a first attempt has certainly made nothing. In all other cases the outcome is unknown (a
-    // COMMIT whose answer was lost may have happened), so the key keeps the object's id: the same request again finds
-    // what there is, or makes it under that id.
+    // Only a refused first attempt has certainly made nothing. In all other cases the outcome is unknown (a COMMIT
+    // whose answer was lost may have happened). The key then keeps the object's id: the same request again finds the
+    // object or makes it under that id.
     const isRefused = isFirst && error instanceof DomainError;
     await (isRefused ? row.release() : row.reopen()).catch((failure: unknown) => {
       req.log.warn({ err: failure }, 'An Idempotency-Key stays claimed for a minute.');

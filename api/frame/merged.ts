@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Runs one at a time for each key. Whoever asks while it runs shares the next run with all others who do: that begins
- * after they asked, so it knows what they know.
+ * Runs one call at a time for each key. Callers that ask during a run share the next run. It begins after they asked,
+ * so it sees every change that they know of.
  */
 export class Merged<T> {
   readonly #restMs: number;
   readonly #running = new Map<string, Promise<void>>();
   readonly #next = new Map<string, Promise<T>>();
 
-  /** Between two runs for a key lies at least this time. */
+  /** At least this time passes between two runs for a key. */
   constructor({ restMs = 0 }: { restMs?: number } = {}) {
     this.#restMs = restMs;
   }

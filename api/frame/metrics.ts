@@ -3,18 +3,18 @@ import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Meters } from '../../telemetry/meters.ts';
 import { whenClosed } from './goneOf.ts';
 
-/** A registry of its own for each API, with what the process itself does; areas register theirs beside it. */
+/** Creates a registry with the metrics of the process itself. Each API has its own. */
 export function createMetrics(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'atrium_' });
-  // Gauges that are named like counters. Each is the sum of a gauge that has the types as a label.
+  // Gauges that prom-client names like counters. Each only sums a gauge that has the types as a label.
   for (const kind of ['handles', 'requests', 'resources']) {
     registry.removeSingleMetric(`atrium_nodejs_active_${kind}_total`);
   }
   return registry;
 }
 
-/** Metrics of a worker's process, and of what the worker is doing. */
+/** Metrics of a worker's process and of the worker's load. */
 export function createWorkerMetrics(
   worker: { load(): { activities: number; workflowTasks: number; cachedWorkflows: number } },
   meters: Pick<Meters, 'registry'>,
@@ -38,12 +38,12 @@ export function createWorkerMetrics(
   return joined(registry, meters);
 }
 
-/** What a process says of itself, and of what the product does in it. */
+/** Joins a process's own metrics with those of the product. */
 export function joined(own: Registry, { registry }: Pick<Meters, 'registry'>): Registry {
   return Registry.merge([own, registry]);
 }
 
-/** Counts and times requests by operation: a path would make one series for each id. */
+/** Counts and times requests by operation. Labels by path would make one series for each id. */
 export function measureRequests(registry: Registry): RequestHandler {
   const durations = new Histogram({
     name: 'atrium_http_request_duration_seconds',

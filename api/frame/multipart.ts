@@ -4,18 +4,18 @@ import type { Request, RequestHandler } from 'express';
 import { DomainError } from '../../base/errors.ts';
 import { textFault } from './textFaults.ts';
 
-/** A file of a multipart body, as it arrives. Its bytes must be read to their end. */
+/** A file of a multipart body, as it arrives. Its bytes must be read to the end. */
 export interface FilePart {
-  /** The name that its sender gives it, without any folder. */
+  /** The name that the client gave it, without any folder. */
   fileName: string;
-  /** A chunk's memory is reused when the next one is requested. */
+  /** A chunk's memory is freed when the next chunk is requested. */
   bytes: AsyncIterable<Buffer>;
   /** The fields that came before it. */
   fields: Readonly<Record<string, string>>;
 }
 
 export interface MultipartLimits {
-  /** The accepted fields; any other is refused. */
+  /** The accepted fields. Any other is refused. */
   fields: readonly string[];
   maxFiles: number;
 }
@@ -23,14 +23,14 @@ export interface MultipartLimits {
 const fileField = 'file';
 const maxFieldBytes = 16 * 1024;
 const maxFields = 200;
-/** How much of a refused body is read and discarded, so that its sender gets to see why. */
+/** How much of a refused body is read and discarded, so that the client sees the answer. */
 const discardBytes = 64 * 1024 * 1024;
 const discardMs = 10_000;
 
 /**
- * Reads a `multipart/form-data` body as it streams in. `onFile` gets the files one after the other, and its reading
- * speed sets the pace. Resolves with the number of files when the body is complete and well-formed. Otherwise it
- * rejects, after `onFile` has ended; a file whose body breaks off ends with an error, never as if it were whole.
+ * Reads a `multipart/form-data` body as it streams in. `onFile` gets one file at a time, and its reading speed sets the
+ * pace. Resolves with the number of files when the body is complete and well-formed. Otherwise it rejects after
+ * `onFile` has ended. A file whose body breaks off ends with an error, never as if it were whole.
  */
 export async function readMultipart(
   req: Request,
@@ -39,7 +39,7 @@ export async function readMultipart(
 ): Promise<number> {
   const parser = createParser(req, limits);
   const fields: Record<string, string> = {};
-  /** The last field that no file has come after yet. */
+  /** The last field that no file has followed yet. */
   let pending: string | undefined;
   let files = 0;
   let current: Readable | undefined;
@@ -75,7 +75,7 @@ export async function readMultipart(
       parser.on('fieldsLimit', () => reject(tooMany(`more than ${maxFields} fields`)));
       parser.on('error', (error) => reject(malformed(error)));
       parser.on('finish', () => {
-        // If it were ignored, it would seem to apply to the file before it.
+        // A field after the last file would seem to apply to that file if it were ignored.
         if (files > 0 && pending !== undefined)
           reject(badField(pending, 'comes after the last file; fields come before'));
         else resolve();
@@ -97,7 +97,7 @@ export async function readMultipart(
   }
 }
 
-/** A file's bytes. Where the body ends within the file, that is the body's fault and not the store's. */
+/** The bytes of a file. If the body ends within the file, the error is the body's and not the store's. */
 async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
   try {
     for await (const chunk of file) {
@@ -110,8 +110,8 @@ async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
 }
 
 /**
- * Frees a chunk's memory at once, unless it shares it with the body's next or last bytes. The collector would look
- * through all that the process has in memory for each 64 MiB of chunks: most of what an upload costs.
+ * Frees a chunk's memory at once, unless it shares the memory with the body's next or last bytes. Otherwise the garbage
+ * collector would scan the process's whole heap for each 64 MiB of chunks, which is most of what an upload costs.
  */
 function release({ buffer, byteLength }: Buffer<ArrayBuffer>): void {
   if (byteLength === buffer.byteLength) buffer.transfer(0);
@@ -129,8 +129,8 @@ function createParser(req: Request, { maxFiles }: MultipartLimits): BusboyInstan
 }
 
 /**
- * A route that reads a stream. Where it refuses, the rest of the body is read and discarded for a while, so that the
- * sender sees the answer and not a reset connection.
+ * A route that reads a stream. When it refuses, it reads and discards the rest of the body for a while, so that the
+ * client sees the answer and not a reset connection.
  */
 export function streamingRoute(route: RequestHandler): RequestHandler {
   return async (req, res, next) => {
@@ -144,7 +144,7 @@ export function streamingRoute(route: RequestHandler): RequestHandler {
   };
 }
 
-/** Until the end of the body, or the limit: a client that is still sending would not see an earlier answer. */
+/** Reads until the end of the body or a limit. A client that is still sending would not see an earlier answer. */
 async function discardRest(req: Request): Promise<void> {
   if (req.complete || req.destroyed) return;
   let left = discardBytes;
@@ -161,7 +161,7 @@ async function discardRest(req: Request): Promise<void> {
   req.pause();
 }
 
-/** What is no UTF-8 in the body has become replacement characters, which nobody sends on purpose. */
+/** Invalid UTF-8 in the body was decoded to replacement characters. Clients never send those on purpose. */
 function partFault(text: string): string | undefined {
   return text.includes('\ufffd') ? 'is not valid UTF-8' : textFault(text);
 }

@@ -7,16 +7,16 @@ import { findDefinition } from '../../temporal/operations/index.ts';
 import type { RouteDeps } from './deps.ts';
 import { presentOperation } from './presentOperation.ts';
 
-/** Design §5: a result within this time is the request's answer; after it, the answer is the operation. */
+/** A result within this time is the request's answer. After it, the answer is the operation (202). */
 const longestWaitMs = 20_000;
 const firstLookMs = 15;
 const longestLookMs = 250;
-/** An end is seen this part of the time later that it has taken. */
+/** Polls pause for this fraction of the time waited so far, so an end is noticed at most that much late. */
 const latePart = 0.15;
 
 /**
- * Waits until `look` returns something, for at most 20 seconds, or until the client is gone. It polls rows instead of
- * the workflow, so that it does not matter which process does the work.
+ * Polls `look` until it returns a value, for at most 20 seconds or until the client has gone. It polls rows instead of
+ * the workflow, so that any process can do the work.
  */
 export async function waitForRow<T>(req: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
   const begun = performance.now();
@@ -30,19 +30,19 @@ export async function waitForRow<T>(req: Request, look: () => Promise<T | undefi
 
 type Deps = Pick<RouteDeps, 'database' | 'launcher'>;
 
-/** Starts an operation and waits for its end; undefined when that takes longer than a request may. */
+/** Starts an operation and waits for its end. Undefined when that takes longer than a request may wait. */
 export function runOperation(deps: Deps, req: Request, operation: Operation): Promise<Operation | undefined> {
   if (operation.status === 'running') void deps.launcher.startOperation(operation);
   return waitForRow(req, () => endedOperation(deps.database, operation.id));
 }
 
-/** The operation, once it has ended. */
+/** The operation if it has ended, else undefined. */
 export async function endedOperation(database: Database, id: string): Promise<Operation | undefined> {
   const operation = await operationModels(database).Operation.findByPk(id);
   return operation === null || operation.status === 'running' ? undefined : operation;
 }
 
-/** The answer 202 of an operation that takes longer than a request may wait. */
+/** The 202 answer of an operation that takes longer than a request may wait. */
 export class GoesOn {
   readonly body: ReturnType<typeof presentOperation>;
 
@@ -56,7 +56,7 @@ export function answerLater(res: Response, operation: Operation): void {
   res.status(202).location(`/api/operations/${operation.id}`).json(presentOperation(operation));
 }
 
-/** The operation once it has succeeded, or that it goes on. Throws why it has failed. */
+/** The operation once it has succeeded, or a `GoesOn` while it continues. Throws the reason if it has failed. */
 export async function outcomeOf(deps: Deps, req: Request, operation: Operation): Promise<Operation | GoesOn> {
   const ended = await runOperation(deps, req, operation);
   if (ended === undefined) return new GoesOn(operation);
@@ -64,7 +64,7 @@ export async function outcomeOf(deps: Deps, req: Request, operation: Operation):
   return ended;
 }
 
-/** Whether it is done, or there was nothing to do; else the answer says that it goes on. Throws why it has failed. */
+/** True when the operation is done or there was nothing to do. Otherwise answers 202. Throws if it has failed. */
 export async function doneOrLater(
   deps: Deps,
   req: Request,
@@ -76,7 +76,7 @@ export async function doneOrLater(
   return false;
 }
 
-/** What a failed operation means for the request that began it. */
+/** The error that a failed operation means for the request that began it. */
 export function failureOf(operation: Operation): DomainError {
   const { kind, errorCode: code, errorDetail } = operation;
   if (code === null) return new DomainError('conflict', 'OPERATION_CANCELLED', 'The operation was called off.');

@@ -24,22 +24,22 @@ const exposedHeaders = [
 ];
 
 const methods = ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE'];
-/** Anybody may send any origin: so many are remembered as told. */
+/** Clients may send any origin, so the log names at most this many. */
 const maxTold = 100;
 
-/** Which origins' pages may call the API: its own, those of the configuration, and in development this machine's. */
+/** Which origins' pages may call the API: its own, the configured ones, and in development those of this machine. */
 export function allowedOrigins(http: Config['http']): (origin: string) => boolean {
   const listed = new Set([new URL(http.publicUrl).origin, ...http.corsOrigins]);
   return (origin) => listed.has(origin) || (http.allowsLocalPages && isLocal(origin));
 }
 
 /**
- * Throws 403 `ORIGIN_NOT_ALLOWED` where a browser says that a page of another origin sends the request. CORS does not stop
- * WebSockets and plain forms, and a cookie goes with them. A client that is not a browser names no origin.
+ * Throws 403 `ORIGIN_NOT_ALLOWED` when a browser says that a page of another origin sends the request. CORS does not
+ * stop WebSockets and plain forms, and cookies go with them. Clients other than browsers send no Origin.
  */
 export function refuseForeignPage({ headers }: IncomingMessage, isOwn: (origin: string) => boolean): void {
   const { origin } = headers;
-  // A page may hide its own address: its origin is then "null", and only the browser knows whose it is.
+  // A page may hide its address. Its origin is then "null", and only Sec-Fetch-Site tells where the request is from.
   if (origin === undefined || headers['sec-fetch-site'] === 'same-origin' || isOwn(origin)) return;
   throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not do this here.');
 }
@@ -49,7 +49,7 @@ function isLocal(origin: string): boolean {
 }
 
 /**
- * Lets scripts of allowed origins read what the API answers. A browser does not say why it shows its page nothing, so the
+ * Lets scripts of allowed origins read the API's answers. A browser does not tell its page why it was refused, so the
  * log names each other origin once.
  */
 export function crossOrigin({ config, logger }: { config: Pick<Config, 'http'>; logger: Logger }): RequestHandler {
@@ -72,7 +72,7 @@ export function crossOrigin({ config, logger }: { config: Pick<Config, 'http'>; 
     },
   });
   return (req, res, next) => {
-    // Whoever asks for an operation's methods is no page that asks for permission.
+    // An OPTIONS request without this header asks for a path's methods. It is not a preflight.
     const asksMethods = req.method === 'OPTIONS' && req.headers['access-control-request-method'] === undefined;
     if (asksMethods) next();
     else answer(req, res, next);

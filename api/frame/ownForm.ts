@@ -3,9 +3,9 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 
 /**
- * Forms must come from our own pages: another site's must not sign anybody in, or send mail. Browsers send
- * Sec-Fetch-Site, old ones and those on plain HTTP only Origin; a client that sends neither is not a browser. Throws
- * 403 `CROSS_SITE`.
+ * Forms must come from our own pages: another site's form must not sign a visitor in or send mail. Browsers send
+ * Sec-Fetch-Site. Old browsers and those on plain HTTP send only Origin. A client that sends neither is not a browser.
+ * Throws 403 `CROSS_SITE`.
  */
 export function assertOwnForm(req: Request, { http }: Pick<Config, 'http'>): void {
   const site = req.get('sec-fetch-site');

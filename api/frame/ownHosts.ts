@@ -2,17 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Area } from './area.ts';
 import type { ApiDeps } from './deps.ts';
 
-/**
- * Host names that an area serves by itself, beside the API: nothing of the API’s app, its CORS or its cookies is there.
- */
+/** Host names that an area serves by itself. The API's app, CORS and cookies do not apply to them. */
 export interface OwnHosts {
-  /** Whether it serves this name; without the port, in lower case. */
+  /** Whether the area serves this name. The name is in lower case and has no port. */
   takes(hostName: string): boolean;
-  /** An upgrade comes with its `handshake`, and a response that must be detached from the socket before it is taken. */
+  /** An upgrade comes with a `handshake`. Detach its response from the socket before taking the socket. */
   handle(req: IncomingMessage, res: ServerResponse): void;
 }
 
-/** Finds what serves a request’s host name, where that is not the API. */
+/** Finds the handler of a request’s host name. Undefined when the API answers for it. */
 export function ownHosts(areas: readonly Area[], deps: ApiDeps): (req: IncomingMessage) => OwnHosts | undefined {
   const all = areas.flatMap(({ hosts = [] }) => hosts.map((create) => create(deps)));
   return ({ headers }) => {

@@ -1,7 +1,7 @@
 const control = 'must have no control characters in it';
 const notBlank = 'must not be blank';
 
-/** What the patterns of the contract ask for, in words. A test says that each of them is here. */
+/** The contract's patterns in words. A test checks that every pattern is here. */
 export const patternWords: ReadonlyMap<string, string> = new Map([
   [String.raw`\S`, notBlank],
   [String.raw`^\S(?:[^\n\r]*\S)?$`, 'must be one line, and neither begin nor end with a space'],

@@ -14,7 +14,7 @@ const plural = (count: string, one: string) =>
   `${count} ${count === '1' ? one : one === 'property' ? 'properties' : `${one}s`}`;
 const ones: Record<string, string> = { characters: 'character', items: 'item', properties: 'property' };
 
-/** What the validator says of each kind of fault, and what is said instead. What is not here is told in its words. */
+/** The validator's messages and their plainer words. Messages that match none are passed on unchanged. */
 const words: [RegExp, string | ((...found: string[]) => string)][] = [
   [/^must have required property /, 'is required'],
   [/^must NOT have (?:additional|unevaluated) properties$/, 'is not taken here'],
@@ -56,7 +56,7 @@ const words: [RegExp, string | ((...found: string[]) => string)][] = [
   [/^must NOT be valid$/, 'has a form that it must not have'],
 ];
 
-/** A fault of a request in plain English, to follow the name of what is wrong. */
+/** A request's fault in plain English. It follows the name of the faulty field. */
 export function plainWords(message: string): string {
   for (const [pattern, plain] of words) {
     const found = pattern.exec(message);

@@ -1,7 +1,7 @@
 import type { RouteDeps } from './deps.ts';
 import { time } from './times.ts';
 
-/** A link to a file's bytes in the object store, good for anybody until it expires. */
+/** A link to a file's bytes in the object store. Every holder of the link may use it until it expires. */
 export async function presignedUrl(
   { storage }: Pick<RouteDeps, 'storage'>,
   file: { objectKey: string; name: string; contentType: string },

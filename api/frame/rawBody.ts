@@ -1,10 +1,7 @@
 import type { Request, Response } from 'express';
 import { DomainError } from '../../base/errors.ts';
 
-/**
- * The bytes of a body, as they were sent. Throws 413 `BODY_TOO_LARGE`, and ends the connection then: what is still to
- * come is not read.
- */
+/** The raw bytes of a body. Throws 413 `BODY_TOO_LARGE` and ends the connection without reading the rest. */
 export function readRawBody(req: Request, res: Response, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

@@ -36,7 +36,7 @@ export function queryOf<Id extends OperationId>(req: Request): QueryOf<Id> {
   return req.query as QueryOf<Id>;
 }
 
-/** The part of a list that is asked for. */
+/** The requested page of a list. */
 export function pageOf(req: Request): PageRequest {
   const { limit, cursor } = req.query as { limit?: number; cursor?: string };
   return { limit: limit ?? 50, cursor };

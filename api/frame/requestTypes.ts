@@ -7,25 +7,24 @@ import type { Handshake } from './upgrade.ts';
 declare global {
   namespace Express {
     interface Request {
-      /** The operation of the contract that this request is for. */
       operation?: Operation;
-      /** The parameters of its path: Express forgets its own when a route is left. */
+      /** The parameters of the path. Express drops its own when a route is left. */
       pathParams?: Record<string, string>;
-      /** The raw body, where a signature covers it. */
+      /** The raw body, kept when a signature covers it. */
       rawBody?: Buffer;
-      /** A body was announced, and had no bytes. */
+      /** Set when the body was read and had no bytes. */
       hasEmptyBody?: boolean;
-      /** Set once the credential has been checked; read it with `callerOf`. */
+      /** Set once the credential has been checked. Read it with `callerOf`. */
       caller?: Caller;
       /** Who may call the operation. */
       access?: Access;
-      /** The space of the path, where the table names a role for it; read it with `spaceOf`. */
+      /** The space of the path, set when the access table names a role. Read it with `spaceOf`. */
       spaceAccess?: SpaceAccess;
-      /** The socket of a request that wants to be a WebSocket. */
+      /** The socket of a request for a WebSocket. */
       handshake?: Handshake;
-      /** How the WebSocket that it became was closed. */
+      /** The close code of the WebSocket that the request became. */
       closeCode?: number;
-      /** Why the credential was refused: the validator would flatten it to a status. */
+      /** Why the credential was refused. The validator would reduce this to a status. */
       authFailure?: unknown;
     }
   }

@@ -3,9 +3,9 @@ import type { Config } from '../../config/index.ts';
 import { allowedOrigins } from './origins.ts';
 
 /**
- * Where a person may be sent back to: a whole address of an origin whose pages may call the API. Undefined for anything
- * else. What browsers read differently from each other, or in another way than it looks, is none: `\`, spaces and
- * control characters, and names or passwords before the host.
+ * Where a person may be sent back to: an absolute URL whose origin may call the API. Undefined for anything else. Also
+ * rejects what browsers read differently or what misleads the eye: `\`, spaces and control characters, and names or
+ * passwords before the host.
  */
 export function returnUrlOf(value: string | null | undefined, { http }: Pick<Config, 'http'>): string | undefined {
   if (value == null || !/^https?:\/\/[^\\\p{C}\s]+$/u.test(value) || !URL.canParse(value)) return undefined;
@@ -13,7 +13,7 @@ export function returnUrlOf(value: string | null | undefined, { http }: Pick<Con
   return username === '' && password === '' && allowedOrigins(http)(origin) ? href : undefined;
 }
 
-/** The same for one that a client names. Throws 400 `RETURN_URL_NOT_ALLOWED`. */
+/** The same for a URL that a client sends. Throws 400 `RETURN_URL_NOT_ALLOWED`. */
 export function requireReturnUrl(value: string | undefined, config: Pick<Config, 'http'>, pointer: string) {
   const url = returnUrlOf(value, config);
   if (value === undefined || url !== undefined) return url;

@@ -15,8 +15,8 @@ interface Route {
 
 /**
  * Finds the operation of a path. A literal segment always wins over a parameter (`/billing/checkout-success` before
- * `/billing/{spaceId}`), whatever the order in the contract is. It is compiled once; express-openapi-validator's own
- * lookup compiles every path again on every request.
+ * `/billing/{spaceId}`), whatever the order in the contract. The table is compiled once; express-openapi-validator's
+ * own lookup compiles every path on every request.
  */
 export function createRouteTable(operations: readonly Operation[]) {
   const byPath = new Map<string, Route>();
@@ -62,7 +62,7 @@ function paramsOf(pattern: readonly string[], segments: readonly string[]): Reco
   return params;
 }
 
-/** Orders by the first segment in which one is literal and the other is not. */
+/** Orders by the first segment that is literal in only one of the two. */
 function literalFirst(a: Route, b: Route): number {
   for (const [i, part] of a.segments.entries()) {
     const difference = Number(isParameter(part)) - Number(isParameter(b.segments[i] ?? ''));

@@ -4,13 +4,13 @@ import { Merged } from './merged.ts';
 const largestPixels = 3_840 * 2_160;
 
 interface Limits {
-  /** Of all screenshots that are made at once: each pixel takes four bytes and more. */
+  /** Pixels of all screenshots being taken at once. Each pixel takes four bytes or more. */
   mostPixels: number;
-  /** Of those of one space, so that it does not keep others waiting. */
+  /** Pixels of one space's screenshots, so that the space does not keep others waiting. */
   mostOfSpace: number;
 }
 
-/** What a screenshot is of: a desktop, or a tab of a browser. */
+/** What a screenshot shows: a desktop, or a tab of a browser. */
 interface Shown {
   id: string;
   spaceId: string;
@@ -18,7 +18,7 @@ interface Shown {
   height: number;
 }
 
-/** Makes screenshots, of each thing that is shown one at a time, and of all together as many as this process has memory for. */
+/** Takes screenshots: one at a time per session, and in all only as many as this process has memory for. */
 export class Screenshots {
   readonly #limits: Limits;
   readonly #made = new Merged<Buffer>();
@@ -28,9 +28,9 @@ export class Screenshots {
     this.#limits = limits;
   }
 
-  /** What it shows as PNG. Whoever asks while one is made shares the next. Throws 503 `SCREENSHOTS_BUSY`. */
+  /** A PNG of the session. Callers that ask during one screenshot share the next. Throws 503 `SCREENSHOTS_BUSY`. */
   of(session: Shown, server: { screenshot(): Promise<Buffer> }): Promise<Buffer> {
-    // In another size it is another picture, for whoever has just resized it.
+    // The size is part of the key: a caller that has just resized the session needs the new size.
     return this.#made.run(`${session.id} ${session.width}x${session.height}`, async () => {
       const leave = this.#enter(session);
       try {

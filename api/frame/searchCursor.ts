@@ -3,7 +3,7 @@ import type { SearchPosition } from '../../models/words/search.ts';
 
 const form = /^(\d) (\d{1,19}) (\S+)$/;
 
-/** The cursor of a search by words. Opaque to clients; one that does not decode is 400. */
+/** The cursor of a word search. Opaque to clients. One that does not decode is a 400. */
 export function encodeSearch({ asked, thing, word }: SearchPosition): string {
   return encodeCursor(`${asked} ${thing} ${word}`);
 }

@@ -10,22 +10,22 @@ import { SlowClients } from './slowClients.ts';
 import { refuseTwoHosts, refuseUnreadable } from './unreadable.ts';
 import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
 
-/** How long open requests and streams may go on after the server began to close. */
+/** How long open requests and streams may continue after the server begins to close. */
 const defaultGraceMs = 30_000;
 const idleSweepMs = 100;
-/** How much later than its time a request without its headers may be seen to be late. */
+/** How often Node checks for late headers. A request is cut at most this long after its limit. */
 const looksAtHeadersMs = 1_000;
 /**
- * Longer than the 60 s after which the usual load balancers drop an idle connection: they must be the ones to close it.
+ * Longer than the 60 s after which the usual load balancers drop an idle connection. The balancer must close it first.
  */
 const keepAliveTimeoutMs = 65_000;
 
 export interface RunningApi {
-  /** With the actual port, even where a free one was chosen. */
+  /** Contains the actual port, even when a free one was chosen. */
   url: string;
   /**
-   * Reports not ready, and answers as before for `drainMs`, while load balancers switch to other servers. Then it takes
-   * no new connections, tells streams to end, waits for open requests, and cuts what is left after `graceMs`.
+   * Reports not ready but answers as before for `drainMs`, while load balancers switch to other servers. Then it takes
+   * no new connections, tells streams to end, waits for open requests, and cuts the rest after `graceMs`.
    */
   close(options?: { drainMs?: number; graceMs?: number }): Promise<void>;
 }
@@ -35,7 +35,7 @@ export function startApi(...made: Parameters<typeof makeApi>): Promise<RunningAp
   return makeApi(...made).open();
 }
 
-/** Makes the API, which answers nobody before it is opened. */
+/** Makes the API. It answers no request until it is opened. */
 export function makeApi(
   runtime: Omit<ApiDeps, 'draining' | 'closing'>,
   surface?: Surface,
@@ -47,7 +47,7 @@ export function makeApi(
   const hostsOf = ownHosts(surface?.areas ?? allAreas, deps);
   const { patience, maxConnections } = runtime.config.http;
   const slow = new SlowClients(patience);
-  // Whole requests are the slow clients' clock's to look at, since an upload may take long.
+  // No limit for whole requests, since an upload may take long. `SlowClients` watches them.
   const limits = {
     shouldUpgradeCallback: wantsWebSocket,
     requestTimeout: 0,

@@ -10,16 +10,15 @@ import { describeFailure } from './failures.ts';
 type Settings = Config['http']['patience'];
 
 /**
- * How often all exchanges are looked at in the time that the shortest patience takes: what is cut is at most so much
- * too late.
+ * How often all exchanges are checked within the shortest patience. A client is cut at most a third of that too late.
  */
 const looksPerPatience = 3;
 
-/** A request and its answer, while either of them is on its way. */
+/** A request and its answer, while either is still on its way. */
 interface Exchange {
   req: IncomingMessage;
   res: ServerResponse;
-  /** Node takes it from a request whose body a pipeline has given up. */
+  /** Kept here because Node detaches it from a request whose body a pipeline has given up. */
   socket: Socket;
   begunAt: number;
   received: Progress;
@@ -32,9 +31,9 @@ interface Progress {
 }
 
 /**
- * Ends what a client keeps waiting: a request that does not arrive in its time, an upload that stops coming, and an
- * answer that nobody takes. Node has a limit for whole requests, which would cut long uploads, and none for answers.
- * One clock looks at all of them.
+ * Ends exchanges that a client stalls: a request that does not arrive in time, an upload that stops, and an answer that
+ * the client does not read. Node's limit for whole requests would cut long uploads, and Node has none for answers. One
+ * timer checks all exchanges.
  */
 export class SlowClients {
   readonly #settings: Settings;
@@ -67,7 +66,7 @@ export class SlowClients {
     }
   }
 
-  /** A body that streams in has the time that it needs, as long as something comes of it whenever we would read. */
+  /** An upload may take as long as it needs, provided that bytes arrive whenever we are ready to read. */
   #isLate({ req, socket, begunAt, received }: Exchange, now: number): boolean {
     const { requestMs, stallMs } = this.#settings;
     if (!isUpload(req)) return now - begunAt >= requestMs;
@@ -81,8 +80,8 @@ export class SlowClients {
 }
 
 /**
- * The operations whose bodies are read as they come say so by their types; before its operation is known, a request is
- * none.
+ * Operations that stream their bodies are known by their media types. Before its operation is known, a request is not
+ * an upload.
  */
 function isUpload(req: IncomingMessage & { operation?: { bodyTypes: string[] } }): boolean {
   return req.operation?.bodyTypes.some((type) => streamed.has(type)) ?? false;
@@ -91,8 +90,8 @@ function isUpload(req: IncomingMessage & { operation?: { bodyTypes: string[] } }
 const streamed = new Set(['multipart/form-data', 'application/octet-stream', '*/*']);
 
 /**
- * Whether something waits to be taken, and nothing has been for so long. What is written meanwhile is no progress:
- * heartbeats are.
+ * Whether bytes wait to be sent and the client has taken none for `stallMs`. Bytes written meanwhile, such as
+ * heartbeats, are no progress.
  */
 function isStuck({ res, sent }: Exchange, now: number, stallMs: number): boolean {
   const socket = res.socket;
@@ -105,7 +104,7 @@ function isStuck({ res, sent }: Exchange, now: number, stallMs: number): boolean
   return now - sent.at >= stallMs;
 }
 
-/** Says why, where that can still be said. Whoever is reading the body sees the connection end. */
+/** Sends 408 with the reason if no answer has begun. A route that is reading the body sees the connection end. */
 function refuse({ req, res, socket }: Exchange): void {
   if (res.headersSent) return void socket.destroy();
   const { id = randomUUID(), path = '' } = req as Partial<Pick<Request, 'id' | 'path'>>;

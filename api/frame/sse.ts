@@ -6,7 +6,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { Meters } from '../../telemetry/meters.ts';
 import { whenClosed } from './goneOf.ts';
 
-/** A reader that is this far behind is cut off, so memory does not fill up. One of a turn resumes from its last id. */
+/** A client that is this far behind is cut off, so memory does not fill up. It resumes a turn from its last id. */
 export const maxBacklogBytes = 1024 * 1024;
 const reconnectAfterMs = 1_000;
 
@@ -15,7 +15,7 @@ export interface TurnStream {
   threadId: string;
   /** The stream begins strictly after this chunk. */
   after: number;
-  /** The log's first chunks, for a turn that this request has just begun: they need not be read. */
+  /** The log's first chunks, when this request has just begun the turn. They need not be read from the log. */
   opening?: UiChunk[];
   feed: TurnFeed;
   intervals: Config['chat']['streams'];
@@ -23,13 +23,13 @@ export interface TurnStream {
   meters: Pick<Meters, 'streamOpened'>;
   /** Aborted when the server begins to close. */
   closing: AbortSignal;
-  /** Called with the number of the last chunk when the reader has received everything. */
+  /** Called with the number of the last chunk once the client has received everything. */
   onRead?(seq: number): void;
-  /** Whether the reader may still read; asked every few seconds. */
+  /** Whether the client may still read. Asked every few seconds. */
   isAllowed(): Promise<boolean>;
 }
 
-/** Of every stream of events, unbuffered by proxies. */
+/** For every event stream. Keeps proxies from buffering it. */
 export const eventStreamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -54,10 +54,10 @@ export function formatEvents(firstSeq: number, lines: string[]): string {
   return events;
 }
 
-/** The last event of a complete response. A response that just breaks off is to be resumed. */
+/** The last event of a complete response. A client resumes a response that ends without it. */
 export const doneEvent = 'data: [DONE]\n\n';
 
-/** Streams a turn's log until it ends, or the reader leaves, falls too far behind, or may no longer read. */
+/** Streams a turn's log until it ends, or the client leaves, falls too far behind, or may no longer read. */
 export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
   openEventStream(res, stream);
   whenClosed(res, stream.meters.streamOpened());
@@ -77,7 +77,7 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
   let lastSeq = stream.after + opening.length;
   const reader: TurnReader = {
     onChunks(firstSeq, lines) {
-      // Checked before the write: a chunk is never too large for a reader that has kept up.
+      // Checked before the write, so that no chunk is too large for a client that has kept up.
       lastSeq = firstSeq + lines.length - 1;
       if (res.writableLength > maxBacklogBytes) res.destroy();
       else res.write(formatEvents(firstSeq, lines));
@@ -106,18 +106,18 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
     res.end();
   }
   async function leaveUnlessAllowed(): Promise<void> {
-    // A database that is down for a moment does not end streams: the next check decides.
+    // A database that is briefly down ends no stream: the next check decides.
     if (!(await stream.isAllowed().catch(() => true))) breakOff();
   }
   stream.closing.addEventListener('abort', breakOff);
   whenClosed(res, leave);
-  // A reader that left before its stream began has already had its close event.
+  // The response of a client that left before its stream began has already emitted its close event.
   if (req.socket.destroyed) res.destroy();
 }
 
 /**
- * Resolves when what was written is on its way, or when the reader has gone: one that takes nothing is cut off by
- * `SlowClients`.
+ * Resolves when the written bytes are on their way or the client has gone. `SlowClients` cuts off a client that takes
+ * nothing.
  */
 export function drained(res: Response): Promise<void> {
   if (!res.writableNeedDrain || res.destroyed) return Promise.resolve();

@@ -9,8 +9,8 @@ import type { RouteDeps } from './deps.ts';
 export type Allowed = 'yes' | 'signedOut' | 'forbidden';
 
 /**
- * Repeats the checks that admitted a connection: that its credential is valid, and that its caller has the operation's
- * role in the space, or the one that is `needed` for this object. Rejects when they cannot be made.
+ * Repeats the checks that admitted a connection: the credential is valid, and the caller has the operation's role in
+ * the space, or the `needed` one for this object. Rejects when a check cannot be made.
  */
 export function stillAllowed(
   deps: Pick<RouteDeps, 'identity'>,
@@ -34,9 +34,9 @@ export function stillAllowed(
 }
 
 /**
- * Asks the same again when a body has been read: its sender decides how long that takes, and may have been signed out
- * or removed meanwhile, or the space deleted. Rejects as the first question did. Within a second of that one it costs
- * no query.
+ * Repeats the checks after a body has been read. The client decides how long that takes, and meanwhile may have been
+ * signed out or removed, or the space deleted. Throws the same errors as the first checks. Within a second of those it
+ * costs no query.
  */
 export async function requireStillAllowed(deps: Pick<RouteDeps, 'identity'>, req: Request): Promise<void> {
   const { caller, spaceAccess } = req;

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { DomainError } from '../../base/errors.ts';
 
-// What no text that anybody sends may have in it, wherever it stands: NUL, which databases, files and programs each
-// take for something else, and half of a surrogate pair, which has no UTF-8.
+// Forbidden in every text from a client: NUL, which databases, files and programs each treat differently, and half of a
+// surrogate pair, which has no UTF-8.
 
 /** What is wrong with a text; undefined when it is fine. */
 export function textFault(text: string): string | undefined {
@@ -16,15 +16,13 @@ interface Place {
   above: Place | undefined;
 }
 
-/**
- * Much more than anybody means; what is nested as deep as a body is long cannot be walked without an end of the stack.
- */
+/** Far deeper than real data. Recursion through a value nested as deep as a body is long would overflow the stack. */
 const maxDepth = 100;
 
 /**
- * Throws where a JSON value, or a form, is not plain data: nested too deep, with a text that is none, or with a key
- * that means something to JavaScript (`__proto__`; `constructor` with a `prototype`). Level by level and not by
- * recursion, which would not survive what is looked for.
+ * Throws unless a JSON value or a form is plain data: not nested too deep, with valid texts only, and without keys that
+ * mean something to JavaScript (`__proto__`; `constructor` with a `prototype`). Walks level by level, because recursion
+ * would not survive the depth that it looks for.
  */
 export function checkPlainData(value: unknown): void {
   let level: Place[] = [{ value, key: '', above: undefined }];
@@ -62,14 +60,14 @@ function pointerOf({ key, above }: Place): string {
   return `${pointerOf(above)}/${part}`;
 }
 
-/** A 400 that says where, in the words of the contract's validator. */
+/** A 400 that names the place, worded like the contract's validator. */
 export function wrongAt(pointer: string, detail: string): DomainError {
   const place = pointer.slice(0, 1_000).toWellFormed();
   const whole = `${place === '' ? 'The body' : place} ${detail}.`;
   return new DomainError('invalid', 'INVALID_REQUEST', whole, { errors: [{ pointer: place, detail }] });
 }
 
-/** Throws when bytes are no UTF-8, with where they stop being it. */
+/** Throws when the bytes are not valid UTF-8, with the position of the first invalid byte. */
 export function checkUtf8(bytes: Buffer): void {
   if (isUtf8(bytes)) return;
   throw wrongAt('', `is not valid UTF-8, at byte ${validLength(bytes)}`);
@@ -77,7 +75,7 @@ export function checkUtf8(bytes: Buffer): void {
 
 const replacement = Buffer.from('\ufffd');
 
-/** Where decoding put a replacement character that was not sent as one. */
+/** The position of the first replacement character that decoding has inserted. */
 function validLength(bytes: Buffer): number {
   const text = bytes.toString('utf8');
   let byte = 0;
@@ -91,7 +89,7 @@ function validLength(bytes: Buffer): number {
   }
 }
 
-/** Throws when something in a query, or a form, is not percent-encoded UTF-8. */
+/** Throws when a query or a form has a field that is not percent-encoded UTF-8. */
 export function checkEncoding(query: string): void {
   for (const pair of query.split('&')) {
     const [name = ''] = pair.split('=', 1);

@@ -15,7 +15,7 @@ const malformed: Refusal = { status: 400, code: 'INVALID_HTTP', detail: 'This is
 
 const unclear: Refusal = { status: 400, code: 'HOST_UNCLEAR', detail: 'A request names one host, and this names two.' };
 
-/** By the codes that Node gives what it cannot read. */
+/** By Node's error codes for unreadable requests. */
 const refusals: Record<string, Refusal> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'REQUEST_TIMEOUT', detail: 'The request did not arrive in time.' },
   HPE_HEADER_OVERFLOW: {
@@ -31,15 +31,15 @@ const refusals: Record<string, Refusal> = {
 };
 
 /**
- * Answers what never became a request as everything else is answered: by a problem with an id that is in the log. Node
- * would send a bare status. The connection ends with it, for nobody knows where the next request begins.
+ * Answers input that never became a request with a problem like any other, with an id that is in the log. Node would
+ * send a bare status. The connection ends with it, because the start of the next request is unknown.
  */
 export function refuseUnreadable(server: Server, logger: Logger): void {
   const underWay = new WeakMap<Duplex, ServerResponse>();
   server.on('request', (req, res) => underWay.set(req.socket, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const answer = underWay.get(socket);
-    // What follows the head of an answer would be taken for its body.
+    // The client would take a refusal for part of that answer's body.
     const isAnswering = answer?.headersSent === true && !answer.writableFinished;
     if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy();
     const refusal = refusals[error.code ?? ''] ?? malformed;
@@ -51,8 +51,8 @@ export function refuseUnreadable(server: Server, logger: Logger): void {
 }
 
 /**
- * Whether a request names two hosts (RFC 9112 §3.2): Node tells of the first, and whoever stands before or behind it may
- * go by the other. Then it is refused here, on the connection of an upgrade as on any other.
+ * Refuses a request that names two hosts (RFC 9112 §3.2) and returns true. Node reports the first one, and a proxy
+ * before or behind it may use the other. For an upgrade, `answer` is the socket.
  */
 export function refuseTwoHosts(req: IncomingMessage, answer: ServerResponse | Duplex, logger: Logger): boolean {
   const names = req.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host');

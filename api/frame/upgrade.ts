@@ -18,24 +18,24 @@ import { createRouter } from './router.ts';
 import { stillAllowed } from './stillAllowed.ts';
 import { refuseTwoHosts } from './unreadable.ts';
 
-/** The subprotocol that a client offers, and that the server chooses. */
+/** The subprotocol that a client offers and the server chooses. */
 const protocol = 'atrium';
 const credentialEntry = /^bearer\.(.+)$/;
 
-/** What came with a request that wants to be a WebSocket; kept on it as `req.handshake`. */
+/** The socket and first bytes of a request for a WebSocket, kept as `req.handshake`. */
 export interface Handshake {
   socket: Duplex;
   head: Buffer;
 }
 
-/** Whether a request wants to be a WebSocket. Any other upgrade that a client offers is ignored, as HTTP allows. */
+/** Whether a request asks for a WebSocket. Any other upgrade that a client offers is ignored, as HTTP allows. */
 export function wantsWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
 /**
- * Lets the app answer upgrades as it answers requests, so that the same authentication, access table, limits and error
- * handler hold for them; those of own hosts go to these, as they are. The server must have been made with
+ * Lets the app answer upgrades like requests, so that the same authentication, access table, limits and error handler
+ * apply. Upgrades for an area's own host go to that host's handler unchanged. The server must have been made with
  * `shouldUpgradeCallback: wantsWebSocket`. `cut` ends every upgraded socket at once.
  */
 export function answerUpgrades(
@@ -48,14 +48,14 @@ export function answerUpgrades(
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    // A peer that resets the connection has gone, and nothing is left to do; the close event follows.
+    // The peer has reset the connection. There is nothing left to do; the close event follows.
     socket.on('error', () => socket.destroy());
     if (refuseTwoHosts(req, socket, logger)) return;
     const hosts = hostsOf(req);
     if (hosts === undefined) takeCredential(req);
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
-    // A server over TCP has no other kind.
+    // A TCP server's sockets are all of this type.
     res.assignSocket(socket as Socket);
     res.once('finish', () => (socket as Socket).destroySoon());
     Object.assign(req, { handshake: { socket, head } });
@@ -71,7 +71,7 @@ export function answerUpgrades(
 
 /**
  * A browser cannot set `Authorization` on a WebSocket, but it can offer subprotocols: `bearer.<token>` is the
- * credential. It is removed, so that nothing after this sees it there.
+ * credential. It is removed so that later code does not see it there.
  */
 function takeCredential({ headers }: IncomingMessage): void {
   const offered = offeredProtocols(headers['sec-websocket-protocol']);
@@ -89,7 +89,7 @@ export function offeredProtocols(header = ''): string[] {
     .filter((entry) => entry !== '');
 }
 
-/** Refuses pages of foreign origins, which CORS does not do for WebSockets. Only browsers send an Origin. */
+/** Refuses pages of foreign origins. CORS does not do that for WebSockets. Only browsers send an Origin. */
 export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandler {
   const isAllowed = allowedOrigins(config.http);
   return (req, _res, next) => {
@@ -99,8 +99,8 @@ export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandl
 }
 
 /**
- * Routes for the operations that the contract marks `x-upgrade: websocket`. Throws when one has no handler, or a
- * handler no operation.
+ * Routes for the operations that the contract marks `x-upgrade: websocket`. Throws for an operation without a handler
+ * and for a handler without an operation.
  */
 export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: ConnectionLimits): Router {
   const router = createRouter();
@@ -137,7 +137,7 @@ export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: C
   return router;
 }
 
-/** What takes handshakes; it listens nowhere by itself. */
+/** Accepts handshakes. It does not listen by itself. */
 export function webSocketServer(limits: ConnectionLimits): WebSocketServer {
   return new WebSocketServer({
     noServer: true,
@@ -145,12 +145,12 @@ export function webSocketServer(limits: ConnectionLimits): WebSocketServer {
     perMessageDeflate: false,
     maxPayload: limits.maxMessageBytes,
     handleProtocols: () => protocol,
-    // Its types do not know of it: how long a peer may take to answer a close.
+    // The type declarations lack this option: how long a peer may take to answer a close frame.
     ...{ closeTimeout: limits.closeTimeoutMs },
   });
 }
 
-/** Answers 101. Throws when the handshake is not one of RFC 6455. */
+/** Answers 101. Throws 400 `BAD_HANDSHAKE` when the handshake does not follow RFC 6455. */
 export function acceptUpgrade(
   server: WebSocketServer,
   req: Request,
@@ -164,7 +164,7 @@ export function acceptUpgrade(
   };
   const sayId = (headers: string[]) => void headers.push(`x-request-id: ${req.id}`);
   server.on('wsClientError', refuse).on('headers', sayId);
-  // All of this is synchronous: no other handshake comes in between.
+  // All of this is synchronous, so no other handshake can come in between.
   server.handleUpgrade(req, socket, head, (webSocket) => {
     accepted = webSocket;
   });
@@ -172,7 +172,7 @@ export function acceptUpgrade(
   if (accepted === undefined) {
     throw new DomainError('invalid', 'BAD_HANDSHAKE', `This is not a WebSocket handshake: ${refusal}.`);
   }
-  // The log line and the metrics are written when the response closes, and that is when the WebSocket does.
+  // The log line and the metrics are written when the response closes. Let it close when the WebSocket does.
   res.detachSocket(socket as Socket);
   res.statusCode = 101;
   accepted.once('close', (code) => {

@@ -4,12 +4,12 @@ import { checkWebhookHeaders, verifyWebhook } from '../../integrations/webhooks/
 import type { RouteDeps } from './deps.ts';
 
 interface Signed {
-  /** Read when the headers may be right. */
+  /** Called only after the headers have been checked. */
   body: () => Buffer | Promise<Buffer>;
   secrets: () => Promise<readonly string[]>;
 }
 
-/** The id of a delivery that one of the secrets has signed. Throws 401; forged ones count against their address. */
+/** The id of a delivery that one of the secrets has signed. Throws 401. Forged ones count against their address. */
 export async function verifyDelivery(
   { limits }: Pick<RouteDeps, 'limits'>,
   req: Request,

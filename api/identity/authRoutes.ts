@@ -6,7 +6,7 @@ import { bodyOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 
-/** From a one-time code to a session, and back. */
+/** Exchanges one-time codes for sessions, makes codes, and signs out. */
 export function authRoutes({ identity, limits }: RouteDeps) {
   const router = createRouter();
 

@@ -11,8 +11,8 @@ import { invitationMail } from './mails.ts';
 import { presentInvitation } from './presentInvitation.ts';
 
 /**
- * Invites an address into the space of the request's path: by mail where there is mail, else by a link for the inviter
- * to pass on. Whether anybody here has that address changes nothing of it.
+ * Invites an address into the space of the request's path: by mail if mail is configured, else by a link that the
+ * inviter passes on. The answer does not depend on whether the address has an account.
  */
 export async function invite(
   { config, identity: { invitations, mails, users }, launcher }: Pick<RouteDeps, 'config' | 'identity' | 'launcher'>,

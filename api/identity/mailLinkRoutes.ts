@@ -12,7 +12,7 @@ import { signInMail } from './mails.ts';
 import { destinationOf, finish, notSetUp } from './signInFlow.ts';
 import { followLinkPage, linkMailedPage } from './signInPages.ts';
 
-/** Sign-in by a link that comes in a mail. */
+/** Sign-in by a mailed link. */
 export function mailLinkRoutes({ config, database, identity, launcher, limits }: RouteDeps) {
   const router = createRouter();
 
@@ -23,8 +23,8 @@ export function mailLinkRoutes({ config, database, identity, launcher, limits }:
     const to = destinationOf(form, config);
     const email = normalizeEmail(form.email);
     await limits.mail(email, res);
-    // This must not reveal whether there is an account: the answer is the same, and so is the work before it, down to
-    // the row. Only the worker checks, when it sends the mail.
+    // This must not reveal whether there is an account: the answer and the work before it, including the row, are the
+    // same. Only the worker checks, when it sends the mail.
     if (isEmail(email)) {
       const token = newLinkToken();
       const content = { ...signInMail(email, publicLink(config, `auth/email/${token}`)), onlyIfMayArrive: true };

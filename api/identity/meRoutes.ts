@@ -13,7 +13,7 @@ import { presentSpace } from './presentSpace.ts';
 
 const spacesShown = 200;
 
-/** Who you are, and where you are signed in. */
+/** The caller's account and sessions. */
 export function meRoutes({ identity }: RouteDeps) {
   const router = createRouter();
 

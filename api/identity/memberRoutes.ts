@@ -8,7 +8,7 @@ import { time } from '../frame/times.ts';
 import type { components } from '../generated/types.gen.ts';
 import { invite } from './invite.ts';
 
-/** Who belongs to a space, and as what. */
+/** The members of a space and their roles. */
 export function memberRoutes(deps: RouteDeps) {
   const { members } = deps.identity;
   const router = createRouter();
@@ -20,7 +20,7 @@ export function memberRoutes(deps: RouteDeps) {
   });
 
   router.post('/api/spaces/:spaceId/members', async (req, res) => {
-    // People join by their own will, and nobody learns from the answer who has an account here.
+    // People join only by accepting an invitation, and the answer does not reveal who has an account here.
     const invitation = await invite(deps, req, bodyOf<'addMember'>(req));
     answer<'addMember'>(res, 201, { ...invitation, status: 'invited' });
   });

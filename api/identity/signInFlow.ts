@@ -8,9 +8,9 @@ import { requireReturnUrl, returnUrlOf } from '../frame/returnUrls.ts';
 import { codePage } from './signInPages.ts';
 
 /**
- * Where the code may go: exactly one of the operator's redirects. A program on the person's own machine listens on
- * whatever port is free, so of a redirect to a loopback address the port does not count (RFC 8252, section 7.3). Throws
- * 400 `REDIRECT_NOT_ALLOWED`.
+ * Where the code may go: exactly one of the operator's redirects. The port of a loopback redirect does not count,
+ * because a program on the person's own machine listens on any free port (RFC 8252, section 7.3). Throws 400
+ * `REDIRECT_NOT_ALLOWED`.
  */
 export function destinationOf({ redirect, state, returnUrl }: Destination, config: Config): Destination {
   const back = requireReturnUrl(returnUrl, config, 'returnUrl');
@@ -33,8 +33,8 @@ function isSameLoopback(allowed: string, redirect: string): boolean {
 }
 
 /**
- * The way back that an invitation names: the code goes there too where the operator has allowed that, else the page has a
- * link. None where the operator no longer allows it.
+ * The return URL of an invitation. If it is one of the operator's redirects, the code goes there too; otherwise the
+ * page links to it. Empty when the operator no longer allows the URL.
  */
 export function wayBack(returnUrl: string | null, { http, signIn }: Pick<Config, 'http' | 'signIn'>): Destination {
   const url = returnUrlOf(returnUrl, { http });
@@ -42,7 +42,7 @@ export function wayBack(returnUrl: string | null, { http, signIn }: Pick<Config,
   return signIn.redirects.includes(url) ? { redirect: url } : { returnUrl: url };
 }
 
-/** Ends a sign-in: the code goes to where the client wants it, or is shown. */
+/** Ends a sign-in: sends the code to the client's redirect, or shows it. */
 export function finish(res: Response, code: AuthCode, to: Destination): void {
   if (to.redirect === undefined) sendPage(res, codePage(code, to.returnUrl));
   else forward(res, code.code, { ...to, redirect: to.redirect });
@@ -52,11 +52,11 @@ export function forward(res: Response, code: string, { redirect, state }: Destin
   const url = new URL(redirect);
   url.searchParams.set('code', code);
   if (state !== undefined) url.searchParams.set('state', state);
-  // After a form a browser goes on with GET.
+  // After a form, 303 makes a browser continue with GET.
   res.redirect(303, url.href);
 }
 
-/** A way to sign in that is not set up. */
+/** The error for a way to sign in that is not configured. */
 export function notSetUp(): DomainError {
   return new DomainError('notFound', 'NOT_FOUND', 'This way to sign in is not set up here.');
 }

@@ -4,16 +4,16 @@ import type { Destination } from '../../models/identity/pendingSignIns.ts';
 import { type Html, html } from '../frame/pages/html.ts';
 import type { Page } from '../frame/pages/page.ts';
 
-/** The ways to sign in that this installation has. */
+/** The ways to sign in at this installation. */
 export interface Ways {
-  /** The issuer's name for people. */
+  /** The issuer's display name. */
   oidc: string | undefined;
   mail: boolean;
-  /** Where a code goes that is for no app in particular. */
+  /** The redirect for a code that is for no particular app. */
   codesTo: string | undefined;
 }
 
-/** Where somebody chooses how to sign in. */
+/** Where a visitor chooses how to sign in. */
 export function signInPage(ways: Ways, to: Destination): Page {
   const parts: Html[] = [];
   if (ways.oidc !== undefined) {
@@ -50,7 +50,7 @@ export function linkMailedPage(email: string): Page {
   };
 }
 
-/** The page of a mailed link: it asks before it signs anybody in. */
+/** The page behind a mailed link. Opening it does not sign in yet: the visitor has to press the button. */
 export function followLinkPage(token: string, { redirect }: Destination): Page {
   return {
     formMayGoTo: redirect,
@@ -61,7 +61,7 @@ export function followLinkPage(token: string, { redirect }: Destination): Page {
   };
 }
 
-/** Shows the code, where there is no client to send it to. */
+/** Shows the code when there is no client to send it to. */
 export function codePage({ code }: AuthCode, returnUrl?: string): Page {
   return {
     title: 'You are signed in',
@@ -72,7 +72,7 @@ ${goOn(returnUrl)}`,
   };
 }
 
-/** For who has signed in by a code, and has no app to go to. */
+/** Shown after signing in by a code when no app was named. */
 export function signedInPage(sessionToken: string, returnUrl?: string): Page {
   return {
     title: 'You are signed in',
@@ -104,7 +104,7 @@ interface Joined {
   apiUrl: string;
 }
 
-/** Where an invitation ends that names no app which takes the code: what the new member can do now. */
+/** Shown after joining when no app takes the code. Says what the new member can do now. */
 export function joinedPage({ spaceName, role, code: { code }, apiUrl }: Joined, returnUrl?: string): Page {
   const address = (path: string) => new URL(path, `${apiUrl.replace(/\/+$/, '')}/`).href;
   return {
@@ -120,7 +120,7 @@ programs can do here.</p>`,
   };
 }
 
-/** For when the link alone is not enough. Signing in proves the address; the invitation is then in `/api/invitations`. */
+/** Shown when the link alone is not enough. Signing in proves the address; `/api/invitations` then lists it. */
 export function signInToJoinPage(detail: string, to: Destination): Page {
   return {
     title: 'Sign in to join',

@@ -30,7 +30,7 @@ export function signInRoutes({ config, identity, limits }: RouteDeps) {
     const to = destinationOf(form, config);
     const redirect = to.redirect ?? codesTo;
     if (redirect !== undefined) return forward(res, code.trim(), { ...to, redirect });
-    // There is no app that could take it.
+    // No app takes the code, so exchange it here.
     const label = req.headers['user-agent'];
     const token = await limits.guessing(req, res, () =>
       identity.codes.exchange(code.trim(), { label, address: req.ip ?? null }),
@@ -52,7 +52,7 @@ export function signInRoutes({ config, identity, limits }: RouteDeps) {
     if (issuer === undefined) throw notSetUp();
     const { state } = queryOf<'finishOidc'>(req);
     const { browser } = await identity.pendingSignIns.peek('oidc', state);
-    // Another browser's sign-in: it is kept for that browser.
+    // This sign-in belongs to another browser. Keep it for that browser.
     if (!browsers.isOf(req, browser)) throw otherBrowser();
     const { nonce, codeVerifier, ...to } = await identity.pendingSignIns.take('oidc', state);
     const query = req.originalUrl.slice(req.originalUrl.indexOf('?') + 1);

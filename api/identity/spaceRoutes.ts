@@ -8,7 +8,7 @@ import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentSpace } from './presentSpace.ts';
 
-/** Spaces themselves; their members are in memberRoutes.ts. */
+/** Spaces themselves. Their members are in memberRoutes.ts. */
 export function spaceRoutes(deps: RouteDeps) {
   const { identity } = deps;
   const router = createRouter();

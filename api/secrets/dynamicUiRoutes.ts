@@ -9,7 +9,7 @@ import { createRouter } from '../frame/router.ts';
 
 const defaultTtl = '1h';
 
-/** What people type into the forms that agents show them. Whoever may chat in a space may fill in its forms. */
+/** What people type into the forms that agents show. Every member who may chat in a space may fill in its forms. */
 export function dynamicUiRoutes(deps: RouteDeps) {
   const router = createRouter();
 

@@ -4,7 +4,7 @@ import { html } from '../frame/pages/html.ts';
 import { iconFile, sendPage } from '../frame/pages/page.ts';
 import { createRouter } from '../frame/router.ts';
 
-/** For somebody who opens the API's address in a browser. It says nothing that only its users may know. */
+/** For a visitor who opens the API's address in a browser. It says nothing that only the API's users may know. */
 export function frontPageRoutes(_deps: RouteDeps) {
   const router = createRouter();
   router.get('/', (_req, res) => {
@@ -22,7 +22,7 @@ git, secrets and billing. It runs here, and has no pages to work in: programs us
   return router;
 }
 
-/** Browsers ask for it where a page names no icon. They tell what it is by its type, whatever its name. */
+/** Browsers ask for it when a page names no icon. They recognize the format by the content type, not by the name. */
 export function favicon(): RequestHandler {
   return (_req, res) => res.sendFile(iconFile, { maxAge: '1h' });
 }

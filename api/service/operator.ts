@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../../base/errors.ts';
 import { hostNameOf } from '../frame/ownHosts.ts';
 
-/** Throws unless the request comes from this machine, or has the operator's key. */
+/** Throws unless the request comes from this machine or has the operator's key. */
 export function requireOperator(
   req: IncomingMessage,
   {
@@ -12,7 +12,7 @@ export function requireOperator(
     publicUrl,
   }: { trustedProxies: number; metricsKey: string | undefined; publicUrl?: string },
 ): void {
-  // Behind a local proxy every request comes from loopback, and it need not say for whom it asks.
+  // Behind a local proxy every request comes from loopback, and the proxy may not name the original client.
   if (trustedProxies === 0 && isFromLoopback(req) && isAskedByName(req, publicUrl)) return;
   if (hasKey(req, metricsKey)) return;
   throw new DomainError(
@@ -22,15 +22,15 @@ export function requireOperator(
   );
 }
 
-/** A proxy on this machine connects from loopback too: what it forwards is not from here. */
+/** A proxy on this machine connects from loopback too. The requests that it forwards do not come from this machine. */
 function isFromLoopback(req: IncomingMessage): boolean {
   if (req.headers['x-forwarded-for'] !== undefined || req.headers.forwarded !== undefined) return false;
   return /^(::ffff:)?127\.|^::1$/.test(req.socket.remoteAddress ?? '');
 }
 
 /**
- * Whether the request names this machine or the configured host. A page whose host name was made to lead to loopback (DNS
- * rebinding) asks by its own name, and must not read the answer.
+ * Whether the request names this machine or the configured host. A page whose host name was made to resolve to loopback
+ * (DNS rebinding) sends its own name, and must not read the answer.
  */
 function isAskedByName({ headers }: IncomingMessage, publicUrl: string | undefined): boolean {
   const name = hostNameOf(headers.host);

@@ -11,7 +11,7 @@ export interface Readiness {
 export const checkTimeoutMs = 2_000;
 const retryAfterSeconds = 2;
 
-/** Asks all parts at once. Throws what /readyz answers when a part that the process needs does not answer. */
+/** Asks all parts at once. Throws 503 `NOT_READY` when a part that the process needs does not answer. */
 export async function askParts(parts: readonly ReadinessCheck[], logger: Logger): Promise<Readiness> {
   const results = await Promise.all(parts.map(measure));
   const failed = results.filter((result) => result.error !== undefined);

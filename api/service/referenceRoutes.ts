@@ -9,8 +9,8 @@ import { createRouter } from '../frame/router.ts';
 const page = fileURLToPath(new URL('./reference/', import.meta.url));
 
 /**
- * Everything comes from here: the page works offline, and nothing else may run in it. Swagger UI draws its icons as
- * data: images, and sets styles through the DOM, which needs no exception.
+ * Everything is served from here: the page works offline, and no other script may run in it. Swagger UI draws its icons
+ * as data: images. It sets styles through the DOM, which needs no exception.
  */
 const pagePolicy = [
   "default-src 'none'",
@@ -24,11 +24,11 @@ const pagePolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The contract, as a document and as a page. */
+/** Serves the contract as a document and as a page. */
 export function docsRoutes({ contract, config }: RouteDeps) {
   const router = createRouter();
   const document = { ...contract.document, servers: [{ url: config.http.publicUrl }] };
-  // Serialized lazily: few ask for it, and it takes a while.
+  // Serialized on first use: it takes a while, and few clients ask for it.
   let yaml: string | undefined;
   let json: string | undefined;
 
@@ -50,7 +50,7 @@ export function docsRoutes({ contract, config }: RouteDeps) {
   return router;
 }
 
-/** The page's files: ours, then those of Swagger UI that it uses. */
+/** The page's own files, and the files of Swagger UI that it uses. */
 export function referencePageFiles(): RequestHandler {
   const swaggerUi = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const shared = ['swagger-ui-bundle.js', 'swagger-ui.css'];

@@ -33,7 +33,7 @@ export async function startWorkerProbes(options: WorkerProbeOptions): Promise<Wo
   const { host, port } = options;
   const server = createServer((req, res) => void respond(options, req, res));
   await listen(server, { host, port }, { host: 'ATRIUM_WORKER_HOST', port: 'ATRIUM_WORKER_PORT' });
-  // A process that has nothing else to do may end.
+  // Let the process end when it has nothing else to do.
   server.unref();
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,

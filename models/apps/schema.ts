@@ -159,7 +159,7 @@ const initial = initialTables('apps', [
     KEY app_deliveries_old (has_content, created_at, id),
     KEY app_deliveries_space (space_id, has_content, created_at, id)
   )`,
-  // What senders of deliveries sign with, sealed.
+  // Secrets with which senders sign deliveries, sealed.
   `CREATE TABLE IF NOT EXISTS app_webhook_secrets (
     app_id VARCHAR(40) NOT NULL PRIMARY KEY,
     space_id VARCHAR(40) NOT NULL,

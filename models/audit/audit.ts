@@ -5,17 +5,17 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, select } from '../database/sql.ts';
 import { requireLivingSpace } from './livingSpace.ts';
 
-/** Who acts, with what credential, and from where. */
+/** Who acts, with which credential, and from where. */
 export interface Actor {
-  /** Null is the operator, at the command line. */
+  /** Null for the operator at the command line. */
   userId: string | null;
-  /** A session's or an API key's id; null where there was none yet. */
+  /** The id of a session or an API key. Null when there was none yet. */
   credentialId: string | null;
-  /** The network address; null for actions on the server itself. */
+  /** The network address. Null for actions on the server itself. */
   address: string | null;
 }
 
-/** The operator, who may do anything, but is still logged. */
+/** The operator, who may do anything but is still logged. */
 export const operator: Actor = { userId: null, credentialId: null, address: null };
 
 export type AuditAction =
@@ -124,14 +124,14 @@ export interface AuditEntry extends Actor {
   id: string;
   number: string;
   action: AuditAction;
-  /** The id or the name of what was acted on; never a value. */
+  /** The id or name of the object acted on. Never a value. */
   target: string | null;
   at: Date;
 }
 
 /**
- * Writes one line of a space's audit log, in the transaction of the action itself: neither ever exists without the
- * other. Lines are added and read; nothing changes or deletes one for as long as its space exists.
+ * Writes one line of a space's audit log in the transaction of the action itself, so neither exists without the other.
+ * Lines are only added and read. None is changed or deleted while its space exists.
  */
 export async function appendAudit(
   tx: Transaction,
@@ -145,8 +145,8 @@ export async function appendAudit(
 }
 
 /**
- * Writes the same line into the log of each space that the user belongs to now: what a user does with their account
- * concerns all of them.
+ * Writes the same line into the log of each space that the user belongs to now, because what a user does with their
+ * account concerns all of them.
  */
 export async function appendAuditOfUser(
   tx: Transaction,
@@ -161,7 +161,7 @@ export async function appendAuditOfUser(
       WHERE m.user_id = ? AND s.deleted_at IS NULL ORDER BY m.space_id`,
     [userId],
   );
-  // Without a look at each: who signs in does not wait for a space, nor fail with one that goes.
+  // Without `requireLivingSpace`: a sign-in must not wait for a space, nor fail when one is being deleted.
   for (const { id } of spaces) await insertEntry(tx, id, { actor, action, target });
 }
 

@@ -3,9 +3,8 @@ import { notFound } from '../../base/errors.ts';
 import { select } from '../database/sql.ts';
 
 /**
- * Rejects with 404 when the space has been deleted, and keeps it from being deleted until the transaction ends: what is
- * written with it is there before the purge begins to look. That the caller was a member a moment ago says nothing of
- * now.
+ * Rejects with 404 when the space has been deleted. Otherwise it cannot be deleted until the transaction ends, so the
+ * purge will see what the transaction writes. An earlier check of membership does not ensure that.
  */
 export async function requireLivingSpace(tx: Transaction, spaceId: string): Promise<void> {
   const sql = 'SELECT deleted_at AS deletedAt FROM spaces WHERE id = ? LOCK IN SHARE MODE';

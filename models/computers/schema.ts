@@ -50,7 +50,7 @@ const initial = initialTables('computers', [
     max_running INT UNSIGNED NOT NULL,
     seen_at DATETIME(3) NOT NULL
   )`,
-  // Homes of deleted computers whose host did not answer. It removes them when it is back.
+  // Homes of deleted computers whose host did not answer. The host removes them when it is back.
   `CREATE TABLE IF NOT EXISTS computer_remains (
     computer_id VARCHAR(40) NOT NULL,
     host_id VARCHAR(40) NOT NULL,
@@ -58,7 +58,7 @@ const initial = initialTables('computers', [
     PRIMARY KEY (computer_id, host_id),
     KEY computer_remains_host (host_id)
   )`,
-  // Secrets that a computer sees as placeholders. Requests to hosts get the value instead.
+  // Secrets that a computer sees as placeholders. Requests to the listed hosts get the value instead.
   `CREATE TABLE IF NOT EXISTS computer_secrets (
     computer_id VARCHAR(40) NOT NULL,
     space_id VARCHAR(40) NOT NULL,
@@ -94,7 +94,7 @@ const initial = initialTables('computers', [
     KEY port_links_expires (expires_at),
     KEY port_links_run (run_id)
   )`,
-  // Browsers that a port link has let in or will.
+  // Browsers that a port link has let in or will let in.
   `CREATE TABLE IF NOT EXISTS port_link_visits (
     token_hash BINARY(32) NOT NULL PRIMARY KEY, -- SHA-256 of the token, which is used once
     cookie_hash BINARY(32) NULL, -- SHA-256 of the cookie that the token is exchanged for

@@ -10,13 +10,13 @@ export interface AreaSchema {
   initial?: Migration;
   /** Tables whose rows go with their `turn_id`. */
   ofTurn?: readonly string[];
-  /** Tables whose rows go with their `thread_id`. */
+  /** Tables whose rows are deleted by `thread_id`. */
   ofThread?: readonly string[];
-  /** Tables whose rows go with their `space_id`. */
+  /** Tables whose rows are deleted by `space_id`. */
   ofSpace?: readonly string[];
   /** Tables that the area's own functions empty. */
   own?: readonly string[];
-  /** Tables that stay when a space goes, with the reason. */
+  /** Tables that stay when a space is purged, with the reason. */
   kept?: Readonly<Record<string, string>>;
   /** Further work for a space, after all of the above. Safe to run again. */
   finish?(database: Database, spaceId: string): Promise<void>;

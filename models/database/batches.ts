@@ -4,8 +4,8 @@ import type { Database } from './database.ts';
 const rowsPerStatement = 1_000;
 
 /**
- * Repeats a DELETE whose last placeholder is its LIMIT until no rows are left, and returns how many were deleted. Each
- * batch is its own commit, so that nobody waits long for a lock.
+ * Repeats a DELETE until no rows are left, and returns how many were deleted. Its last placeholder is its LIMIT. Each
+ * batch commits by itself, so that locks are held briefly.
  */
 export async function deleteInBatches(
   { pool }: Pick<Database, 'pool'>,
@@ -21,7 +21,7 @@ export async function deleteInBatches(
   }
 }
 
-/** The same for rows that a SELECT of their ids finds, whose last placeholder is its LIMIT. */
+/** Deletes rows whose ids a SELECT finds. The SELECT's last placeholder is its LIMIT. */
 export function deleteByIds(
   { pool }: Pick<Database, 'pool'>,
   table: string,
@@ -36,7 +36,7 @@ export function deleteByIds(
   return removeByIds({ pool }, { select, values, remove }, onBatch);
 }
 
-/** The same with a way of its own to remove rows, which returns how many it has removed. It may leave some. */
+/** Like `deleteByIds`, with an own `remove` that returns how many rows it has removed. It may leave some. */
 export async function removeByIds(
   { pool }: Pick<Database, 'pool'>,
   rows: {

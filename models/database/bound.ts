@@ -2,13 +2,12 @@ import { type Sequelize, Transaction } from 'sequelize';
 import { oneFor } from '../../base/oneFor.ts';
 import type { Database } from './database.ts';
 
-/** Where a statement runs: in a transaction, or on a database by itself. Either leads to the models of its database. */
+/** Where a statement runs: in a transaction, or directly on a database. Either leads to the models of its database. */
 export type On = Pick<Database, 'sequelize'> | Transaction;
 
 /**
  * An area's models, defined once for each database. The classes belong to that database and not to the program, so that
- * one process can use several databases; a caller takes them from the handle that it has: `const { Turn } =
- * chatModels(tx)`.
+ * one process can use several databases. A caller takes them from its handle: `const { Turn } = chatModels(tx)`.
  */
 export function modelsOf<Models extends object>(define: (sequelize: Sequelize) => Models): (on: On) => Models {
   const defined = oneFor(define);
@@ -16,7 +15,7 @@ export function modelsOf<Models extends object>(define: (sequelize: Sequelize) =
 }
 
 export function sequelizeOf(on: On): Sequelize {
-  // A transaction has it too; Sequelize's types do not say so.
+  // A transaction has this field too, though Sequelize's types do not say so.
   return (on as { sequelize: Sequelize }).sequelize;
 }
 

@@ -6,18 +6,18 @@ const deadlock = 1213;
 const lockWaitTimeout = 1205;
 
 const attempts = 5;
-/** The longest pause before the second attempt, and as much more before each further one. */
+/** The longest pause before the second attempt. Each further attempt adds as much. */
 const pauseMs = 20;
 
 /**
  * Whether MySQL gave up a transaction for a reason that a retry may not meet. After a deadlock the server has rolled
- * back all of it; after a wait for a lock only the statement, and Sequelize rolls back the rest.
+ * back the whole transaction. After a lock wait timeout it has rolled back only the statement, and Sequelize the rest.
  */
 export function isRetriable(error: unknown): boolean {
   return [deadlock, lockWaitTimeout].includes(errorNumberOf(error));
 }
 
-/** Runs `work` up to five times while `isToRetry` accepts its error. The pauses vary, so that two do not meet again. */
+/** Runs `work` up to five times while `isToRetry` accepts its error. Random pauses keep two callers apart. */
 export async function retry<T>(work: () => Promise<T>, isToRetry: (error: unknown) => boolean): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -30,9 +30,9 @@ export async function retry<T>(work: () => Promise<T>, isToRetry: (error: unknow
 }
 
 /**
- * Makes a pool, and Sequelize, run a statement again that MySQL chose as a deadlock's victim. Both see only statements
- * outside of transactions here: the server has undone such a statement as a whole. A wait for a lock is not tried
- * again, since the statement has waited for as long as it may.
+ * Makes the pool and Sequelize retry a statement that MySQL chose as a deadlock's victim. This covers only statements
+ * outside of transactions, which the server has undone as a whole. A lock wait timeout is not retried, since the
+ * statement has already waited as long as it may.
  */
 export function retryDeadlockedStatements(pool: Pool, sequelize: Sequelize): void {
   const isDeadlock = (error: unknown) => errorNumberOf(error) === deadlock;

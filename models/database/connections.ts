@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net';
 
-/** Where mysql2 wants to connect to; the object is each connection's own, and the connection keeps it. */
+/** The target of a mysql2 connection. Each connection has its own object and keeps it. */
 interface Target {
   config: { host?: string; port?: number; socketPath?: string };
 }
 
-/** A connection of mysql2, of either pool. */
+/** A connection of mysql2, from either pool. */
 interface Connected {
   config: object;
   destroy(): void;
@@ -19,17 +19,17 @@ interface Wire {
 const keepAliveDelayMs = 10_000;
 
 /**
- * What a statement fails with whose answer did not come. Like a lost connection it says nothing about whether the
- * statement was carried out.
+ * The error of a statement whose answer did not come. Like a lost connection, it does not tell whether the statement
+ * was executed.
  */
 export function silent(what: string): Error {
   return Object.assign(new Error(what), { code: 'ETIMEDOUT', fatal: true });
 }
 
 /**
- * The sockets under both pools. One over which nothing passes for `silenceMs` is destroyed, with the statement that it
- * carried: the server, or the way to it, is frozen, and nobody can know what became of the statement, so the connection
- * is never used again. A server that is at work on a long answer is not silent while rows come.
+ * The sockets under both pools. A socket without traffic for `silenceMs` is destroyed together with its statement. The
+ * server or the network is frozen and the outcome of the statement is unknown, so the connection is never used again. A
+ * server that is sending a long answer is not silent.
  */
 export class Connections {
   readonly #silenceMs: number;
@@ -48,7 +48,7 @@ export class Connections {
     const { host = 'localhost', port = 3306, socketPath } = config;
     const socket = socketPath === undefined ? connect(port, host) : connect(socketPath);
     socket.setNoDelay(true).setKeepAlive(true, keepAliveDelayMs);
-    // Also while it connects, and while what every connection is told first is on its way.
+    // Also covers connecting and the session settings that are sent first.
     socket.setTimeout(this.#silenceMs, () => this.#giveUp(socket));
     this.#open.add(socket);
     socket.once('close', () => this.#open.delete(socket));
@@ -67,7 +67,7 @@ export class Connections {
     }
   }
 
-  /** Whether an idle connection may be used: not if it is older than the last sign that they lead to nothing good. */
+  /** Whether an idle connection may be used: only if it was opened after the last call of `distrust`. */
   isTrusted(connection: Connected): boolean {
     const wire = this.#wires.get(connection.config);
     return wire !== undefined && wire.openedAtMs > this.#suspectMs;
@@ -84,7 +84,7 @@ export class Connections {
     for (const socket of this.#open) socket.destroy(silent('The connections to the database were cut.'));
   }
 
-  /** No connection that is open now is used again; what some of them are still carrying goes on. */
+  /** Keeps all connections that are open now from being used again. Statements that they carry continue. */
   distrust(): void {
     this.#suspectMs = performance.now();
     this.#onSuspect();
@@ -92,7 +92,7 @@ export class Connections {
 
   #giveUp(socket: Socket): void {
     socket.destroy(silent('The database did not answer in time.'));
-    // Whatever froze one connection has probably frozen its neighbours.
+    // The cause has probably frozen the neighbouring connections too.
     this.distrust();
   }
 }

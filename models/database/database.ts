@@ -13,22 +13,22 @@ import { execute } from './sql.ts';
 export interface Database {
   sequelize: Sequelize;
   pool: Pool;
-  /** The same for transactions that are sent whole, as several statements at once: only for oneTrip.ts. */
+  /** A pool for transactions that are sent whole, as several statements at once. Only for oneTrip.ts. */
   trips: Pool;
-  /** How long the server may say nothing to a statement before its connection is given up. */
+  /** How long the server may be silent on a statement before its connection is dropped. */
   silenceMs: number;
   /** How long an unused connection is kept. */
   idleMs: number;
   /**
-   * Rejects unless both pools answer within `timeoutMs` and writes are taken. Connections that do not answer, or lead
-   * to a server that only reads, are replaced.
+   * Rejects unless both pools answer within `timeoutMs` and the server takes writes. Connections that do not answer, or
+   * that lead to a read-only server, are replaced.
    */
   check(timeoutMs: number): Promise<void>;
-  /** Runs statements on a connection over which the server may be silent for other than `silenceMs`. */
+  /** Runs statements on a connection whose silence limit differs from `silenceMs`. */
   within<T>(connection: PoolConnection, silenceMs: number, work: () => Promise<T>): Promise<T>;
-  /** The same database through pools of their own, whose statements may take hours: for migrations. */
+  /** The same database through pools of its own, whose statements may take hours. For migrations. */
   patient(): Database;
-  /** Closes the pools, and cuts what does not end by itself in a few seconds. */
+  /** Closes the pools, and cuts connections that do not end within a few seconds. */
   close(): Promise<void>;
 }
 
@@ -36,31 +36,30 @@ export interface Database {
 const utc = '+00:00';
 
 /**
- * A process that freezes inside a transaction keeps its row locks for as long as the server keeps the connection: by
- * default 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this
- * long, and the pools give theirs up sooner. Who waits for such a lock tries again until then: `transaction` and the
- * turn log's writers do.
+ * A process that freezes inside a transaction keeps its row locks as long as the server keeps the connection: by
+ * default 8 hours, while the process that takes over its work waits. So the server drops a connection that is silent
+ * for this long, and the pools drop idle connections sooner. `transaction` and the turn log's writers retry until then.
  */
 const connectionTimeoutSeconds = 30;
 const longestIdleMs = 10_000;
 const connectTimeoutMs = 5_000;
-/** How long a statement waits for a connection of its pool to come free. */
+/** How long a statement waits for a free connection of its pool. */
 const acquireTimeoutMs = 10_000;
-/** Of the time in which a statement must be answered: a wait for a lock ends first, and is told as what it is. */
+/** Lock waits end after this share of the silence limit, so that they fail with their own error. */
 const lockShare = 2 / 3;
-/** Of the same: what rests must not look frozen. */
+/** Idle connections end after this share of the silence limit, so that they do not look frozen. */
 const idleShare = 1 / 2;
 /**
- * Statements that a connection keeps prepared, far more than there are. mysql2 makes room for them all when it connects:
- * for its own 16,000 that is half a megabyte and a millisecond of a connection.
+ * Prepared statements per connection, far more than there are. mysql2 makes room for all of them when it connects: its
+ * default of 16,000 costs half a megabyte and a millisecond per connection.
  */
 const maxPreparedStatements = 256;
 /**
- * The same on every server, whatever it is set to: values that do not fit are errors, and a backslash in a string
- * escapes, by which values are quoted.
+ * The SQL mode, whatever the server is set to: values that do not fit are errors, and backslashes escape in strings,
+ * which the quoting of values relies on.
  */
 const sqlMode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
-/** A trip is short: what waits for one waits for the server. */
+/** Few are enough: a trip is short, and one that waits for a connection would wait for the server anyway. */
 const tripsAtOnce = 4;
 const patientSilenceMs = 6 * 3_600_000;
 const patientLockWaitSeconds = 120;
@@ -87,8 +86,8 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
 }
 
 /**
- * What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each
- * time.
+ * Session settings that each new connection is sent first. READ COMMITTED takes row locks without gap locks. Setting it
+ * per transaction would cost a round trip each time.
  */
 function sessionSettings({ lockWaitSeconds }: Patience): string[] {
   return [
@@ -126,7 +125,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
       connectTimeout: connectTimeoutMs,
       supportBigNumbers: true,
       maxPreparedStatements,
-      // A stack for each statement, should it fail, costs as much as sending it.
+      // A stack for each statement, in case it fails, costs as much as sending the statement.
       trace: false,
       stream: connections.dial,
     },
@@ -142,7 +141,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
       charset: 'utf8mb4_bin',
       timezone: 'Z',
       connectionLimit: size,
-      // Below the limit: at it, the pool would never look for idle ones.
+      // Below the limit: at the limit, the pool would never look for idle connections.
       maxIdle: size - 1,
       idleTimeout: idleMs,
       connectTimeout: connectTimeoutMs,
@@ -154,7 +153,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     });
     limitAcquisition(opened.pool, connections, acquireTimeoutMs);
     opened.pool.on('connection', (connection) => {
-      // Statements of one connection run in order, so these are done before its first borrower's.
+      // Statements of one connection run in order, so these run before the first borrower's.
       for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
       (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
     });
@@ -191,9 +190,9 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
 }
 
 /**
- * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's
- * victim. So `work` must do nothing that a rollback does not undo. With `retryDuplicates` also when it hit a unique key
- * that another transaction had just taken: for work that reads first, and finds that row when it reads again.
+ * Runs `work` in one transaction (READ COMMITTED), up to 5 times if MySQL gives it up for a deadlock or a lock wait. So
+ * `work` must do nothing that a rollback does not undo. With `retryDuplicates` it also retries after hitting a unique
+ * key that another transaction had just taken: for work that reads first, and finds that row when it reads again.
  */
 export async function transaction<T>(
   database: Database,
@@ -209,8 +208,8 @@ export async function transaction<T>(
 type Step = (transaction: Transaction) => Promise<void>;
 
 /**
- * Begins and ends transactions with plain statements: the same words through Sequelize's own way of running a query take
- * this process longer than they take the server, three times a turn. None of ours lies within another.
+ * Begins and ends transactions with plain statements. Through Sequelize's own way of running a query, the same
+ * statements take this process longer than they take the server, three times a turn. Transactions are never nested.
  */
 export function makeTransactionsPlain(sequelize: Sequelize): void {
   const ways = sequelize.getQueryInterface() as QueryInterface & Record<string, Step>;
@@ -224,7 +223,7 @@ export function makeTransactionsPlain(sequelize: Sequelize): void {
 function ending(as: 'commit' | 'rollback', statement: string): Step {
   return async (transaction) => {
     const ended = execute(transaction, statement, []);
-    // Sequelize refuses further statements of this transaction from now on.
+    // Sequelize refuses further statements of this transaction from here on.
     Object.assign(transaction, { finished: as });
     await ended;
   };

@@ -4,10 +4,9 @@ import type { Database } from './database.ts';
 import type { Statement } from './sql.ts';
 
 /**
- * Runs statements as one transaction that goes to the server whole, and comes back whole: between its statements there
- * is no wait for this process, which is most of what a short one takes and of the time for which it holds its locks. The
- * first statement that fails ends it. Undefined where the server refused it: then nothing was done. Rejects where nobody
- * knows whether it was done.
+ * Runs statements as one transaction in a single round trip. Waits for this process between statements, most of a short
+ * transaction's time and of the time it holds its locks, do not occur. The first statement that fails ends it.
+ * Undefined when the server refused it and did nothing. Rejects when the outcome is unknown.
  */
 export async function commitInOneTrip(
   { trips }: Pick<Database, 'trips'>,
@@ -31,14 +30,14 @@ export async function commitInOneTrip(
 }
 
 /**
- * A value for a column that is never NULL, if the statement before found so many rows: else it is NULL, which ends the
- * transaction. Only in an INSERT of one row: in others, some settings of a server let it pass.
+ * A value for a NOT NULL column if the statement before found `rows` rows, else NULL, which ends the transaction. Only
+ * for an INSERT of one row: in others, some server settings let NULL pass.
  */
 export function ifFound(rows: number, value: string): ReturnType<typeof raw> {
   return raw(`IF(ROW_COUNT() = ${rows}, ${quoted(value)}, NULL)`);
 }
 
-/** The number that the INSERT before has given its row. */
+/** The number that the previous INSERT gave its row. */
 export const lastNumber = raw('LAST_INSERT_ID()');
 
 async function undo(connection: PoolConnection): Promise<void> {
@@ -50,7 +49,7 @@ async function undo(connection: PoolConnection): Promise<void> {
   }
 }
 
-/** The server's own answer, and not a connection that has broken. */
+/** Whether the server itself answered, instead of the connection breaking. */
 function isRefusal(error: unknown): boolean {
   const { sqlState, fatal } = error as { sqlState?: unknown; fatal?: boolean };
   return typeof sqlState === 'string' && fatal !== true;

@@ -3,7 +3,7 @@ import { IndexHints, Op, type WhereOptions } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Database } from './database.ts';
 
-/** Which part of a list is wanted. */
+/** The requested part of a list. */
 export interface PageRequest {
   /** From 1 to 200; the contract checks it. */
   limit: number;
@@ -13,13 +13,13 @@ export interface PageRequest {
 
 export interface Page<T> {
   data: T[];
-  /** Null when this was the last page. */
+  /** Null on the last page. */
   nextCursor: string | null;
 }
 
 /**
- * The key after which the page begins, or undefined for the first page. Cursors are opaque to clients, so that the
- * order of a list can change without breaking one. A list whose keys are more than ids says what they look like.
+ * The key after which the page begins. Undefined for the first page. Cursors are opaque to clients, so that a list's
+ * order can change without breaking one. A list whose keys are more than ids passes their `pattern`.
  */
 export function decodeCursor(cursor: string | undefined, pattern = /^/): string | undefined {
   if (cursor === undefined) return undefined;
@@ -38,13 +38,13 @@ export function encodeCursor(key: string): string {
   return Buffer.from(key, 'utf8').toString('base64url');
 }
 
-/** A page of a list that is read in either order. */
+/** A page of a list that can be read in either order. */
 export interface TwoWayPage<T> extends Page<T> {
-  /** The place of its first row: with the other order, it leads to what is before the page. Null for an empty list. */
+  /** The cursor of its first row. In the opposite order it leads to the rows before. Null for an empty list. */
   previousCursor: string | null;
 }
 
-/** Makes a page of rows that were read with `limit + 1`: the one too many says whether there is more. */
+/** Makes a page of rows that were read with `limit + 1`. The extra row tells whether there are more. */
 export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => string): Page<T> {
   const data = rows.slice(0, limit);
   const last = data.at(-1);
@@ -52,8 +52,8 @@ export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => 
 }
 
 /**
- * The same for a list that is read in either order; `hasMore` where the rows are not one too many. An empty page is at
- * the place that was asked for.
+ * The same for a list that can be read in either order. Pass `hasMore` when no extra row was read. An empty page keeps
+ * the requested cursor.
  */
 export function toTwoWayPage<T>(
   rows: readonly T[],
@@ -76,16 +76,16 @@ type Key = readonly [column: string, value: unknown];
 /** The sort key of a row: its values in the one or two columns of the order. */
 export type Place = readonly [Key] | readonly [Key, Key];
 
-/** The place at which a page of a list by one column begins; undefined for the first page. */
+/** The place where a page of a list by one column begins. Undefined for the first page. */
 export function startOf({ cursor }: Pick<PageRequest, 'cursor'>, column: string, form?: RegExp): Place | undefined {
   const key = decodeCursor(cursor, form);
   return key === undefined ? undefined : [[column, key]];
 }
 
 /**
- * The condition for the rows behind a place, in SQL that follows another condition; empty for the first page. With two
- * columns, the bound of the first stands by itself as well: from an OR alone MariaDB reads the index from the beginning
- * of the list, however deep the page is.
+ * The SQL condition for the rows behind a place, appended to another condition. Empty for the first page. With two
+ * columns, the bound of the first also stands by itself: from an OR alone MariaDB reads the index from the beginning of
+ * the list, however deep the page is.
  */
 export function behindSql(order: Order, place: Place | undefined): { sql: string; values: unknown[] } {
   if (place === undefined) return { sql: '', values: [] };
@@ -98,7 +98,7 @@ export function behindSql(order: Order, place: Place | undefined): { sql: string
   };
 }
 
-/** The same condition for Sequelize. It stands beside other conditions, also of the same columns. */
+/** The same condition for Sequelize. It can stand beside other conditions on the same columns. */
 export function behind(order: Order, place: Place | undefined): WhereOptions {
   if (place === undefined) return {};
   const [bound, beyond] = order === 'asc' ? ([Op.gte, Op.gt] as const) : ([Op.lte, Op.lt] as const);
@@ -109,28 +109,27 @@ export function behind(order: Order, place: Place | undefined): WhereOptions {
 }
 
 /**
- * Reads a list by the index of its order. Left to choose, MariaDB may think that the many rows behind the cursor are not
- * worth their index, and then reads it from the beginning of the list.
+ * Reads a list by the index of its order. Left to choose, MariaDB may find the index not worth it for the many rows
+ * behind the cursor, and then reads from the beginning of the list.
  */
 export function along(index: string) {
   return { indexHints: [{ type: IndexHints.FORCE, values: [index] }] };
 }
 
-/** A list in the order of one column. */
+/** A list ordered by one column. */
 export interface ListQuery<T> {
   /** From SELECT to the last condition. */
   sql: string;
   values: readonly unknown[];
-  /** The column of the order, such as `id` or `d.id`. Rows have it under its own name. */
+  /** The column of the order, such as `id` or `d.id`. Rows contain it under its own name. */
   by: string;
   order: Order;
-  /** How the keys of the list look, where they are more than ids. */
+  /** The form of the list's keys, if they are more than ids. */
   cursorForm?: RegExp;
-  /** What a row says; without it, the row as it is. */
+  /** Converts a row. Default: the row as it is. */
   read?: (row: RowDataPacket) => T;
 }
 
-/** Reads a page of a list. */
 export async function readPage<T>(
   { pool }: Pick<Database, 'pool'>,
   page: PageRequest,

@@ -4,7 +4,7 @@ import type { Sequelize } from 'sequelize';
 import { type Connections, silent } from './connections.ts';
 import { takesReadsOnly } from './unavailable.ts';
 
-/** What of Sequelize's connection manager its types do not tell. */
+/** The parts of Sequelize's connection manager that its types leave out. */
 interface ConnectionManager {
   validate(connection: unknown): boolean;
   getConnection(options: object): Promise<CallbackConnection>;
@@ -15,7 +15,7 @@ export function managerOf(sequelize: Sequelize): ConnectionManager {
   return (sequelize as unknown as { connectionManager: ConnectionManager }).connectionManager;
 }
 
-/** mysql2's pool lets its callers wait for a connection without end, and hands on any that another has just returned. */
+/** Adds a time limit and a trust check: mysql2's pool waits without end and hands on any returned connection. */
 export function limitAcquisition(pool: CallbackPool, connections: Connections, timeoutMs: number): void {
   type Callback = Parameters<CallbackPool['getConnection']>[0];
   const acquire = pool.getConnection.bind(pool) as (callback: Callback) => void;
@@ -42,8 +42,9 @@ export function limitAcquisition(pool: CallbackPool, connections: Connections, t
 }
 
 /**
- * Asks the server through the plain pool, with a statement that changes nothing and that one refuses which takes reads
- * only. That one has handed over to another server, so it is left: who connects anew is led to where writes are taken.
+ * Asks the server through the plain pool, with a statement that changes nothing and that a read-only server refuses.
+ * Such a server has handed over to another one, so its connections are distrusted. New connections lead to where writes
+ * are taken.
  */
 export async function checkPool(pool: Pool, connections: Connections, timeoutMs: number): Promise<void> {
   const connection = await pool.getConnection();
@@ -65,7 +66,7 @@ export async function checkModels(sequelize: Sequelize, connections: Connections
   try {
     await connections.within(connection, timeoutMs, () => connection.promise().query('SELECT 1'));
   } finally {
-    // One that has failed is found out before it is used again.
+    // A failed connection is detected before it is used again.
     manager.releaseConnection(connection);
   }
 }

@@ -6,8 +6,8 @@ import { oneFor } from '../../base/oneFor.ts';
 const duplicateEntry = 1062;
 
 /**
- * Plain statements on a transaction's own connection. The few statements that every turn runs go this way: building
- * them through Sequelize costs several times what MySQL takes to run them.
+ * Plain statements on a transaction's own connection. For the few statements that every turn runs: building them
+ * through Sequelize costs several times what MySQL takes to run them.
  */
 export async function execute(tx: Transaction, sql: string, values: unknown[]): Promise<ResultSetHeader> {
   try {
@@ -28,19 +28,19 @@ export async function select<Row>(tx: Transaction, sql: string, values: unknown[
 }
 
 /**
- * Inserts one row, its columns named as the table names them, and returns the number that the table has given it, if it
- * counts its rows. A duplicate is Sequelize's own UniqueConstraintError.
+ * Inserts one row, with the table's column names as keys. Returns the row's AUTO_INCREMENT number, if the table has
+ * one. A duplicate throws Sequelize's UniqueConstraintError.
  */
 export async function insert(tx: Transaction, table: string, row: Record<string, unknown>): Promise<number> {
   return (await execute(tx, `INSERT INTO ${table} SET ?`, [row])).insertId;
 }
 
-/** Inserts a new instance of a model as it is: its columns are the model's, and hooks and validations do not run. */
+/** Inserts a new instance of a model. Hooks and validations do not run. */
 export async function insertInstance(tx: Transaction, instance: Model): Promise<number> {
   return insertInstances(tx, [instance]);
 }
 
-/** The same for several instances of one model, which have values for the same columns. The number is the first one's. */
+/** The same for several instances of one model with values for the same columns. Returns the first one's number. */
 export async function insertInstances(tx: Transaction, instances: readonly Model[]): Promise<number> {
   const { sql, values } = insertionOf(instances);
   const { insertId } = await execute(tx, sql, values);
@@ -53,7 +53,7 @@ export interface Statement {
   values: unknown[];
 }
 
-/** The statement that inserts new instances of one model. `instead` has other values for some of their attributes. */
+/** The statement that inserts new instances of one model. `instead` overrides values of their attributes. */
 export function insertionOf(instances: readonly Model[], instead: Readonly<Record<string, unknown>> = {}): Statement {
   const [first] = instances;
   if (first === undefined) throw new Error('There is nothing to insert.');
@@ -66,14 +66,14 @@ export function insertionOf(instances: readonly Model[], instead: Readonly<Recor
   return { sql: 'INSERT INTO ?? (??) VALUES ?', values: [tableName, columns, rows] };
 }
 
-/** A model's instance as its row says, the columns named as the table names them. */
+/** A model's instance from a row with the table's column names as keys. */
 export function instanceOf<M extends Model>(model: ModelStatic<M>, row: Record<string, unknown>): M {
   const values: Record<string, unknown> = {};
   for (const [attribute, { field = attribute }] of Object.entries(model.rawAttributes)) values[attribute] = row[field];
   return model.build(values as never, { isNewRecord: false, raw: true });
 }
 
-/** Values of an object's fields as a row has them: by the names of its columns. */
+/** The values of an object's fields by column name. */
 export function asRow<Field extends string>(
   columnOf: Readonly<Record<Field, string>>,
   values: Readonly<Partial<Record<Field, unknown>>>,
@@ -81,7 +81,7 @@ export function asRow<Field extends string>(
   return Object.fromEntries(Object.entries(values).map(([field, value]) => [columnOf[field as Field], value]));
 }
 
-/** A connection's face with promises, which costs as much to make as a statement to send. */
+/** A connection's promise interface. It costs as much to make as a statement to send, so it is kept. */
 const promising = oneFor((connection: CallbackConnection): Connection => connection.promise());
 
 function connectionOf(tx: Transaction): Connection {

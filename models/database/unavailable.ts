@@ -18,20 +18,20 @@ const unavailableCodes = new Set([
   'ER_TOO_MANY_USER_CONNECTIONS',
 ]);
 
-/** The statement has waited too long for another transaction, or was ended for it. */
+/** The statement waited too long for another transaction, or was ended for it. */
 const busyCodes = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
-/** It takes reads only, as when it has handed over to another server: all of it, the transaction, the session. */
+/** The server, the transaction or the session takes reads only, for example after a handover to another server. */
 const readsOnly = [1290, 1792, 1836];
 
 /**
- * What a server that is there answers while it takes no statement, or not this one now. By number, since mysql2 has no
- * names for MariaDB's own.
+ * Errors of a running server that takes no statement, or not this one now. By number, since mysql2 has no names for
+ * MariaDB's own.
  */
 const refusals = new Set([
   1021, // the disk is full
   1114, // the table's space is full
-  1053, // it shuts down
+  1053, // the server is shutting down
   1927, // the same on MariaDB, or an operator has ended the connection
   1317, // an operator has ended the statement
   ...readsOnly,
@@ -46,7 +46,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name.startsWith('SequelizeConnection') || error.name === 'SequelizeHostNotFoundError') return true;
   const { code, errno, fatal, parent } = error as { code?: string; errno?: number; fatal?: boolean; parent?: unknown };
-  // `fatal` is mysql2's: a file or another service may fail with the same codes.
+  // mysql2 sets `fatal`. A file or another service may fail with the same codes.
   if (fatal === true && code !== undefined && unavailableCodes.has(code)) return true;
   if (code !== undefined && busyCodes.has(code)) return true;
   if (errno !== undefined && refusals.has(errno)) return true;
@@ -54,15 +54,15 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return parent !== undefined && isDatabaseUnavailable(parent);
 }
 
-/** Whether a server has refused to write anything at all. */
+/** Whether a server refused because it takes no writes. */
 export function takesReadsOnly(error: unknown): boolean {
   return readsOnly.includes((error as { errno?: number }).errno ?? 0);
 }
 
-/** What says so of a part other than the database. */
+/** Codes that mean the same for a part other than the database. */
 const awayCodes = new Set(['STORAGE_UNAVAILABLE', 'COMPUTER_CONNECTION_LOST']);
 
-/** Whether a part of our own is away or takes nobody: the database, the object store, the way to a computer. */
+/** Whether one of our parts is away or refuses work: the database, the object store, the connection to a computer. */
 export function isAway(error: unknown): boolean {
   return isDatabaseUnavailable(error) || (error instanceof DomainError && awayCodes.has(error.code));
 }

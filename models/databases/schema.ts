@@ -34,7 +34,7 @@ const initial = initialTables('databases', [
     KEY space_databases_backup (backup_at, id),
     KEY space_databases_restores (restores)
   )`,
-  // Accounts on the tenant server. That of the space has no app_id.
+  // Accounts on the tenant server. The account of the space itself has no app_id.
   `CREATE TABLE IF NOT EXISTS space_database_accounts (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     database_id VARCHAR(40) NOT NULL,

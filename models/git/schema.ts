@@ -31,7 +31,7 @@ const initial = initialTables('git', [
     KEY git_repositories_space (space_id, item_id),
     KEY git_repositories_removed (removed_at)
   )`,
-  // Contents of repositories. In the order of their versions they restore one.
+  // Contents of repositories. Applied in the order of their versions, they restore a repository.
   `CREATE TABLE IF NOT EXISTS git_bundles (
     item_id VARCHAR(40) NOT NULL,
     version INT UNSIGNED NOT NULL,
@@ -43,7 +43,7 @@ const initial = initialTables('git', [
     PRIMARY KEY (item_id, version),
     KEY git_bundles_space (space_id)
   )`,
-  // Operations that a repository has still to do, one after the other.
+  // Operations that a repository still has to do, one after the other.
   `CREATE TABLE IF NOT EXISTS git_orders (
     id VARCHAR(40) NOT NULL PRIMARY KEY, -- the operation's
     item_id VARCHAR(40) NOT NULL,
@@ -58,7 +58,7 @@ const initial = initialTables('git', [
     KEY git_orders_item (item_id, id),
     KEY git_orders_space (space_id)
   )`,
-  // Further working trees of a repository, each on its own branch. Its commits are refs of the repository.
+  // Further working trees of a repository, each on its own branch. A draft's commits are refs of the repository.
   `CREATE TABLE IF NOT EXISTS git_drafts (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     item_id VARCHAR(40) NOT NULL,
@@ -101,7 +101,7 @@ const initial = initialTables('git', [
     UNIQUE KEY git_credentials_installation (space_id, provider, installation_id),
     KEY git_credentials_space (space_id, id)
   )`,
-  // Installations at a hosting provider that a space may use, and who proved the right to them.
+  // Installations at a hosting provider that a space may use, and who proved the right to use them.
   `CREATE TABLE IF NOT EXISTS git_installations (
     space_id VARCHAR(40) NOT NULL,
     provider VARCHAR(40) NOT NULL,
@@ -129,7 +129,7 @@ const initial = initialTables('git', [
     may_write TINYINT(1) NOT NULL,
     PRIMARY KEY (space_id, provider, installation_id, path)
   )`,
-  // People who are proving their right to an installation, first at the provider.
+  // Users who are proving their right to an installation, starting at the provider.
   `CREATE TABLE IF NOT EXISTS git_connections (
     hash BINARY(32) NOT NULL PRIMARY KEY, -- SHA-256 of the state
     space_id VARCHAR(40) NOT NULL,

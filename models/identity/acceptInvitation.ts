@@ -10,7 +10,7 @@ import type { Members } from './members.ts';
 import type { Role, UserRow } from './tables.ts';
 import type { Users } from './users.ts';
 
-/** Who follows an invitation's link: signed in as somebody, or not yet. */
+/** The visitor who follows an invitation's link, signed in or not. */
 export interface Guest {
   userId?: string | undefined;
   credentialId: string | null;
@@ -22,9 +22,9 @@ export interface Acceptance {
   spaceId: string;
   spaceName: string;
   role: Role;
-  /** Signs the guest in; absent for one who is signed in already. */
+  /** Signs the guest in. Undefined for a guest who is signed in already. */
   code: AuthCode | undefined;
-  /** Where the guest goes on, as the invitation says. */
+  /** The return URL of the invitation. */
   returnUrl: string | null;
 }
 
@@ -37,15 +37,15 @@ interface Parts {
 }
 
 /**
- * Accepting an invitation by its link. Its address is proven by the mail that the link came in, or by being signed in
- * under it. A link that was passed on by hand proves nothing: with it an owner could become anybody whom they invite.
- * It opens an account only where there is no such person yet and no way to prove an address at all, and only until
- * somebody does prove it.
+ * Accepts an invitation by its link. The address is proven if the link was mailed to it, or if the guest is signed in
+ * under it. A link passed on by hand proves nothing: otherwise an owner could become any person whom they invite. Such
+ * a link opens an account only if there is none yet and no way to prove an address is configured. The account stays
+ * unproven until its owner proves the address.
  */
 export function createAcceptInvitation(database: Database, parts: Parts, { oidc, mail }: Config['signIn']) {
   const { users, members, codes, invitations, arrivals } = parts;
 
-  /** Throws 403 `INVITATION_FOR_ANOTHER` or `SIGN_IN_REQUIRED`, beside what a link can throw. */
+  /** Throws 403 `INVITATION_FOR_ANOTHER`, `SIGN_IN_REQUIRED` or `USER_DISABLED`, and the errors of `lockByToken`. */
   async function accept(token: string, guest: Guest): Promise<Acceptance> {
     const { user, ...acceptance } = await transaction(database, async (tx) => {
       const invitation = await invitations.lockByToken(token, tx);
@@ -68,7 +68,7 @@ export function createAcceptInvitation(database: Database, parts: Parts, { oidc,
     return acceptance;
   }
 
-  /** Whether having the link is proof enough. */
+  /** Whether holding the link is proof enough. */
   function isProven(invitation: InvitationView, found: UserRow | undefined): boolean {
     if (invitation.wasMailed) return true;
     return found === undefined && oidc === undefined && mail === undefined;

@@ -17,7 +17,7 @@ export function newApiKey(): string {
 }
 
 /**
- * Whether this can be a key at all: a typing error, another's key or a guess is refused without asking the database.
+ * Whether this can be a key at all. Typing errors, foreign keys and guesses are refused without asking the database.
  */
 export function isWellFormedApiKey(key: string): boolean {
   if (!pattern.test(key)) return false;
@@ -25,7 +25,7 @@ export function isWellFormedApiKey(key: string): boolean {
   return key.endsWith(checksumOf(random));
 }
 
-/** What is stored of a key. It has 178 random bits, so a plain hash is enough. */
+/** The hash of a key, which is stored in its place. A key has 178 random bits, so a plain hash is enough. */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }

@@ -11,7 +11,7 @@ import { allows, isScope, scopes as knownScopes, type Scope } from './scopes.ts'
 import { revocationMaxAgeMs } from './sessions.ts';
 import { type ApiKeyRow, identityTables } from './tables.ts';
 
-/** What a presented key stands for. */
+/** What a key grants its bearer. */
 export interface KeyGrant {
   keyId: string;
   userId: string;
@@ -21,12 +21,12 @@ export interface KeyGrant {
 
 export interface NewApiKey {
   name: string;
-  /** Absent: all that the maker may do. */
+  /** Default: all that the maker may do. */
   scopes?: readonly string[] | undefined;
   expiresAt?: Date | null | undefined;
-  /** Who makes it, for the logs of their spaces; the operator otherwise. */
+  /** The maker, for the audit logs of the maker's spaces. Default: the operator. */
   actor?: Actor | undefined;
-  /** The key with which this one is made: it bounds the scopes and the expiry. */
+  /** The key that makes this one. It bounds the scopes and the expiry. */
   madeWith?: { keyId: string; scopes: readonly string[]; expiresAt: Date | null } | undefined;
 }
 
@@ -60,12 +60,12 @@ export function createApiKeys(database: Database) {
     if (now - (lastUsed.get(keyId) ?? 0) < lastUsedEveryMs) return;
     if (lastUsed.size > 10_000) lastUsed.clear();
     lastUsed.set(keyId, now);
-    // Nobody waits for it, and a request does not fail because of it.
+    // No request waits for this or fails because of it.
     apiKeys.update({ lastUsedAt: new Date(now) }, { where: { id: keyId } }).catch(() => lastUsed.delete(keyId));
   }
 
   return {
-    /** The key's row, and its text, which is never seen again. */
+    /** The key's row, and its text, which cannot be read again. */
     async create(userId: string, wanted: NewApiKey): Promise<{ row: ApiKeyRow; key: string }> {
       const { granted, expiresAt } = bound(wanted);
       const key = newApiKey();
@@ -83,7 +83,7 @@ export function createApiKeys(database: Database) {
         lastUsedAt: null,
       };
       await transaction(database, async (tx) => {
-        // Locked, so that a key which is being revoked at this moment does not leave a child behind.
+        // Locked, so that a key that is being revoked right now leaves no child behind.
         const parent = row.parentKeyId === null ? undefined : await lockLiving({ id: row.parentKeyId }, tx);
         if (parent?.length === 0) throw invalidKey();
         await apiKeys.create(row, { transaction: tx });
@@ -92,7 +92,7 @@ export function createApiKeys(database: Database) {
       return { row, key };
     },
 
-    /** What the key stands for. Throws 401 `INVALID_API_KEY`, for a malformed one without asking the database. */
+    /** What the key grants. Throws 401 `INVALID_API_KEY`, for a malformed key without asking the database. */
     async authenticate(key: string): Promise<KeyGrant> {
       if (!isWellFormedApiKey(key)) throw invalidKey();
       const grant = await grants.get(hashApiKey(key).toString('hex'));
@@ -102,7 +102,7 @@ export function createApiKeys(database: Database) {
       return grant;
     },
 
-    /** Whether the key still holds; open streams ask it again every few seconds. */
+    /** Whether the key is still valid. Open streams ask every few seconds. */
     async isValid(keyId: string): Promise<boolean> {
       const [rows] = await database.pool.execute<RowDataPacket[]>(
         `SELECT k.expires_at AS expiresAt
@@ -114,7 +114,7 @@ export function createApiKeys(database: Database) {
       return row !== undefined && (row.expiresAt === null || row.expiresAt.getTime() > Date.now());
     },
 
-    /** The user's keys that are not revoked, newest first; expired ones are shown, for they explain a refusal. */
+    /** The user's keys that are not revoked, newest first. Includes expired ones, because they explain a refusal. */
     async list(userId: string, page: PageRequest): Promise<Page<ApiKeyRow>> {
       const rows = await apiKeys.findAll({
         where: { userId, revokedAt: null, ...behind('desc', startOf(page, 'id')) },
@@ -128,7 +128,7 @@ export function createApiKeys(database: Database) {
       );
     },
 
-    /** Revokes the key and every key made with it: whoever stole one may have made more. False when there is none. */
+    /** Revokes the key and every key made with it: a thief may have made more. False when there is none. */
     async revoke(userId: string, keyId: string, actor: Actor = operator): Promise<boolean> {
       const revoked = await transaction(database, async (tx) => {
         const found: ApiKeyRow[] = [];
@@ -145,7 +145,7 @@ export function createApiKeys(database: Database) {
       return revoked.length > 0;
     },
 
-    /** Revokes all keys of a user, within a second for every process. */
+    /** Revokes all keys of a user. Every process notices within a second. */
     async revokeAll(userId: string, tx: Transaction): Promise<void> {
       await apiKeys.update({ revokedAt: new Date() }, { where: { userId, revokedAt: null }, transaction: tx });
     },
@@ -154,7 +154,7 @@ export function createApiKeys(database: Database) {
 
 export type ApiKeys = ReturnType<typeof createApiKeys>;
 
-/** A key never does more, or lives longer, than the key that made it. */
+/** A key never has more scopes, or a later expiry, than the key that made it. */
 function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; expiresAt: Date | null } {
   const wanted = [...new Set(scopes ?? madeWith?.scopes ?? ['*'])];
   const granted = wanted.filter(isScope);

@@ -10,11 +10,11 @@ import type { Spaces } from './spaces.ts';
 import type { UserRow } from './tables.ts';
 import { isEmail, normalizeEmail, type Users } from './users.ts';
 
-/** What a sign-in has proven about somebody. */
+/** What a sign-in has proven about a person. */
 export interface Proof {
-  /** The issuer's identity of the person. */
+  /** The person's identity at the issuer. */
   subject?: { issuer: string; subject: string };
-  /** An address that is theirs; absent when the issuer has not verified it. */
+  /** The person's address. Undefined when the issuer has not verified it. */
   email?: string | undefined;
   name?: string | undefined;
   /** The network address. */
@@ -30,7 +30,7 @@ interface Parts {
 
 const firstSpaceName = 'Home';
 
-/** From a proof of who somebody is to their account: the existing one, or a new one where that is allowed. */
+/** Finds the account for a proof of identity, or makes one where that is allowed. */
 export function createArrivals(database: Database, parts: Parts, { signUp, signUpDomains }: Config['signIn']) {
   const { users, spaces, sessions, keys } = parts;
 
@@ -73,8 +73,8 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
   }
 
   /**
-   * Somebody has proven that the address is theirs. If it was unproven, another person may have opened the account with
-   * a link that was passed on by hand: that person's credentials are revoked now.
+   * Called when a person has proven that the address is theirs. If it was unproven, another person may have opened the
+   * account with a link that was passed on by hand, so the existing credentials are revoked.
    */
   async function settleOwner(userId: string, tx: Transaction): Promise<void> {
     const { affectedRows } = await execute(tx, 'DELETE FROM unproven_users WHERE user_id = ?', [userId]);
@@ -85,8 +85,8 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
 
   return {
     /**
-     * The account of whoever brings this proof. An invitation lets them in; whether they accept it is for them to say.
-     * Throws 403 `NOT_INVITED`, `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
+     * The account for this proof. An open invitation admits the person, who may still accept or decline it. Throws 403
+     * `NOT_INVITED`, `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
      */
     async arrive(proof: Proof): Promise<UserRow> {
       return arriveOnce(proof).catch((error: unknown) => {
@@ -96,7 +96,7 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       });
     },
 
-    /** Whether a link that is mailed to this address would sign somebody in. Do not reveal the answer to strangers. */
+    /** Whether a link mailed to this address would sign its owner in. Do not reveal the answer to strangers. */
     async mayArrive(email: string): Promise<boolean> {
       const address = normalizeEmail(email);
       if (!isEmail(address)) return false;

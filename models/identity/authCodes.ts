@@ -17,7 +17,7 @@ export interface AuthCode {
   expiresAt: Date;
 }
 
-/** One-time codes: good once, for 60 seconds. Only their hash is stored. */
+/** One-time codes: each works once, for 60 seconds. Only their hash is stored. */
 export function createAuthCodes(database: Database, sessions: Sessions) {
   const { authCodes, users } = identityTables(database);
   return {
@@ -32,8 +32,8 @@ export function createAuthCodes(database: Database, sessions: Sessions) {
     },
 
     /**
-     * Takes the code and answers with a new session's token. Of several at once exactly one succeeds: the row is taken
-     * by a conditional update, in the transaction that makes the session. Throws 401 `INVALID_CODE`.
+     * Uses up the code and returns a new session's token. Of several concurrent calls exactly one succeeds: a
+     * conditional update takes the row, in the transaction that makes the session. Throws 401 `INVALID_CODE`.
      */
     async exchange(
       code: string,
@@ -64,7 +64,7 @@ function hashOf(code: string): Buffer {
   return hash('sha256', `atrium/code/${symbols}`, 'buffer');
 }
 
-/** One answer for unknown, used and expired, so that the caller cannot tell them apart. */
+/** One answer for unknown, used and expired codes, so that the caller cannot tell them apart. */
 function invalidCode(): DomainError {
   return new DomainError(
     'unauthenticated',

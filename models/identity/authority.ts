@@ -4,21 +4,21 @@ import { allows, type Scope } from './scopes.ts';
 import type { Role } from './tables.ts';
 
 /**
- * What work may do that goes on after its request: never more than the credential that asked for it. A turn keeps it in
- * its row. Whatever else is made to run later (an automation, the run of a webhook, a replay) keeps it as well, and
- * hands it on as it is.
+ * What work that outlives its request may do: never more than the credential that asked for it. A turn keeps it in its
+ * row. Other work that runs later (an automation, the run of a webhook, a replay) keeps it as well and passes it on
+ * unchanged.
  */
 export interface Authority {
-  /** Of the API key that asked. Null is a person signed in: everything that their role allows. */
+  /** The scopes of the API key that asked. Null for a signed-in person: everything that their role allows. */
   scopes: readonly string[] | null;
   apiKeyId: string | null;
 }
 
-/** How much of it is left when the work is done. */
+/** How much of the authority is left when the work runs. */
 export interface Standing {
-  /** Its user's current role in its space; undefined when they are no longer a member. */
+  /** The user's current role in the space. Undefined when they are no longer a member. */
   role: Role | undefined;
-  /** False when it was asked for with an API key that is revoked or expired. */
+  /** False when the API key that asked is revoked or expired. */
   keyHolds: boolean;
 }
 
@@ -27,22 +27,20 @@ interface Asked {
   keys: { isValid(keyId: string): Promise<boolean> };
 }
 
-/** Whether the work, or the caller, has this scope. Their role is checked separately. */
+/** Whether the work or the caller has this scope. The role is checked separately. */
 export function may({ scopes }: Pick<Authority, 'scopes'>, needed: Scope): boolean {
   return scopes === null || allows(scopes, needed);
 }
 
 /**
- * The first of these scopes that `by` lacks (null means all scopes); undefined when none. Continuing work, or approving
- * a part of it, must not give more rights than one's own.
+ * The first of these scopes that `by` lacks (null means all scopes). Undefined when none is missing. Continuing work,
+ * or approving a part of it, must not give more rights than one's own.
  */
 export function lackingOf(by: Pick<Authority, 'scopes'>, scopes: readonly string[] | null): string | undefined {
   return (scopes ?? ['*']).find((scope) => !may(by, scope as Scope));
 }
 
-/**
- * Checks what the work's authority rests on: its user's membership, and its key. Membership is at most a second old.
- */
+/** Checks what the work's authority rests on: the user's membership and the key. Membership is at most a second old. */
 export async function standingOf(
   { members, keys }: Asked,
   { spaceId, userId, apiKeyId }: { spaceId: string; userId: string; apiKeyId: string | null },
@@ -54,7 +52,7 @@ export async function standingOf(
   return { role: access?.role, keyHolds };
 }
 
-/** By whom and with what a link was asked for: with an API key, or in a session. */
+/** Who asked for a link, and with what: an API key or a session. */
 export interface LinkMaker {
   spaceId: string;
   userId: string;
@@ -63,8 +61,8 @@ export interface LinkMaker {
 }
 
 /**
- * The one rule for links: whoever asked for one still has this role, with a key that holds, in a session that nobody has
- * ended. Whatever a link has opened is asked again every few seconds.
+ * The one rule for links: the user who asked for it still has this role, the API key is valid, and the session has not
+ * been ended. Connections that a link has opened are checked again every few seconds.
  */
 export async function mayUseLink(
   identity: Asked & { sessions: { wasEnded(sessionId: string): Promise<boolean> } },

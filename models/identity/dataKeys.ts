@@ -18,7 +18,7 @@ export function createDataKeyStore(database: Database): RotationStore {
     async insert(key) {
       try {
         return await transaction(database, async (tx) => {
-          // A deleted space gets no new key, however late something is sealed: its purge destroys all of them.
+          // A deleted space gets no new key, however late a value is sealed: the purge destroys all its keys.
           const space = await spaces.findByPk(key.scope, { transaction: tx, lock: tx.LOCK.SHARE });
           if (space !== null && space.get().deletedAt !== null) return false;
           await dataKeys.create({ id: newId('dataKey'), ...key, createdAt: new Date() }, { transaction: tx });

@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import { createPurposeTokens } from './purposeTokens.ts';
 import type { SigningKeys } from './signingKeys.ts';
 
-/** Whoever was given a link, with the credential by which they asked for it. */
+/** The user who was given a link, with the credential that asked for it. */
 export interface DesktopViewer {
   linkId: string;
   userId: string;
@@ -12,13 +12,13 @@ export interface DesktopViewer {
 
 export type DesktopTokens = ReturnType<typeof createDesktopTokens>;
 
-/** What is in the address of a desktop's page: a link to it, and who was given that. */
+/** The token in the address of a desktop's page. It names a link and the user who was given it. */
 export function createDesktopTokens(keys: SigningKeys, installation: string) {
   const tokens = createPurposeTokens(keys, { installation, name: 'desktop', claims: ['user'], refused: invalid });
   return {
     sign: ({ linkId, userId, apiKeyId, sessionId }: DesktopViewer, expiresAt: Date): Promise<string> =>
       tokens.sign(linkId, expiresAt, { user: userId, key: apiKeyId, session: sessionId }),
-    /** Throws 401 `INVALID_TOKEN`, also where it has expired. */
+    /** Throws 401 `INVALID_TOKEN`, also for an expired token. */
     verify: (token: string): Promise<DesktopViewer> =>
       tokens.verify(token, ({ sub, user, key, session }) =>
         typeof user === 'string'

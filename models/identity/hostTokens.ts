@@ -7,8 +7,8 @@ const lifetime = '1m';
 export type HostTokens = ReturnType<typeof createHostTokens>;
 
 /**
- * Tokens by which the processes of an installation use one computer at the address of its host. They live a minute, and
- * are made for each request.
+ * Tokens with which the processes of an installation use one computer at the address of its host. They live a minute
+ * and are made for each request.
  */
 export function createHostTokens(keys: SigningKeys, installation: string) {
   const tokens = createPurposeTokens(keys, { installation, name: 'host', maxAge: lifetime, refused: invalidHostToken });

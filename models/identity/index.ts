@@ -24,7 +24,7 @@ import { createSigningKeys } from './signingKeys.ts';
 import { createSpaces } from './spaces.ts';
 import { createUsers } from './users.ts';
 
-/** Everything about who somebody is and what is theirs. The API and the command line use the same functions. */
+/** Users, credentials, spaces and memberships. The API and the command line use the same functions. */
 export function createIdentity(
   database: Database,
   envelope: Envelope,
@@ -62,29 +62,29 @@ export function createIdentity(
 
 export type Identity = ReturnType<typeof createIdentity>;
 
-/** Opens the encryption of this installation: its master key, and its data keys in the database. */
+/** Opens this installation's encryption: its master key, and its data keys in the database. */
 export async function openEnvelope(database: Database, config: MasterKeyConfig): Promise<Envelope> {
   return createEnvelope(await openMasterKeys(config), createDataKeyStore(database));
 }
 
-/** Throws a {@link DecryptionError} where this database's data are encrypted under another master key. */
+/** Throws a {@link DecryptionError} when this database is encrypted under another master key. */
 export async function checkMasterKey(envelope: Envelope): Promise<void> {
   try {
     await envelope.seal(systemScope, 'readiness', Buffer.alloc(0));
   } catch (error) {
-    // Whatever else does not answer has a check of its own.
+    // Other parts that do not answer have checks of their own.
     if (error instanceof DecryptionError) throw error;
   }
 }
 
-/** `atrium rotate-key`: new data keys and a new wrapping, while everything goes on. */
+/** `atrium rotate-key`: makes new data keys and a new wrapping while the installation runs. */
 export async function rotateKeys(database: Database, config: MasterKeyConfig): Promise<RotationReport> {
   return rotateAllKeys(createDataKeyStore(database), config);
 }
 
 /**
- * Wraps every data key under the master key that is configured, which may be another than where the rows are from; what
- * it was is still at hand. Returns how many that were.
+ * Wraps every data key under the configured master key. The former master key must still be available. Returns the
+ * number of rewrapped keys.
  */
 export async function rewrapKeys(database: Database, config: MasterKeyConfig): Promise<number> {
   const masterKeys = await openMasterKeys(config);

@@ -11,38 +11,38 @@ import type { Role } from './tables.ts';
 import { isEmail, normalizeEmail } from './users.ts';
 
 const lifetimeMs = 7 * 86_400_000;
-/** Open invitations per space, against flooding people with mail. */
+/** Open invitations per space. Prevents floods of mail. */
 const maxLiving = 200;
 
 export interface NewInvitation {
   email: string;
   role: Role;
-  /** Of the link; only its hash is stored. */
+  /** The link's token. Only its hash is stored. */
   token: string;
-  /** Whether the link goes to the address itself: then whoever follows it has proven that the address is theirs. */
+  /** Whether the link is mailed to the address itself. Following it then proves the address. */
   isMailed: boolean;
   returnUrl?: string | undefined;
 }
 
-/** What an invitation's page shows to anybody with its link. */
+/** What an invitation's page shows to every holder of its link. */
 export interface InvitationView extends InvitationRow {
   spaceName: string;
   inviter: string;
 }
 
-/** When an invitation of `from` ends by itself. */
+/** When an invitation made at `from` expires. */
 function endOf(from: Date): Date {
   return new Date(from.getTime() + lifetimeMs);
 }
 
-/** Invitations into spaces: for one address, once, for seven days. */
+/** Invitations into spaces: each for one address, usable once, for seven days. */
 export function createInvitations(database: Database) {
   return {
     endOf,
 
     /**
-     * Makes an invitation; an earlier one of the same address to the same space ends with it. `alongside` writes what
-     * belongs into the same transaction. Throws 409 `ALREADY_MEMBER`, 422 `INVALID_EMAIL` or `TOO_MANY_INVITATIONS`.
+     * Makes an invitation, which replaces an earlier one of the same address to the same space. `alongside` writes
+     * further rows in the same transaction. Throws 409 `ALREADY_MEMBER`, 422 `INVALID_EMAIL` or `TOO_MANY_INVITATIONS`.
      */
     async create(
       spaceId: string,
@@ -105,7 +105,7 @@ export function createInvitations(database: Database) {
       return readPage(database, page, { sql, values: [spaceId, new Date()], by: 'id', order: 'desc' });
     },
 
-    /** Its link stops working. Throws 404 for one that is not there, or was accepted. */
+    /** Ends an invitation, so that its link stops working. Throws 404 if it is missing or was accepted. */
     async revoke(spaceId: string, id: string, actor: Actor): Promise<void> {
       await transaction(database, async (tx) => {
         const { affectedRows } = await execute(
@@ -118,12 +118,12 @@ export function createInvitations(database: Database) {
       });
     },
 
-    /** The invitation that the link is of. Throws 404 `NOT_FOUND`, 410 `INVITATION_USED` or `INVITATION_EXPIRED`. */
+    /** The invitation of a link. Throws 404 `NOT_FOUND`, 410 `INVITATION_USED` or `INVITATION_EXPIRED`. */
     async byToken(token: string): Promise<InvitationView> {
       return transaction(database, (tx) => findByToken(tx, token));
     },
 
-    /** The same, locked. */
+    /** The same, with the row locked. */
     lockByToken: (token: string, tx: Transaction): Promise<InvitationView> => findByToken(tx, token, 'FOR UPDATE'),
   };
 }

@@ -9,7 +9,7 @@ export interface InvitationRow {
   email: string;
   role: Role;
   wasMailed: number;
-  /** Where whoever accepts it goes on; it was allowed when the invitation was made. */
+  /** Where the invited person continues. The URL was allowed when the invitation was made. */
   returnUrl: string | null;
   createdBy: string;
   createdAt: Date;
@@ -31,8 +31,8 @@ export function livingInvitationsOf(email: string, tx: Transaction): Promise<Inv
 }
 
 /**
- * Makes the user a member as the invitation says, and uses it up. Whoever is a member already stays what they are;
- * where the space is gone, nothing is joined (false). The invitation's row is locked.
+ * Makes the user a member with the invitation's role, and uses the invitation up. An existing member keeps their role.
+ * False when the space is gone. The caller has locked the invitation's row.
  */
 export async function join(tx: Transaction, invitation: InvitationRow, user: UserRow, actor: Actor): Promise<boolean> {
   const { id, spaceId, role } = invitation;

@@ -10,7 +10,6 @@ import { revocationMaxAgeMs } from './sessions.ts';
 import { identityTables, type MemberRow, type Role, type SpaceRow, type UserRow } from './tables.ts';
 import type { Users } from './users.ts';
 
-/** A member as the API shows one. */
 export interface Member {
   user: UserRow;
   role: Role;
@@ -23,7 +22,7 @@ export interface SpaceAccess {
   role: Role;
 }
 
-/** Who belongs to a space, and as what. */
+/** The members of spaces and their roles. */
 export function createMembers(database: Database, users: Users) {
   const { members, spaces, users: userTable } = identityTables(database);
   const access = createFreshCache(loadAccess, { maxAgeMs: revocationMaxAgeMs });
@@ -42,7 +41,8 @@ export function createMembers(database: Database, users: Users) {
   }
 
   /**
-   * Locks the space's row: changes to one space's members come one after the other, so its last owner cannot slip away.
+   * Locks the space's row. Changes to one space's members then run one after the other, so that its last owner cannot
+   * slip away.
    */
   async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
     const space = await spaces.findOne({
@@ -59,7 +59,7 @@ export function createMembers(database: Database, users: Users) {
     return member.get();
   }
 
-  /** Whoever is disabled owns nothing: nobody could let others in any more. */
+  /** Disabled owners do not count: they could not let others in. */
   async function keepAnOwner(spaceId: string, leaving: MemberRow, tx: Transaction): Promise<void> {
     if (leaving.role !== 'owner') return;
     const others = await select(
@@ -80,11 +80,11 @@ export function createMembers(database: Database, users: Users) {
 
   return {
     /**
-     * The space as this user sees it; undefined when it is absent, deleted, or not theirs, or when they are disabled. At
-     * most a second old.
+     * The space as this user sees it. Undefined when it is absent or deleted, when the user is no member, or when the
+     * user is disabled. At most a second old.
      */
     access(spaceId: string, userId: string): Promise<SpaceAccess | undefined> {
-      // No id has a space in it, so the pair cannot be taken for another one.
+      // No id contains a space character, so the key is unambiguous.
       if (spaceId.includes(' ')) return Promise.resolve(undefined);
       return access.get(keyOf(spaceId, userId));
     },
@@ -131,7 +131,7 @@ export function createMembers(database: Database, users: Users) {
       return member;
     },
 
-    /** Throws 404 for a stranger, 409 `LAST_OWNER`. */
+    /** Throws 404 for a user who is no member, 409 `LAST_OWNER`. */
     async changeRole(spaceId: string, userId: string, role: Role, actor: Actor = operator): Promise<Member> {
       const changed = await transaction(database, async (tx) => {
         await lockSpace(spaceId, tx);
@@ -145,7 +145,7 @@ export function createMembers(database: Database, users: Users) {
       return present(changed);
     },
 
-    /** Throws 404 for a stranger, 409 `LAST_OWNER`. */
+    /** Throws 404 for a user who is no member, 409 `LAST_OWNER`. */
     async remove(spaceId: string, userId: string, actor: Actor = operator): Promise<void> {
       await transaction(database, async (tx) => {
         await lockSpace(spaceId, tx);

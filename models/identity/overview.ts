@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 
-/** Which part of a list the operator wants: `after` is the last id that was shown. */
+/** The requested part of a list. `after` is the last id that was shown. */
 export interface Part {
   limit: number;
   after?: string | undefined;
@@ -11,7 +11,7 @@ export interface UserOverview {
   id: string;
   email: string;
   name: string;
-  /** How many spaces they belong to. */
+  /** How many spaces the user belongs to. */
   spaces: number;
   createdAt: Date;
   disabledAt: Date | null;
@@ -20,7 +20,7 @@ export interface UserOverview {
 export interface SpaceOverview {
   id: string;
   name: string;
-  /** The addresses of its owners. */
+  /** The e-mail addresses of the owners. */
   owners: string[];
   members: number;
   createdAt: Date;
@@ -46,9 +46,9 @@ export interface SessionOverview {
   expiresAt: Date;
 }
 
-/** What the operator sees of everybody, a page at a time, in the order in which it was made. */
+/** The operator's lists of all users, spaces, keys and sessions, a page at a time, oldest first. */
 export function createOverview(database: Database) {
-  /** A filter without a value is left out. */
+  /** Ignores filters without a value. */
   async function read<Row>(sql: string, id: string, { limit, after }: Part, filters: [string, unknown][] = []) {
     const wanted = [...filters, [`${id} > ?`, after] as [string, unknown]].filter(([, value]) => value !== undefined);
     const where = wanted.map(([condition]) => ` AND ${condition}`).join('');
@@ -93,7 +93,7 @@ export function createOverview(database: Database) {
       });
     },
 
-    /** Those that are not revoked; expired ones too, for they explain a refusal. */
+    /** Keys that are not revoked. Includes expired ones, because they explain a refusal. */
     async keys(part: Part, userId?: string): Promise<KeyOverview[]> {
       const rows = await read<Omit<KeyOverview, 'scopes'> & { scopes: string }>(
         `SELECT k.id, u.email, k.name, k.hint, k.scopes, k.created_at AS createdAt, k.last_used_at AS lastUsedAt,
@@ -106,7 +106,7 @@ export function createOverview(database: Database) {
       return rows.map((row) => ({ ...row, scopes: JSON.parse(row.scopes) as string[] }));
     },
 
-    /** Those that hold. */
+    /** Sessions that are still valid. */
     sessions: (part: Part, userId?: string) =>
       read<SessionOverview>(
         `SELECT s.id, u.email, s.label, s.created_at AS createdAt, s.expires_at AS expiresAt
@@ -120,7 +120,7 @@ export function createOverview(database: Database) {
         ],
       ),
 
-    /** Whose key or session it is; undefined when there is none. */
+    /** The user of a key or session. Undefined when there is none. */
     async ownerOf(kind: 'key' | 'session', id: string): Promise<string | undefined> {
       const table = { key: 'api_keys', session: 'sessions' }[kind];
       const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT user_id AS userId FROM ${table} WHERE id = ?`, [

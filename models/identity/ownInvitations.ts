@@ -16,8 +16,8 @@ export interface OwnInvitation extends InvitationRow {
 }
 
 /**
- * The invitations to a user's own address, for them to accept or decline: nobody becomes a member of anything by what
- * others do. An account whose address nobody has proven yet sees none, for they may be meant for somebody else.
+ * The invitations to a user's own address. The user accepts or declines them: actions of others alone never make a
+ * member. An account whose address is unproven sees none, because they may be meant for another person.
  */
 export function createOwnInvitations(database: Database, { users, members }: { users: Users; members: Members }) {
   async function provenUser(userId: string, tx: Transaction): Promise<UserRow | undefined> {
@@ -26,7 +26,7 @@ export function createOwnInvitations(database: Database, { users, members }: { u
     return unproven.length > 0 ? undefined : user;
   }
 
-  /** A living one to this user's address, locked. */
+  /** An open invitation to this user's address, with its row locked. */
   async function open(userId: string, id: string, tx: Transaction): Promise<{ user: UserRow; row: InvitationRow }> {
     const user = await provenUser(userId, tx);
     const [row] = await select<InvitationRow>(
@@ -40,7 +40,7 @@ export function createOwnInvitations(database: Database, { users, members }: { u
   }
 
   return {
-    /** Those that can still be accepted, newest first. */
+    /** Invitations that can still be accepted, newest first. */
     async list(userId: string, page: PageRequest): Promise<Page<OwnInvitation>> {
       const next = behindSql('desc', startOf(page, 'id'));
       const rows = await transaction(database, async (tx) => {
@@ -60,7 +60,7 @@ export function createOwnInvitations(database: Database, { users, members }: { u
       return toPage(rows, page.limit, (row) => row.id);
     },
 
-    /** Joins the space. Throws 404 when there is no such invitation to this user any more. */
+    /** Joins the space. Throws 404 when the user has no such invitation any more. */
     async accept(userId: string, id: string, actor: Actor): Promise<{ spaceId: string; role: Role }> {
       const { spaceId, role } = await transaction(database, async (tx) => {
         const { user, row } = await open(userId, id, tx);

@@ -6,21 +6,21 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { hashLinkToken } from '../links/links.ts';
 
-/** Where the code goes when the sign-in is done. */
+/** Where the code goes after the sign-in. */
 export interface Destination {
-  /** One of the allowed redirects; absent means that the page shows the code. */
+  /** One of the allowed redirects. Undefined means that the page shows the code. */
   redirect?: string | undefined;
-  /** What the client gets back with the code, as it sent it. */
+  /** The client gets this back with the code, unchanged. */
   state?: string | undefined;
-  /** Where the person goes on by a link, where the page shows the code. It was allowed when it was given. */
+  /** A link on the page that shows the code. The URL was allowed when it was given. */
   returnUrl?: string | undefined;
 }
 
-/** What a sign-in that is under way has to remember. */
+/** What a pending sign-in has to remember. */
 export interface PendingSignIns {
-  /** Until the issuer sends the browser back. `browser` is the hash of the cookie that this browser has got. */
+  /** Kept until the issuer sends the browser back. `browser` is the hash of this browser's cookie. */
   oidc: Destination & { nonce: string; codeVerifier: string; browser: string };
-  /** Until the link in the mail is followed. */
+  /** Kept until the link in the mail is followed. */
   email: Destination & { email: string };
 }
 
@@ -28,7 +28,7 @@ export type SignInKind = keyof PendingSignIns;
 
 const lifetimeMs: Record<SignInKind, number> = { oidc: 10 * 60_000, email: 15 * 60_000 };
 
-/** Sign-ins that are under way, by the hash of their token. Each is taken once. */
+/** Pending sign-ins by the hash of their token. Each can be taken once. */
 export function createPendingSignIns(database: Database, envelope: Envelope) {
   async function open<Kind extends SignInKind>(hash: Buffer, sealed: Buffer): Promise<PendingSignIns[Kind]> {
     const content = await envelope.open(systemScope, contextOf(hash), sealed);
@@ -36,7 +36,7 @@ export function createPendingSignIns(database: Database, envelope: Envelope) {
   }
 
   return {
-    /** Remembers it under the token, in the caller's transaction if there is one. */
+    /** Stores the content under the token, in the caller's transaction if there is one. */
     async begin<Kind extends SignInKind>(
       kind: Kind,
       token: string,
@@ -52,7 +52,7 @@ export function createPendingSignIns(database: Database, envelope: Envelope) {
         : insert(tx, 'sign_ins', row));
     },
 
-    /** Looks at it without taking it. Throws 410 `SIGN_IN_EXPIRED`. */
+    /** Reads the content without taking it. Throws 410 `SIGN_IN_EXPIRED`. */
     async peek<Kind extends SignInKind>(kind: Kind, token: string): Promise<PendingSignIns[Kind]> {
       const hash = hashLinkToken(token);
       const [rows] = await database.pool.query<RowDataPacket[]>(
@@ -64,7 +64,7 @@ export function createPendingSignIns(database: Database, envelope: Envelope) {
       return open<Kind>(hash, row.sealed);
     },
 
-    /** Takes it, once. Throws 410 `SIGN_IN_EXPIRED` for a token that is unknown, used or too old. */
+    /** Takes the content, once. Throws 410 `SIGN_IN_EXPIRED` for a token that is unknown, used or too old. */
     async take<Kind extends SignInKind>(kind: Kind, token: string): Promise<PendingSignIns[Kind]> {
       const hash = hashLinkToken(token);
       const sealed = await transaction(database, async (tx) => {
@@ -82,7 +82,7 @@ export function createPendingSignIns(database: Database, envelope: Envelope) {
   };
 }
 
-/** When a sign-in that begins at `from` ends by itself. */
+/** When a sign-in that begins at `from` expires. */
 export function endOf(kind: SignInKind, from: Date): Date {
   return new Date(from.getTime() + lifetimeMs[kind]);
 }

@@ -3,15 +3,15 @@ import type { Database } from '../database/database.ts';
 
 const endedKeptMs = 30 * 86_400_000;
 
-/** Expired or revoked keys. A key with children stays as long as they do: revoking goes from parent to child. */
+/** Expired or revoked keys. A key with children stays as long as they do: revocation goes from parent to child. */
 const deadKeys = `SELECT id FROM (
     SELECT id FROM api_keys WHERE revoked_at < ? UNION SELECT id FROM api_keys WHERE expires_at < ?
   ) AS dead WHERE NOT EXISTS (SELECT 1 FROM api_keys child WHERE child.parent_key_id = dead.id) LIMIT ?`;
 
 /**
- * Deletes what nobody can use any more: codes, sign-ins and mails past their time, and sessions, keys and invitations
- * that ended a month ago. The sweeper calls it; statements are small, so that none of them holds up a sign-in. Returns
- * how many rows that were.
+ * Deletes rows that are of no use any more: codes, sign-ins and mails past their time, and sessions, keys and
+ * invitations that ended a month ago. The sweeper calls it. Each statement is small, so that none holds up a sign-in.
+ * Returns the number of deleted rows.
  */
 export async function purgeIdentity(
   database: Database,

@@ -7,24 +7,24 @@ const longestTokenLength = 4_096;
 
 interface Purpose {
   installation: string;
-  /** Its type and its audience have this in them: no token for one purpose is ever taken for another, or for a session. */
+  /** Part of a token's type and audience, so that no token for one purpose passes for another, or for a session. */
   name: string;
-  /** Claims that each has besides `sub`, `iat` and `exp`. */
+  /** Required claims besides `sub`, `iat` and `exp`. */
   claims?: string[];
-  /** Such as `1m`, for tokens that are never older. */
+  /** The maximum age of a token, such as `1m`. */
   maxAge?: string;
-  /** What a token that does not hold is refused with. */
+  /** The error for an invalid token. */
   refused: () => DomainError;
 }
 
-/** Tokens for one purpose of an installation (JWT, EdDSA), which its processes verify with public keys alone. */
+/** Tokens for one purpose of an installation (JWT, EdDSA). Its processes verify them with public keys alone. */
 export function createPurposeTokens(keys: SigningKeys, { installation, name, claims = [], maxAge, refused }: Purpose) {
   const issuer = `urn:atrium:${installation}`;
   const audience = `urn:atrium:${installation}:${name}`;
   const typ = `atrium-${name}+jwt`;
 
   return {
-    /** `until` is a time, or how long from now. */
+    /** `until` is a time, or a duration from now. */
     async sign(subject: string, until: Date | string, payload: JWTPayload = {}): Promise<string> {
       const { id, privateKey } = await keys.current();
       return new SignJWT(payload)
@@ -36,7 +36,7 @@ export function createPurposeTokens(keys: SigningKeys, { installation, name, cla
         .setExpirationTime(until)
         .sign(privateKey);
     },
-    /** What `read` makes of the claims; a token that does not hold, or of which it makes nothing, is refused. */
+    /** What `read` makes of the claims. Refuses an invalid token, and one for which `read` returns undefined. */
     async verify<T>(token: string, read: (payload: JWTPayload & { sub: string }) => T | undefined): Promise<T> {
       if (token.length > longestTokenLength) throw refused();
       try {

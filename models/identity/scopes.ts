@@ -1,7 +1,7 @@
 /**
- * What an API key may be allowed. A session may do everything its user may; a key only what its scopes say, and never
- * more than its user's role. Each operation names its scope in the contract (`x-scope`), whose schema `Scope` lists the
- * same ones: a test compares.
+ * What an API key may be allowed. A session may do everything its user may. A key may do only what its scopes say, and
+ * never more than its user's role. Each operation names its scope in the contract (`x-scope`). The contract's schema
+ * `Scope` lists the same scopes: a test compares.
  */
 export const scopes = {
   '*': 'Everything its user may do.',

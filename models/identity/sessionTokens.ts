@@ -3,23 +3,22 @@ import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
 import { DomainError } from '../../base/errors.ts';
 import { keyOfToken, type SigningKeys, signingAlgorithm } from './signingKeys.ts';
 
-/** What a session token says, once its signature and claims have been checked. */
+/** The claims of a session token whose signature has been checked. */
 export interface SessionClaims {
   userId: string;
   sessionId: string;
   expiresAtMs: number;
 }
 
-// RFC 9068's type: a token that we sign for another purpose later is then never taken for a session.
+// RFC 9068's type. A token signed for another purpose is thus never taken for a session.
 const tokenType = 'at+jwt';
 const clockToleranceSeconds = 5;
 const cachedTokens = 10_000;
 const longestTokenLength = 4_096;
 
 /**
- * Signs and verifies session tokens (JWT, EdDSA). A signature that was verified once is remembered by the token's hash,
- * so a busy client costs a hash and not a signature check each time; whether the *session* is still valid is asked
- * elsewhere.
+ * Signs and verifies session tokens (JWT, EdDSA). A verified token is remembered by its hash, so a busy client costs a
+ * hash instead of a signature check each time. Whether the *session* is still valid is checked elsewhere.
  */
 export function createSessionTokens(keys: SigningKeys, installation: string) {
   const issuer = `urn:atrium:${installation}`;
@@ -93,7 +92,7 @@ export function invalidToken(): DomainError {
   return new DomainError('unauthenticated', 'INVALID_TOKEN', 'The session token is not valid. Sign in again.');
 }
 
-/** It may also have been meant as an API key. */
+/** The token may also have been meant as an API key. */
 function foreignToken(): DomainError {
   const detail =
     'This is neither a session token nor an API key of Atrium, which begins with atr_. ' +

@@ -11,14 +11,14 @@ import { invalidToken, tokenExpired } from './sessionTokens.ts';
 import { sessionLifetimeMs } from './signingKeys.ts';
 import { identityTables, type SessionRow } from './tables.ts';
 
-/** How long a revocation may go unseen by another API process. */
+/** How long another API process may miss a revocation. */
 export const revocationMaxAgeMs = 1_000;
 
 const labelMaxLength = 200;
 
 type Tokens = ReturnType<typeof createSessionTokens>;
 
-/** Sessions: one for each sign-in, twelve hours long, ended early by logging out or by being revoked. */
+/** Sessions: one per sign-in, twelve hours long, ended early by logging out or by revocation. */
 export function createSessions(database: Database, tokens: Tokens) {
   const { sessions } = identityTables(database);
   const validity = createFreshCache(loadValidity, { maxAgeMs: revocationMaxAgeMs });
@@ -51,15 +51,12 @@ export function createSessions(database: Database, tokens: Tokens) {
     tokens.sign({ userId, sessionId: id, expiresAtMs: expiresAt.getTime() });
 
   return {
-    /**
-     * A new session's token. `label` says what it is for (the client's user agent); it is shown in the list of
-     * sessions.
-     */
+    /** A new session's token. `label` says what it is for (the client's user agent). The list of sessions shows it. */
     async create(userId: string, options: { label?: string | undefined } = {}): Promise<string> {
       return tokenOf(await store(userId, options.label));
     },
 
-    /** The same for a sign-in, which is written to the audit logs of the user's spaces. */
+    /** Makes a session for a sign-in and records it in the audit logs of the user's spaces. */
     async signIn(
       userId: string,
       client: { label?: string | undefined; address: string | null },
@@ -80,15 +77,15 @@ export function createSessions(database: Database, tokens: Tokens) {
       return claims;
     },
 
-    /** Whether the session still holds; open streams ask it again every few seconds. */
+    /** Whether the session is still valid. Open streams ask every few seconds. */
     async isValid(sessionId: string): Promise<boolean> {
       const session = await validity.get(sessionId);
       return session !== undefined && session.expiresAt.getTime() > Date.now();
     },
 
     /**
-     * Whether somebody ended it, by signing out or by revoking it, or its user was disabled: what it began is over then,
-     * as it is not when its time is up. A session is known for a month after that.
+     * Whether the session was ended by signing out or by revocation, or its user was disabled. What the session began
+     * ends then, but not when the session just expires. Rows are kept for a month after they expire.
      */
     async wasEnded(sessionId: string): Promise<boolean> {
       const [rows] = await database.pool.execute<RowDataPacket[]>(
@@ -99,7 +96,7 @@ export function createSessions(database: Database, tokens: Tokens) {
       return rows.length > 0;
     },
 
-    /** The user's sessions that still hold, newest first. */
+    /** The user's valid sessions, newest first. */
     async list(userId: string, page: PageRequest): Promise<Page<SessionRow>> {
       const rows = await sessions.findAll({
         where: {
@@ -118,7 +115,7 @@ export function createSessions(database: Database, tokens: Tokens) {
       );
     },
 
-    /** False when the user has no such session that still holds. */
+    /** False when the user has no such valid session. */
     async revoke(userId: string, sessionId: string, actor: Actor = operator): Promise<boolean> {
       const changed = await transaction(database, async (tx) => {
         const [revoked] = await sessions.update(
@@ -132,7 +129,7 @@ export function createSessions(database: Database, tokens: Tokens) {
       return changed;
     },
 
-    /** The same for the operator, at the command line. */
+    /** A session that the operator makes at the command line. */
     async createByOperator(userId: string, label: string): Promise<string> {
       const session = await transaction(database, async (tx) => {
         const made = await store(userId, label, tx);
@@ -142,7 +139,7 @@ export function createSessions(database: Database, tokens: Tokens) {
       return tokenOf(session);
     },
 
-    /** Ends all sessions of a user, within a second for every process. */
+    /** Ends all sessions of a user. Every process notices within a second. */
     async revokeAll(userId: string, tx: Transaction): Promise<void> {
       await sessions.update({ revokedAt: new Date() }, { where: { userId, revokedAt: null }, transaction: tx });
     },

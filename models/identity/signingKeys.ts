@@ -15,22 +15,22 @@ import type { Database } from '../database/database.ts';
 import { identityTables } from './tables.ts';
 
 export const signingAlgorithm = 'EdDSA';
-/** A session's life, and so the time for which a retired key must still verify. */
+/** How long a session lives, and so how long a retired key must still verify. */
 export const sessionLifetimeMs = 12 * 3_600_000;
 
-/** The pattern of our ids; any other `kid` is not looked up. */
+/** The pattern of our ids. Any other `kid` is not looked up. */
 const idPattern = /^sgk_[0-9A-Z]{26}$/;
 const refreshAtMostEveryMs = 100;
 const refreshAtLeastEveryMs = 60_000;
 
 /**
- * The keys that sign session tokens. The private part is sealed in the database, so every API process signs with the
- * same one and a dump of the database signs nothing. A token's `kid` is looked up here and nowhere else.
+ * The keys that sign session tokens. The private part is sealed in the database: all API processes sign with the same
+ * key, and a dump of the database cannot sign. A token's `kid` is looked up here and nowhere else.
  */
 export interface SigningKeys {
-  /** The key to sign with; the installation's first is made when there is none. */
+  /** The key to sign with. Makes the installation's first key when there is none. */
   current(): Promise<{ id: string; privateKey: CryptoKey }>;
-  /** The public key of that id, unless it is unknown or was retired longer ago than a session lives. */
+  /** The public key with that id. Undefined if it is unknown or was retired longer ago than a session lives. */
   publicKey(id: string): Promise<CryptoKey | undefined>;
   /** Signs with a new key from now on. Tokens of the earlier keys stay valid until they expire. */
   rotate(): Promise<string>;
@@ -64,7 +64,7 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
 
   /**
    * Waits for a refresh that begins after this call, and so sees every key that another process has signed with before.
-   * All who ask meanwhile share it: however many made-up key ids arrive, they cost ten queries a second.
+   * Concurrent callers share it: made-up key ids, however many, cost ten queries a second.
    */
   function refreshAfterNow(): Promise<void> {
     upcoming ??= running
@@ -118,8 +118,8 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
 }
 
 /**
- * Finds the key that a token claims to be signed with. `jwk`, `jku` and `x5c` of its header are never looked at: a key
- * comes from our own table.
+ * Finds the key that a token claims to be signed with. The header's `jwk`, `jku` and `x5c` are never used: keys come
+ * only from our own table.
  */
 export function keyOfToken(keys: Pick<SigningKeys, 'publicKey'>) {
   return async ({ kid }: JWTHeaderParameters): Promise<CryptoKey> => {
@@ -129,7 +129,7 @@ export function keyOfToken(keys: Pick<SigningKeys, 'publicKey'>) {
   };
 }
 
-/** What a sealed private key is bound to. */
+/** The context that a sealed private key is bound to. */
 function contextOf(id: string): string {
   return `signing_keys/${id}`;
 }

@@ -9,7 +9,7 @@ import { type Operation, operationModels } from '../operations/operation.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';
 
-/** Spaces: what an agent and its people share. */
+/** Spaces, which agents and people share. */
 export function createSpaces(database: Database, members: Members) {
   const { spaces, members: memberTable, users } = identityTables(database);
 
@@ -25,8 +25,8 @@ export function createSpaces(database: Database, members: Members) {
 
   return {
     /**
-     * Makes a space, with its maker as owner. A user's first one becomes their default. The same id again is the same
-     * space.
+     * Makes a space with its maker as owner. A user's first space becomes their default. The same id again returns the
+     * same space.
      */
     async create(
       userId: string,
@@ -72,7 +72,7 @@ export function createSpaces(database: Database, members: Members) {
       return (await spaces.findOne({ where: { id, deletedAt: null } }))?.get();
     },
 
-    /** The space for a request that names none; undefined when the user has none. */
+    /** The space for a request that names none. Undefined when the user has none. */
     async defaultFor(userId: string): Promise<string | undefined> {
       const chosen = (await users.findByPk(userId))?.get().defaultSpaceId;
       if (chosen != null && (await members.access(chosen, userId)) !== undefined) return chosen;
@@ -95,8 +95,8 @@ export function createSpaces(database: Database, members: Members) {
     },
 
     /**
-     * Deletes the space: it is gone for everybody from now on. Its contents are purged by the operation that this
-     * begins in the same transaction, and that the caller (or else the sweeper) starts.
+     * Deletes the space for all its members at once. The operation that this begins in the same transaction purges the
+     * contents. The caller (or else the sweeper) starts that operation.
      */
     async remove(spaceId: string, userId: string): Promise<Operation> {
       const { people, operation } = await transaction(database, async (tx) => {

@@ -97,7 +97,7 @@ const optionalTime = { type: DataTypes.DATE(3), allowNull: true } as const;
 
 function defineTables(sequelize: Sequelize) {
   function table<Row extends object>(name: string, attributes: ModelAttributes<Model<Row, Row>, Row>): Table<Row> {
-    // Sequelize writes each column's name into its definition, so columns that share one get a copy of their own.
+    // Sequelize writes each column's name into its definition, so each column gets its own copy.
     const own = Object.fromEntries(
       Object.entries(attributes).map(([column, definition]) => [column, { ...(definition as object) }]),
     ) as typeof attributes;

@@ -39,7 +39,7 @@ export function createUsers(database: Database) {
       return (await users.findByPk(id, { transaction: tx ?? null }))?.get();
     },
 
-    /** The default space; undefined for a user without a space. */
+    /** The default space. Undefined for a user without one. */
     async defaultSpaceId(id: string): Promise<string | undefined> {
       const [rows] = await database.pool.execute<RowDataPacket[]>('SELECT default_space_id FROM users WHERE id = ?', [
         id,
@@ -51,15 +51,15 @@ export function createUsers(database: Database) {
       return (await users.findOne({ where: { email: normalizeEmail(email) }, transaction: tx ?? null }))?.get();
     },
 
-    /** The first user, whom `npm start` made: the one that the command line means when none is named. */
+    /** The first user, made by `npm start`. The command line means this one when no user is named. */
     async first(): Promise<UserRow | undefined> {
       return (await users.findOne({ order: [['id', 'ASC']] }))?.get();
     },
 
     /**
-     * Shuts a user out, within a second for every process: their sessions end, their keys rest, and what runs in their
-     * name ends or may do nothing any more (runs of apps; automations, schedules, webhooks). Or lets them in again, with the keys they had.
-     * False when that is so already.
+     * Disables a user, or enables them again with the keys they had. Every process notices within a second. A disabled
+     * user's sessions end, their keys stop working, and what runs in their name ends or may do nothing (runs of apps;
+     * automations, schedules, webhooks). False when nothing changes.
      */
     async setDisabled(id: string, isDisabled: boolean): Promise<boolean> {
       return transaction(database, async (tx) => {
@@ -85,12 +85,12 @@ export function createUsers(database: Database) {
 
 export type Users = ReturnType<typeof createUsers>;
 
-/** Whether this can be an e-mail address at all. */
+/** Whether this has the form of an e-mail address. */
 export function isEmail(address: string): boolean {
   return emailPattern.test(address);
 }
 
-/** Addresses are compared without regard to case or surrounding space. */
+/** Addresses are compared without case and surrounding space. */
 export function normalizeEmail(email: string): string {
   return email.trim().toLowerCase();
 }

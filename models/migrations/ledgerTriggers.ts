@@ -3,19 +3,19 @@ import { newId } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
 
 /**
- * What is in the ledger is neither changed nor deleted: the database itself refuses it. Where it did not let us make
- * the triggers, no statement of ours does it, but nothing keeps a hand from doing it.
+ * Ledger rows are never changed or deleted: the database itself refuses it. If the server did not let us make the
+ * triggers, our own statements still do neither, but nothing stops a change by hand.
  */
 const tables = ['ledger_transactions', 'ledger_entries'] as const;
 const changes = ['UPDATE', 'DELETE'] as const;
 const triggersNotAllowed = 1419; // the binary log is on, and the account may not make triggers
 const refused = 1644; // by the trigger
 
-/** What an operator does about triggers that are missing. */
+/** What an operator does about missing triggers. */
 export const triggerAdvice =
   'set log_bin_trust_function_creators=1 on the server, or give the account of the migrations SUPER, then run "npm run -s atrium -- migrate"';
 
-/** Makes those that are missing, where the server lets us by now. For the account that may change tables. */
+/** Makes missing triggers, if the server allows it by now. Needs the account that may change tables. */
 export async function makeMissingTriggers({ pool }: Pick<Database, 'pool'>): Promise<void> {
   const [rows] = await pool.query<RowDataPacket[]>(
     'SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()',
@@ -38,8 +38,8 @@ export async function makeMissingTriggers({ pool }: Pick<Database, 'pool'>): Pro
 }
 
 /**
- * What the database would let through of what it should refuse, as in `UPDATE of ledger_entries`. An account that only
- * reads and writes rows is not shown triggers: so it is tried, on rows that are rolled back.
+ * The changes that the database should refuse but allows, such as `UPDATE of ledger_entries`. An account that only
+ * reads and writes rows cannot see triggers, so this tries each change on rows that are rolled back.
  */
 export async function unguardedChanges({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   const connection = await pool.getConnection();
@@ -69,7 +69,7 @@ export async function unguardedChanges({ pool }: Pick<Database, 'pool'>): Promis
     }
     return unguarded;
   } finally {
-    // A connection whose transaction could not be undone is no longer to be used.
+    // A connection whose rollback failed must not be used again.
     await connection.rollback().then(
       () => connection.release(),
       () => connection.destroy(),

@@ -16,25 +16,25 @@ const lockTimeoutSeconds = 120;
 const lockSpeaksMs = 60_000;
 
 /**
- * A name of this database's own: named locks are the server's. A hash, because they may have 64 characters and a
- * database's name as many.
+ * The name contains this database's name, because named locks belong to the server. It is hashed, because a lock's name
+ * may have 64 characters and a database's name as many.
  */
 const lockName = "CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40))";
 
-/** Another process migrates this database, and went on for longer than we wait. */
+/** Another process is migrating this database and did not finish while we waited. */
 export class MigrationLockError extends Error {
   override readonly name = 'MigrationLockError';
 }
 
-/** The database was written by another version of the program, which this one would not understand. */
+/** Another version of the program wrote the database, and this version would not understand it. */
 export class UnknownSchemaError extends Error {
   override readonly name = 'UnknownSchemaError';
 }
 
 /**
  * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a
- * named lock lets one do the work and the others find it done. Nothing is touched without the lock. Throws
- * {@link UnknownSchemaError} where the database has steps that this version does not know.
+ * named lock lets one do the work, and the others find it done. Nothing is touched without the lock. Throws {@link
+ * UnknownSchemaError} when the database has steps that this version does not know.
  */
 export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
   const patient = database.patient();
@@ -45,7 +45,7 @@ export async function migrate(database: Database, options: { lockTimeoutSeconds?
   }
 }
 
-/** As {@link migrate}, over pools of its own and as the account that may change tables. */
+/** Like {@link migrate}, with pools of its own and the account that may change tables. */
 export async function migrateInstallation({ database, migration }: Pick<Config, 'database' | 'migration'>) {
   const pools = openDatabase({ database: { ...database, url: migration.databaseUrl ?? database.url } });
   try {
@@ -55,7 +55,7 @@ export async function migrateInstallation({ database, migration }: Pick<Config, 
   }
 }
 
-/** Does something with the schema as it is: nobody migrates meanwhile. */
+/** Runs `work` while no process may migrate the schema. */
 export async function withSchemaHeld<T>(database: Database, work: () => Promise<T>): Promise<T> {
   const patient = database.patient();
   try {
@@ -63,7 +63,8 @@ export async function withSchemaHeld<T>(database: Database, work: () => Promise<
     try {
       await connection.query('SET SESSION wait_timeout = DEFAULT');
       await takeLock(connection, lockTimeoutSeconds);
-      // A connection that says nothing for hours is dropped, and the lock with it; whether it was, is asked at the end.
+      // The server drops a connection that is silent for hours, and the lock with it. The end checks that the lock was
+      // kept.
       const speaking = setInterval(() => void connection.query('SELECT 1').catch(() => undefined), lockSpeaksMs);
       try {
         const done = await work();
@@ -88,21 +89,21 @@ export async function schemaOf({ pool }: Pick<Database, 'pool'>): Promise<{ migr
   return { migrations: rows.map(({ name }) => name as string), madeAt: String(rows[0]?.at) };
 }
 
-/** The first step of every database that was made before the first release, when the schema had other steps. */
+/** The first step of every database made before the first release, when the schema had other steps. */
 const firstUnreleased = '0001-identity';
 
-/** Whether these are steps of a version from before the first release. */
+/** Whether these are steps from before the first release. */
 export function areUnreleased(names: readonly string[]): boolean {
   return names.includes(firstUnreleased);
 }
 
-/** Those of the steps that this version does not know. */
+/** The steps among these that this version does not know. */
 export function unknownMigrations(names: readonly string[]): string[] {
   const known = new Set(migrations.map(({ name }) => name));
   return names.filter((name) => !known.has(name));
 }
 
-/** Throws {@link UnknownSchemaError} where the database has steps that this version does not know. */
+/** Throws {@link UnknownSchemaError} when the database has steps that this version does not know. */
 export async function assertKnownSchema({ pool }: Pick<Database, 'pool'>): Promise<void> {
   const executed = await executedIn(pool);
   if (areUnreleased(executed)) {
@@ -118,7 +119,7 @@ export async function assertKnownSchema({ pool }: Pick<Database, 'pool'>): Promi
   );
 }
 
-/** The version that has migrated the database last. */
+/** The version that migrated the database last, in parentheses. Empty when unknown. */
 async function newestVersion(pool: Database['pool']): Promise<string> {
   const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'program\\_versions'");
   if (tables.length === 0) return '';
@@ -131,7 +132,7 @@ async function newestVersion(pool: Database['pool']): Promise<string> {
 async function migrateLocked(database: Database, timeoutSeconds: number): Promise<string[]> {
   const connection = await database.pool.getConnection();
   try {
-    // It is silent while the steps run, and must not lose the lock because of that.
+    // The connection is silent while the steps run, and must not be dropped with its lock.
     await connection.query('SET SESSION wait_timeout = DEFAULT');
     await takeLock(connection, timeoutSeconds);
     await assertKnownSchema(database);
@@ -143,7 +144,7 @@ async function migrateLocked(database: Database, timeoutSeconds: number): Promis
     );
     return steps;
   } finally {
-    // The server frees the lock with its connection.
+    // The server frees the lock when its connection closes.
     connection.destroy();
   }
 }
@@ -167,7 +168,7 @@ async function takeLock(connection: PoolConnection, timeoutSeconds: number): Pro
   );
 }
 
-/** Asked before each step: with the connection the lock is gone too, and somebody else may have begun. */
+/** Checked before each step: the lock is lost with its connection, and another process may have begun. */
 async function assertLocked(connection: PoolConnection): Promise<void> {
   const [rows] = await connection.query<RowDataPacket[]>(
     `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS locked, DATABASE() AS name`,
@@ -176,13 +177,13 @@ async function assertLocked(connection: PoolConnection): Promise<void> {
   throw new MigrationLockError(`The lock on the schema of ${rows[0]?.name} was lost. Start again.`);
 }
 
-/** The names of the steps that have not run yet. It only reads. */
+/** The names of the steps that have not run yet. Only reads. */
 export async function pendingMigrations({ pool }: Database): Promise<string[]> {
   const executed = await executedIn(pool);
   return migrations.map(({ name }) => name).filter((name) => !executed.includes(name));
 }
 
-/** The steps that have run; none in an empty database. */
+/** The steps that have run. None in an empty database. */
 async function executedIn(pool: Database['pool']): Promise<string[]> {
   const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'schema\\_migrations'");
   return tables.length === 0 ? [] : executedMigrations(pool);
@@ -195,7 +196,7 @@ async function executedMigrations(pool: Database['pool']): Promise<string[]> {
 
 async function createUmzug(database: Database): Promise<Umzug<QueryInterface>> {
   const { pool } = database;
-  // Loaded where there is something to do: most starts find all of it done.
+  // Imported only when there is something to do. Most starts find everything done.
   const { Umzug } = await import('umzug');
   return new Umzug<QueryInterface>({
     migrations: migrations.map((migration) => ({

@@ -6,10 +6,10 @@ export interface Migration {
   up(queryInterface: QueryInterface): Promise<void>;
 }
 
-// Ids, names and hashes are compared byte by byte, whatever the default of the database is.
+// Ids, names and hashes are compared byte by byte, whatever the database's default collation.
 export const tableOptions = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin';
 
-/** Makes the tables of an area in a new database, and the rows that they have from the beginning. */
+/** Makes an area's tables in a new database, and their initial rows. */
 export function initialTables(area: string, tables: readonly string[], rows: readonly string[] = []): Migration {
   return {
     name: `0000-${area}`,

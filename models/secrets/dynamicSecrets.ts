@@ -11,7 +11,7 @@ import { leavesOf } from './leaves.ts';
 import { parseTtl } from './ttl.ts';
 
 export interface NewDynamicSecret {
-  /** What the form called itself, and which of its fields this is. */
+  /** The form's own name, and the field that the value was typed into. */
   name: string;
   field: string;
   /** Any JSON value. */
@@ -20,14 +20,14 @@ export interface NewDynamicSecret {
 }
 
 const maxValueBytes = 65_536;
-/** Per space, of those that have not expired: looking for them in what is shown takes time and memory. */
+/** Limits per space for values that have not expired: searching output for them takes time and memory. */
 const maxSecrets = 200;
 const maxTotalBytes = 262_144;
 
 /**
- * What people have typed into a form that an agent has shown them (spec, endpoint 5). A tool names one as `{"$secret":
- * "<id>"}`; its value goes from here into that tool and nowhere else. It serves the turns of whoever has stored it, in
- * its space, until it expires.
+ * Values that people type into a form that an agent shows them. A tool's input names one as `{"$secret": "<id>"}`. The
+ * value goes from here into that tool and nowhere else. Until it expires, it serves the turns of the user who stored
+ * it, in its space.
  */
 export function createDynamicSecrets(database: Database, envelope: Envelope) {
   async function open(row: { id: string; spaceId: string; sealed: Buffer }): Promise<unknown> {
@@ -72,7 +72,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
     },
 
     /**
-     * The values of these ids, for a tool of this user's turn. An id that is unknown, expired or somebody else's is
+     * The values of these ids, for a tool of this user's turn. Ids that are unknown, expired or another user's are
      * missing.
      */
     async use(spaceId: string, userId: string, ids: readonly string[]): Promise<Map<string, unknown>> {
@@ -91,7 +91,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       return new Map(await Promise.all(rows.map(async (row) => [row.id, await open(row)] as const)));
     },
 
-    /** Deletes what has expired, in small statements, and returns how many rows that were. */
+    /** Deletes expired values in small statements. Returns the number of deleted rows. */
     purgeExpired: (now: Date, onBatch?: () => void): Promise<number> =>
       deleteInBatches(database, 'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?', [now], onBatch),
   };
@@ -99,7 +99,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
 
 export type DynamicSecrets = ReturnType<typeof createDynamicSecrets>;
 
-/** What a sealed value is bound to, beside its space. */
+/** The context that a sealed value is bound to, beside its space. */
 export function dynamicSecretContext(id: string): string {
   return `dynamic_secrets/${id}`;
 }

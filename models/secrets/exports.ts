@@ -1,6 +1,6 @@
 /**
- * `export NAME='…'`, which gives sh, bash and zsh the value as it is. Nothing means anything between single quotes; a
- * single quote itself ends them, stands escaped, and begins them again.
+ * `export NAME='…'`, from which sh, bash and zsh get the value unchanged. No character is special between single
+ * quotes. A single quote in the value closes the quotes, stands escaped, and opens them again.
  */
 export function exportStatement(name: string, value: string): string {
   return `export ${name}='${value.replaceAll("'", "'\\''")}'`;

@@ -4,7 +4,7 @@ import { createDynamicSecrets } from './dynamicSecrets.ts';
 import { createRedactors } from './redactors.ts';
 import { createSecrets } from './secrets.ts';
 
-/** Everything about secrets, over one database and its encryption. */
+/** All stores of secrets, over one database and its encryption. */
 export function createSecretStore(database: Database, envelope: Envelope) {
   return {
     named: createSecrets(database, envelope),

@@ -1,8 +1,8 @@
-/** The texts and numbers anywhere in a JSON value, as text: what of it could be recognised elsewhere. */
+/** All texts and numbers in a JSON value, as text. These are the parts that could be recognised elsewhere. */
 export function leavesOf(value: unknown): string[] {
   const leaves: string[] = [];
   const left = [value];
-  // A loop, since values may be nested very deeply.
+  // A loop instead of recursion, since values may be nested very deeply.
   while (left.length > 0) {
     const one = left.pop();
     if (typeof one === 'string') leaves.push(one);

@@ -4,24 +4,24 @@ import { atOnce, inSlices } from '../../telemetry/slices.ts';
 import { type ByteForms, byteForms, StreamMask } from '../../telemetry/streamMask.ts';
 import { redactText, StreamRedactor } from '../../telemetry/streamRedactor.ts';
 
-/** Removes a space's secret values from what is about to be shown or stored. */
+/** Removes a space's secret values from output before it is shown or stored. */
 export interface Redactor {
-  /** There is nothing to look for. */
+  /** True when there are no secrets to look for. */
   readonly isEmpty: boolean;
   text(text: string): string;
   /** The same for all texts, keys and numbers in a JSON value. */
   json(value: unknown): unknown;
-  /** The same for one text that comes in pieces. */
+  /** The same for one text that arrives in pieces. */
   stream(): StreamRedactor;
-  /** What is looked for in the bytes that programs put out. */
+  /** The forms to look for in the bytes that programs print. */
   readonly bytes: ByteForms;
-  /** Writes over them in one stream of bytes. */
+  /** Overwrites them in one stream of bytes. */
   mask(options?: { beginsCut?: boolean }): StreamMask;
 }
 
 /**
- * How many forms a space has beside its values as they are. Named secrets, which editors set, and what people type into
- * forms have room of their own: neither takes that of the other. A password has 10 to 60 forms, a private key 1,200.
+ * How many forms a space has beside its plain values. Named secrets, which editors set, and values typed into forms
+ * have separate limits, so neither takes the other's room. A password has 10 to 60 forms, a private key 1,200.
  */
 export const mostForms = { named: 24_000, typed: 10_000 };
 
@@ -33,14 +33,14 @@ export function redactorFor(values: readonly string[]): Promise<Redactor> {
   return inSlices(work());
 }
 
-/** A redactor for these texts, built at once: for few. */
+/** A redactor for a few texts, built at once. */
 export function createRedactor(texts: Iterable<string>): Redactor {
   return atOnce(buildRedactor([...texts]));
 }
 
 /**
- * A redactor for these texts, whichever of them is in the other. Its time depends on the text that it reads, not on how
- * many secrets there are. Yields the number of characters that it has worked on.
+ * A redactor for these texts, which may contain each other. Its time depends on the text that it reads, not on the
+ * number of secrets. Yields the number of characters that it has worked on.
  */
 export function* buildRedactor(forms: readonly string[]): Generator<number, Redactor> {
   const automaton = yield* SecretAutomaton.building(forms);

@@ -12,7 +12,7 @@ import { buildRedactor, createRedactor, mostForms, type Redactor } from './redac
 import { secretContext } from './secrets.ts';
 
 const cachedSpaces = 500;
-/** The forms of all cached spaces together. */
+/** Limit of the forms in all cached spaces together. */
 const cachedForms = 100_000;
 
 interface Known {
@@ -24,9 +24,9 @@ interface Known {
 }
 
 /**
- * Redactors that know the present secrets of a space. Each is asked for anew when work begins: one short query says
- * which secrets there are, and only when they have changed is a redactor built. It is built in slices, once for all who
- * ask, and one at a time for each space.
+ * Redactors that know a space's present secrets. Ask for one anew when work begins: one short query tells which secrets
+ * there are, and a redactor is built only when they have changed. It is built in slices, once for all callers, and one
+ * at a time for each space.
  */
 export function createRedactors(database: Database, envelope: Envelope, pause?: Pause) {
   const spaces = new Map<string, Known>();
@@ -62,7 +62,7 @@ export function createRedactors(database: Database, envelope: Envelope, pause?: 
     };
   }
 
-  /** Nothing where a row was tampered with: it is unusable, and must not stop all other work. */
+  /** Empty when a row was tampered with. The secret is then unusable, but must not stop all other work. */
   async function open(spaceId: string, context: string, sealed: Buffer): Promise<[string] | []> {
     try {
       return [(await envelope.open(spaceId, context, sealed)).toString('utf8')];
@@ -87,7 +87,7 @@ export function createRedactors(database: Database, envelope: Envelope, pause?: 
     }
   }
 
-  /** Those that were built first, while there are too many. The last one stays. */
+  /** Forgets the redactors that were built first while there are too many. The last one stays. */
   function forget(): void {
     let forms = [...spaces.values()].reduce((sum, known) => sum + known.forms, 0);
     for (const [oldest, known] of spaces) {
@@ -105,7 +105,7 @@ export function createRedactors(database: Database, envelope: Envelope, pause?: 
         const known = spaces.get(spaceId);
         if (known?.entries === entries) return known.redactor;
         if (known?.isBuilt === false) {
-          // Secrets have changed while it is being built.
+          // Secrets have changed during the build. Wait for it, then check again.
           await known.redactor.catch(() => {});
           continue;
         }

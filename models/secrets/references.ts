@@ -1,13 +1,13 @@
 import { DomainError } from '../../base/errors.ts';
 
-/** How a tool's input names a secret: the model writes the id, and only the tool gets the value. */
+/** How a tool's input names a secret. The model writes the id, and only the tool gets the value. */
 export interface SecretReference {
   $secret: string;
 }
 
 /**
- * A tool's input with each `{"$secret": "<secretId>"}` replaced by its value. `use` gives the values of those that may
- * be used; throws 422 `UNKNOWN_SECRET` when one is missing from them.
+ * Replaces each `{"$secret": "<secretId>"}` in a tool's input with its value. `use` returns the values that may be
+ * used. Throws 422 `UNKNOWN_SECRET` when one is missing.
  */
 export async function resolveSecretReferences(
   input: unknown,
@@ -27,7 +27,7 @@ export async function resolveSecretReferences(
   return fill(input, values);
 }
 
-/** Whether there is a reference anywhere in it. */
+/** Whether the input has a reference anywhere. */
 export function namesSecrets(input: unknown): boolean {
   return referencesIn(input).length > 0;
 }
@@ -45,7 +45,7 @@ function fill(value: unknown, values: ReadonlyMap<string, unknown>): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, fill(child, values)]));
 }
 
-/** An object with that one field and nothing else; anything more is the tool's own business. */
+/** An object with that one field. An object with more fields is left to the tool. */
 function isReference(value: unknown): value is SecretReference {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const keys = Object.keys(value);

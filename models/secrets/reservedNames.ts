@@ -1,4 +1,4 @@
-/** Names that a secret cannot have, and why, as what follows the name in a sentence. */
+/** Names that a secret cannot have. `why` continues a sentence that begins with the name. */
 export interface ReservedNames {
   why: string;
   names: ReadonlySet<string>;
@@ -8,8 +8,8 @@ export interface ReservedNames {
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 
 /**
- * `export` would fail for them, or change the shell. Every variable that sh, bash and zsh have of their own is among
- * them (a test asks the shells).
+ * With these names `export` would fail or change the shell. They include every variable of sh, bash and zsh themselves
+ * (a test asks the shells).
  */
 const shell: ReservedNames = {
   why: 'means something to the shell',
@@ -29,14 +29,14 @@ const shell: ReservedNames = {
 
 const ours: ReservedNames = { why: 'is kept for Atrium', names: new Set(), patterns: [/^ATRIUM(_|$)/] };
 
-/** zsh ties such names to its own variables (`path` is `PATH`), and has modules that bring more. */
+/** zsh ties such names to its own variables (`path` to `PATH`), and its modules bring more. */
 const lowerCase: ReservedNames = {
   why: 'could be a variable of zsh’s own, as all names of small letters and digits could: write capitals or an underscore',
   names: new Set(),
   patterns: [/^[a-z0-9]+$/],
 };
 
-/** Names by which an editor of the space could attack everybody who exports its secrets. */
+/** Names through which an editor of the space could attack everyone who exports its secrets. */
 const loaders: ReservedNames = {
   why: 'can make programs run somebody else’s code, or read somebody else’s settings',
   names: words(
@@ -65,7 +65,7 @@ const loaders: ReservedNames = {
     /^(PYTHON|PERL5|PERLLIB|PERLIO|RUBY(OPT|LIB|PATH|SHELL|_)|TF_CLI_ARGS|CARGO_(BUILD|TARGET)_)/,
     /^NODE_(OPTIONS|PATH|REPL_|V8_COVERAGE|ICU_DATA|COMPILE_CACHE|PENDING_|TEST_)/,
     /^(npm_config|pip|ansible)_/i,
-    // All of git's own but what people call the credentials that they keep.
+    // All of git's variables except usual names for stored credentials.
     /^GIT_(?!(\w+_)?(TOKEN|PAT|PASSWORD|SECRET|USER|USERNAME|CREDENTIALS|DEPLOY_KEY|PRIVATE_KEY)$)/,
   ],
 };

@@ -8,7 +8,7 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { assertNotReserved, isReservedName } from './names.ts';
 
-/** What all members of the space may know about a secret. */
+/** What every member of the space may know about a secret. */
 export interface SecretInfo {
   name: string;
   createdAt: Date;
@@ -24,11 +24,11 @@ export interface SecretValue {
 const infoColumns = 'name, created_at AS createdAt, updated_at AS updatedAt, updated_by AS updatedBy';
 const maxValueBytes = 65_536;
 const maxSecrets = 500;
-/** Per space: more would not fit into a program's environment anyway. */
+/** Limit per space. More would not fit into a program's environment anyway. */
 const maxTotalBytes = 2 * 1_048_576;
 
 /**
- * The named secrets of spaces. A row's bytes are bound to its space and its name: moved or renamed, it does not open.
+ * The named secrets of spaces. Sealed bytes are bound to the space and the name: a moved or renamed row does not open.
  */
 export function createSecrets(database: Database, envelope: Envelope) {
   async function open(spaceId: string, rows: readonly { name: string; sealed: Buffer }[]): Promise<SecretValue[]> {
@@ -44,8 +44,8 @@ export function createSecrets(database: Database, envelope: Envelope) {
 
   return {
     /**
-     * Sets a secret, and returns whether it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a
-     * full space.
+     * Sets a secret and returns whether it is new. Throws 413 `SECRET_TOO_LARGE`, and 422 for a reserved name or a full
+     * space.
      */
     async put(
       spaceId: string,
@@ -76,7 +76,7 @@ export function createSecrets(database: Database, envelope: Envelope) {
           [spaceId, name],
         );
         if (info === undefined) throw new Error('The secret could not be set.');
-        // MySQL counts an insert as one row and an update in its place as two.
+        // MySQL counts an insert as one row and an update instead of it as two.
         return { isNew: affectedRows === 1, info };
       });
     },
@@ -93,15 +93,15 @@ export function createSecrets(database: Database, envelope: Envelope) {
       });
     },
 
-    /** Names and times, by name; never a value. */
+    /** Names and times, ordered by name. Never a value. */
     async list(spaceId: string, page: PageRequest): Promise<Page<SecretInfo>> {
       const sql = `SELECT ${infoColumns} FROM secrets WHERE space_id = ?`;
       return readPage(database, page, { sql, values: [spaceId], by: 'name', order: 'asc' });
     },
 
     /**
-     * The secrets of the space in clear, by name, except those whose names have become reserved since they were set.
-     * The read is in the audit log before it happens.
+     * The secrets of the space in clear, ordered by name, except those whose names have become reserved since. The
+     * audit log records the read before it happens.
      */
     async readAll(spaceId: string, actor: Actor): Promise<SecretValue[]> {
       const rows = await transaction(database, async (tx) => {
@@ -119,8 +119,8 @@ export function createSecrets(database: Database, envelope: Envelope) {
     },
 
     /**
-     * Some secrets of the space in clear, for a program that is given them as variables. Throws 409 `SECRET_MISSING`. The
-     * read is in the audit log before it happens.
+     * Some secrets of the space in clear, for a program that gets them as variables. Throws 409 `SECRET_MISSING`. The
+     * audit log records the read before it happens.
      */
     async readSome(spaceId: string, names: readonly string[], actor: Actor): Promise<Record<string, string>> {
       if (names.length === 0) return {};
@@ -142,12 +142,12 @@ export function createSecrets(database: Database, envelope: Envelope) {
 
 export type Secrets = ReturnType<typeof createSecrets>;
 
-/** What a sealed value is bound to, beside its space. */
+/** The context that a sealed value is bound to, beside its space. */
 export function secretContext(name: string): string {
   return `secrets/${name}`;
 }
 
-/** Serializes changes to one space's secrets, so that its limits hold; a deleted space accepts none. */
+/** Serializes changes to one space's secrets, so that its limits hold. Throws 404 for a deleted space. */
 async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
   const rows = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
   if (rows.length === 0) throw notFound('space');

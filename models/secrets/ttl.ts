@@ -4,12 +4,12 @@ export const maxTtlMs = 30 * 86_400_000;
 
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const short = /^(\d{1,12})(s|m|h|d)$/;
-// Years and months have no fixed length, so ISO 8601's other parts are those that count.
+// Years and months have no fixed length, so only the other parts of ISO 8601 are accepted.
 const iso =
   /^P(?:(\d{1,9}(?:[.,]\d{1,9})?)W)?(?:(\d{1,9}(?:[.,]\d{1,9})?)D)?(?:T(?=\d)(?:(\d{1,9}(?:[.,]\d{1,9})?)H)?(?:(\d{1,9}(?:[.,]\d{1,9})?)M)?(?:(\d{1,12}(?:[.,]\d{1,9})?)S)?)?$/;
 
 /**
- * A duration such as `30s`, `15m`, `24h`, `7d` or `PT1H30M`, in milliseconds: more than nothing and at most 30 days.
+ * A duration such as `30s`, `15m`, `24h`, `7d` or `PT1H30M`, in milliseconds: more than zero and at most 30 days.
  * Throws 400 `INVALID_TTL`.
  */
 export function parseTtl(text: string): number {

@@ -25,7 +25,7 @@ const initial = initialTables('webhooks', [
     updated_at DATETIME(3) NOT NULL,
     KEY webhook_endpoints_space (space_id, id)
   )`,
-  // What endpoints are told, once for each event.
+  // Deliveries to endpoints, one for each event.
   `CREATE TABLE IF NOT EXISTS webhook_deliveries (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     endpoint_id VARCHAR(40) NOT NULL,

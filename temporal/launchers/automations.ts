@@ -14,7 +14,7 @@ export function createAutomationLauncher({ config: { installation }, kit, schedu
   });
 
   return {
-    /** Starts a run whose intent is written. */
+    /** Starts the workflow of a run whose row is written. */
     startAutomationRun: ({ id, spaceId }: { id: string; spaceId: string }): Promise<Reached> =>
       kit.start(automationRun, {
         workflowId: automationRunWorkflowId(id),

@@ -5,7 +5,7 @@ import { kindKey } from '../searchKeys.ts';
 import { operationWorkflowId, settlementWorkflowId } from '../workflowIds.ts';
 import { gathered } from './gathered.ts';
 
-/** So much later at most is a payment credited that comes with others. */
+/** A payment that arrives together with others is credited at most this much later. */
 const settlementPaceMs = 50;
 const mostSettledAtOnce = 100;
 
@@ -18,12 +18,12 @@ export function createBillingLauncher({ kit }: Pick<LauncherParts, 'kit'>) {
       mayStartAgain: true,
     });
   return {
-    /** Settles a stored notification of the payment provider, with those that come at the same time. */
+    /** Settles a stored notification of the payment provider, together with others that arrive at the same time. */
     startSettlement: gathered(settle, { everyMs: settlementPaceMs, most: mostSettledAtOnce }),
 
     /**
-     * The same for one that was not settled in time. Alone, however often: with others its workflow would have another
-     * name each time, and each would try for as long as it cannot be settled.
+     * Settles a notification that was not settled in time. Always alone: together with others its workflow would have
+     * another id each time, and each of these would keep trying until it can be settled.
      */
     settleAgain: (eventId: string) => settle([eventId]),
 

@@ -6,7 +6,7 @@ import type { LauncherParts, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey, threadIdKey, userIdKey } from '../searchKeys.ts';
 import { turnWorkflowId } from '../workflowIds.ts';
 
-/** What a turn's workflow is started with, taken from its row. */
+/** The part of a turn's row that its workflow is started with. */
 export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' | 'modelId'>;
 
 /** The server's own limit of a workflow task. */
@@ -33,16 +33,16 @@ export function createChatLauncher({ config: { chat, temporal }, headStart, kit 
         { key: kindKey, value: 'turn' },
       ],
       summary: `Chat turn on ${turn.modelId}`,
-      // Its first call is part of a workflow task.
+      // The turn's first model call is part of a workflow task.
       taskTimeoutMs: Math.min(temporal.heartbeatTimeoutMs, longestTaskMs),
     });
   }
 
   return {
-    /** Starts a turn's workflow, which may have been started already. */
+    /** How long this process holds a new turn's first step for its head start. Undefined if it would not begin one. */
     startTurn: start,
 
-    /** Of a turn that is made now, where it begins in this process before its workflow. */
+    /** Set when this process starts the turn's first model call before its workflow runs. */
     headStartHoldMs: () => headStart?.holdMs(),
 
     /** Starts the workflow of a turn that this caller has just created, under its space's settings. */

@@ -7,8 +7,8 @@ interface Waiting<Item> {
 }
 
 /**
- * Starts one workflow for what comes within `everyMs` after another, at most `most` at once. What comes alone is started
- * at once.
+ * Starts one workflow for items that arrive within `everyMs` of each other, with at most `most` items. An item that
+ * arrives alone is started at once.
  */
 export function gathered<Item>(
   start: (items: [Item, ...Item[]]) => Promise<Reached>,
@@ -21,7 +21,7 @@ export function gathered<Item>(
     isResting = true;
     for (let batch = waiting.splice(0, most); batch.length > 0; batch = waiting.splice(0, most)) {
       const [first, ...others] = batch.map(({ item }) => item) as [Item, ...Item[]];
-      // A start does not reject.
+      // Starts never reject.
       void start([first, ...others]).then((reached) => {
         for (const { resolve } of batch) resolve(reached);
       });

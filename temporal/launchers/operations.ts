@@ -16,8 +16,8 @@ type Subjects = ReturnType<typeof createComputerLauncher> &
 export function createOperationLauncher({ config, kit, logger }: LauncherParts, actors: Subjects) {
   return {
     /**
-     * Starts the workflow of an operation whose intent is written. An operation of a kind that only a newer version
-     * knows waits for that version.
+     * Starts the workflow of an operation whose row is written. An operation of a kind that only a newer version knows
+     * waits for that version.
      */
     async startOperation(operation: OperationReference): Promise<Reached> {
       const definition = findDefinition(operation.kind);
@@ -41,7 +41,7 @@ export function createOperationLauncher({ config, kit, logger }: LauncherParts, 
       return kit.start(workflow, { workflowId, args, attributes, taskQueue });
     },
 
-    /** Whether it has no workflow of its own: that of its subject does it, and has to be told again. */
+    /** Whether the workflow of its subject does the operation. To resume it, the subject has to be told again. */
     isOfObject,
 
     /** Asks the workflow that does an operation to cancel it. */

@@ -26,10 +26,10 @@ const gentle: ObjectOperation = {
   failures: computerFailures,
   notCancellable,
 };
-/** Does not wait for a start that is under way. */
+/** Does not wait for a start that is in progress. */
 const urgent: ObjectOperation = { ...gentle, isUrgent: true };
 
-/** Done by the workflow of their computer. */
+/** Done by the workflow of the computer. */
 export const computerOperations = {
   wakeComputer: gentle,
   pauseComputer: gentle,

@@ -8,7 +8,7 @@ const definition: ObjectOperation = {
   notCancellable: 'Ask for what you want instead: delete the database, or restore it.',
 };
 
-/** Done by the workflow of their database: the server follows its row. */
+/** Done by the workflow of the database, which makes the server match the row. */
 export const databaseOperations = {
   createDatabase: definition,
   deleteDatabase: definition,

@@ -3,7 +3,7 @@ import { gitFailures } from '../../integrations/git/rules/failures.ts';
 import { computerFailures } from './computers.ts';
 import type { ObjectOperation, OperationDefinition } from './operation.ts';
 
-/** Git's own, those of the computers that are woken for it, and what keeps somebody from working there. */
+/** Failures of git, of the computers that are woken for it, and of work on these computers. */
 const failures: Readonly<Record<string, DomainErrorKind>> = {
   ...computerFailures,
   ...gitFailures,
@@ -22,7 +22,7 @@ const failures: Readonly<Record<string, DomainErrorKind>> = {
 
 const definition: ObjectOperation = { object: 'repository', isUrgent: false, scope: 'git:write', failures };
 
-/** Done by the workflow of their repository, one after the other. */
+/** Done by the workflow of the repository, one after the other. */
 export const gitOperations = {
   cloneRepository: definition,
   retryClone: definition,

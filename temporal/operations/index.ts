@@ -8,7 +8,7 @@ import { gitOperations } from './git.ts';
 import { identityOperations } from './identity.ts';
 import type { OperationDefinition } from './operation.ts';
 
-/** Every kind of operation. An area adds its own by a file beside this one and a line here. */
+/** Every kind of operation. An area adds its own in a file beside this one and a line here. */
 const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
   ...chatOperations,
   ...computerOperations,
@@ -19,12 +19,12 @@ const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
   ...identityOperations,
 };
 
-/** Undefined for a kind that this version does not know: its row was written by a newer one. */
+/** Undefined for a kind that this version does not know, because a newer version wrote the row. */
 export function findDefinition(kind: string): OperationDefinition | undefined {
   return Object.hasOwn(operations, kind) ? operations[kind as OperationKind] : undefined;
 }
 
-/** Whether the workflow of its subject does operations of this kind. */
+/** Whether the workflow of the subject does operations of this kind. */
 export function isOfObject(kind: string): boolean {
   const definition = findDefinition(kind);
   return definition !== undefined && 'object' in definition;

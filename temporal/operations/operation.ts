@@ -4,22 +4,22 @@ import type { Config } from '../../config/index.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
 import type { Operation } from '../../models/operations/operation.ts';
 
-/** What an operation's workflow is started with, taken from its row. */
+/** The part of an operation's row that its workflow is started with. */
 export type OperationReference = Pick<Operation, 'id' | 'kind' | 'spaceId' | 'userId' | 'subjectId'>;
 
 interface OperationStart {
   workflow: Workflow;
   args: unknown[];
-  /** The host's queue, where only that host can do the work. */
+  /** The host's queue, if only that host can do the work. */
   taskQueue?: string;
 }
 
 interface Definition {
-  /** What an API key needs to begin such an operation, and to cancel it. */
+  /** The scope that an API key needs to begin or cancel the operation. */
   scope: Scope;
-  /** Why it cannot be cancelled, for the caller who tries. Absent where it can. */
+  /** Why it cannot be cancelled, for the caller who tries. Undefined if it can. */
   notCancellable?: string;
-  /** What its failure codes mean for the request that began it, where the failure is not an upstream one. */
+  /** The error kinds of its failure codes, for the request that began it. Codes not listed are upstream failures. */
   failures: Readonly<Record<string, DomainErrorKind>>;
 }
 
@@ -29,10 +29,10 @@ export interface OwnOperation extends Definition {
   start(operation: OperationReference, config: Config): OperationStart;
 }
 
-/** An operation that the workflow of its subject does, and ends. */
+/** An operation that the workflow of its subject does and ends. */
 export interface ObjectOperation extends Definition {
   object: 'computer' | 'repository' | 'database';
-  /** Whether it does not wait for what that workflow is doing. */
+  /** Whether it interrupts that workflow's present step instead of waiting for it. */
   isUrgent: boolean;
 }
 

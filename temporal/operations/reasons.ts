@@ -1,2 +1,2 @@
-/** The request itself has the effect; only cleaning up is left. */
+/** The request itself has taken effect. Only the cleanup is left. */
 export const staysDeleted = 'What was deleted stays deleted.';

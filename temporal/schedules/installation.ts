@@ -14,23 +14,23 @@ import { sweep } from '../../workflows/operations/sweep.ts';
 import { mainTaskQueue } from '../taskQueues.ts';
 import { contentsScheduleId, reconcileScheduleId, sweeperScheduleId, upkeepScheduleId } from '../workflowIds.ts';
 
-/** A workflow that a schedule starts again and again. */
+/** A workflow that a schedule starts repeatedly. */
 export interface Recurring<W extends Workflow> {
   scheduleId: string;
   workflow: W;
   args: Parameters<W>;
   taskQueue: string;
   everyMs: number;
-  /** Run once right away too. */
+  /** Also run once right away. */
   startsNow?: boolean;
-  /** Kept with the schedule, for {@link assertOwnSchedules}. */
+  /** The installation's identity, kept with the schedule for {@link assertOwnSchedules}. */
   identity: string;
   /** How long one run may take, in Temporal's notation. */
   limit: '1 hour' | '6 hours';
   summary: string;
 }
 
-/** Makes a schedule, or brings it up to date. One that an operator has paused stays paused. */
+/** Makes a schedule or brings it up to date. A schedule that an operator has paused stays paused. */
 export async function ensureSchedule<W extends Workflow>(client: Client, recurring: Recurring<W>): Promise<void> {
   const { scheduleId, workflow, args, taskQueue, everyMs, startsNow = false, limit, identity, summary } = recurring;
   const schedule = {
@@ -45,7 +45,7 @@ export async function ensureSchedule<W extends Workflow>(client: Client, recurri
       staticSummary: summary,
       memo: { [identityMemo]: identity },
     } as unknown as ScheduleOptionsAction,
-    // A late run makes the next one superfluous, and missed runs have nothing to add.
+    // A late run makes the next one superfluous, and missed runs add nothing.
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' as const },
   };
   try {
@@ -63,12 +63,12 @@ export async function ensureSchedule<W extends Workflow>(client: Client, recurri
 
 const identityMemo = 'atriumInstallation';
 
-/** Another installation has the name of this one, in the same namespace of Temporal. */
+/** Another installation uses this one's name in the same namespace of Temporal. */
 export class InstallationTakenError extends Error {
   override readonly name = 'InstallationTakenError';
 }
 
-/** One that an earlier version has made is taken for our own. */
+/** A schedule without an identity is from an earlier version and counts as our own. */
 function assertOwn(scheduleId: string, { action }: Pick<ScheduleDescription, 'action'>, identity: string): void {
   const owner = action.memo?.[identityMemo];
   if (owner === undefined || owner === identity) return;
@@ -78,8 +78,8 @@ function assertOwn(scheduleId: string, { action }: Pick<ScheduleDescription, 'ac
 }
 
 /**
- * Throws {@link InstallationTakenError} where the queues and schedules of this name are another installation's. Asked
- * before anything is taken from them.
+ * Throws {@link InstallationTakenError} when another installation owns the queues and schedules of this name. Checked
+ * before any work is taken from them.
  */
 export async function assertOwnSchedules(
   client: Client,
@@ -95,7 +95,7 @@ export async function assertOwnSchedules(
   }
 }
 
-/** Whether the sweeper's schedule is there. It is made last, so the others are too. */
+/** Whether the sweeper's schedule exists. It is made last, so the others exist too. */
 export async function hasSchedules(client: Client, { installation }: Pick<Config, 'installation'>): Promise<boolean> {
   try {
     await client.schedule.getHandle(sweeperScheduleId(installation)).describe();
@@ -106,7 +106,7 @@ export async function hasSchedules(client: Client, { installation }: Pick<Config
   }
 }
 
-/** The schedules of an installation. */
+/** Makes all schedules of an installation, or brings them up to date. */
 export async function ensureSchedules(
   client: Client,
   { installation, billing, sweeper }: Config,

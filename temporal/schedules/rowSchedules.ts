@@ -2,7 +2,7 @@ import type { Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
 import type { MendReport, ScheduleKit, WantedSchedule } from './scheduleKit.ts';
 
-/** What a row's schedule is made from; `when` is null where the row waits for no tick. */
+/** The part of a row that its schedule is made from. `when` is null if the row waits for no tick. */
 export interface Scheduled {
   id: string;
   spaceId: string;
@@ -11,16 +11,16 @@ export interface Scheduled {
 }
 
 interface Kind {
-  /** What the ids of these schedules begin with, and those of no others. */
+  /** The prefix of these schedules' ids, which no other schedules have. */
   prefix: string;
-  /** Is told the row's id, and looks at the row. */
+  /** Gets the row's id and looks at the row. */
   workflow: (id: string) => Promise<void>;
   workflowIdOf: (id: string) => string;
   kind: string;
   summary: string;
 }
 
-/** The schedules of all rows of one kind. A row says what is due; what its schedule starts only looks at it. */
+/** The schedules of all rows of one kind. A row says what is due. A schedule's workflow only looks at its row. */
 export function createRowSchedules(schedules: ScheduleKit, { prefix, workflow, workflowIdOf, kind, summary }: Kind) {
   function wantedOf({ id, spaceId, version, when }: Scheduled): WantedSchedule[] {
     if (when === null) return [];
@@ -36,12 +36,12 @@ export function createRowSchedules(schedules: ScheduleKit, { prefix, workflow, w
   }
 
   return {
-    /** Makes a schedule as its row is now, or removes it where it waits for no tick. */
+    /** Makes a schedule match its row, or removes it if the row waits for no tick. */
     async put(row: Scheduled): Promise<Reached> {
       const [wanted] = wantedOf(row);
       return wanted === undefined ? schedules.remove(`${prefix}${row.id}`) : schedules.put(wanted);
     },
-    /** Compares all of them with their rows, and mends what differs. */
+    /** Compares all schedules with their rows, and mends those that differ. */
     mend(pages: AsyncIterable<readonly Scheduled[]>): Promise<MendReport> {
       return schedules.mend(
         prefix,

@@ -13,21 +13,21 @@ import type { Reached } from '../launcherKit.ts';
 import { mainTaskQueue } from '../taskQueues.ts';
 
 /**
- * A schedule as its row wants it. What it starts only looks at the row, which says what is due: the schedule is a hint,
- * so it may fire twice, late, or not at all.
+ * A schedule as its row wants it. Its workflow only looks at the row, which says what is due. So the schedule is a
+ * hint, and may fire twice, late, or not at all.
  */
 export interface WantedSchedule<W extends Workflow = Workflow> {
   scheduleId: string;
-  /** Of the row: another one is another schedule. */
+  /** The version of the row. Another version means another schedule. */
   version: number;
-  /** Cron expressions of five fields by the clock of a time zone, or once. */
+  /** Cron expressions of five fields in a time zone, or one time. */
   when: { crons: readonly string[]; timeZone: string } | { at: Date };
   workflow: W;
   args: Parameters<W>;
-  /** Temporal adds the time to it. */
+  /** Temporal appends the time. */
   workflowId: string;
   attributes: SearchAttributePair[];
-  /** Spreads what many rows want at the same time. */
+  /** Spreads out rows that are due at the same time. */
   jitterMs?: number;
   summary: string;
 }
@@ -42,8 +42,8 @@ const answerTimeoutMs = 10_000;
 const listTimeoutMs = 60_000;
 
 /**
- * Schedules of rows. A row that is paused has none: Temporal drops one that has been paused for a week. Nothing here
- * rejects but `mend`: what could not be reached is mended by the next sweep.
+ * Schedules of rows. A paused row has none, because Temporal drops a schedule that has been paused for a week. Only
+ * `mend` rejects. The next sweep mends schedules that could not be reached.
  */
 export function createScheduleKit({ client, config, logger }: { client: Client; config: Config; logger: Logger }) {
   const taskQueue = mainTaskQueue(config.installation);
@@ -59,7 +59,7 @@ export function createScheduleKit({ client, config, logger }: { client: Client; 
     }
   }
 
-  /** Makes a schedule, or brings it up to date. */
+  /** Makes a schedule or brings it up to date. */
   function put<W extends Workflow>(wanted: WantedSchedule<W>): Promise<Reached> {
     const { scheduleId, version, when, jitterMs = 0, workflow, args, workflowId, attributes, summary } = wanted;
     const schedule = {
@@ -73,7 +73,7 @@ export function createScheduleKit({ client, config, logger }: { client: Client; 
         typedSearchAttributes: attributes,
         staticSummary: summary,
       } as unknown as ScheduleOptionsAction,
-      // What runs already looks at the row, and missed ticks are the row's to make up for.
+      // A running workflow looks at the row already, and the row makes up for missed ticks.
       policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' as const },
       state: { note: noteOf(version) },
     };
@@ -93,7 +93,7 @@ export function createScheduleKit({ client, config, logger }: { client: Client; 
     return reach(scheduleId, () => client.schedule.getHandle(scheduleId).delete());
   }
 
-  /** The schedules whose ids begin so, each with its note. */
+  /** The schedules whose ids have this prefix, each with its note. */
   async function list(prefix: string): Promise<Map<string, string | undefined>> {
     const query = `ScheduleId STARTS_WITH '${prefix.replaceAll("'", "''")}'`;
     const found = new Map<string, string | undefined>();
@@ -110,9 +110,9 @@ export function createScheduleKit({ client, config, logger }: { client: Client; 
     remove,
 
     /**
-     * Compares the schedules whose ids begin so with what the rows want, a page of them at a time: makes those that are
-     * missing or behind, and removes those that no row wants. The rows are read after the list, so a schedule that is
-     * made meanwhile is not taken for one of nobody's.
+     * Compares the schedules with this prefix with what the rows want, one page of rows at a time. Makes schedules that
+     * are missing or behind, and removes those that no row wants. The rows are read after the list, so a schedule that
+     * is made meanwhile is not removed.
      */
     async mend(prefix: string, pages: AsyncIterable<readonly WantedSchedule[]>): Promise<MendReport> {
       const report: MendReport = { put: 0, removed: 0, failed: 0 };
@@ -144,7 +144,7 @@ const months = [
 
 function specOf(when: WantedSchedule['when']) {
   if ('crons' in when) return { cronExpressions: [...when.crons], timezone: when.timeZone };
-  // Schedules know whole seconds: the next one after it, so that it is due.
+  // Schedules have whole seconds. Rounded up, so that the row is due by then.
   const at = new Date(Math.ceil(when.at.getTime() / 1_000) * 1_000);
   const once = {
     year: at.getUTCFullYear(),

@@ -6,18 +6,17 @@ export type OperationId = keyof operations;
 /**
  * Who a caller must be.
  *
- * - `anyone`: no credential is asked for
+ * - `anyone`: no credential needed
  * - `operator`: loopback, or the operator's key; the route checks it
  * - `signed`: the request proves itself by a signature; the route checks it
  * - `signedOrEditor`: the same, or an editor of the space; the route checks both
- * - `signedIn`: anybody with a credential, who sees and makes only what is theirs
- * - `self`: the object's owner; for everybody else it does not exist (404)
- * - `threadOwner`: the thread's owner, for as long as they are a member; nobody else, not even an owner of the space
- *   (403)
+ * - `signedIn`: any caller with a credential, who sees and makes only their own objects
+ * - `self`: the object's owner; for all others the object does not exist (404)
+ * - `threadOwner`: the thread's owner while they are a member; all others get 403, even an owner of the space
  * - `editorsOwn`: the object's owner, who must be an editor of the space; for other editors it does not exist (404)
  * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space does not
  *   exist (404)
- * - `ownerOrSelf`: an owner of the space, or the member whom it is about
+ * - `ownerOrSelf`: an owner of the space, or the member that the request is about
  */
 export type Access =
   | 'anyone'
@@ -34,13 +33,13 @@ export type Access =
 /** The rows of one area. */
 export type AccessRows = Readonly<Partial<Record<OperationId, Access>>>;
 
-/** The areas' rows together. Keys are any names, since an area that a test adds has operations of its own. */
+/** The areas' rows together. Keys are any strings, since an area that a test adds has operations of its own. */
 export type AccessTable = Readonly<Record<string, Access>>;
 
 /**
- * The row of an operation. Where `{spaceId}` is in the path, its role is asked for before the route runs
- * (middleware/authorization.ts); elsewhere the route asks, by `authorizeOperation` or `authorizeThread`. Throws when
- * there is no row: an operation without a decision is open to nobody.
+ * The row of an operation. If `{spaceId}` is in the path, middleware/authorization.ts checks the role before the route
+ * runs. Otherwise the route checks it with `authorizeOperation` or `authorizeThread`. Throws when there is no row: an
+ * operation without a decision is open to no caller.
  */
 export function accessOf(table: AccessTable, operationId: string): Access {
   const access = Object.hasOwn(table, operationId) ? table[operationId] : undefined;
@@ -48,7 +47,7 @@ export function accessOf(table: AccessTable, operationId: string): Access {
   return access;
 }
 
-/** The role that an access requires in a space; undefined where it requires none. */
+/** The role that an access requires in a space. Undefined when it requires none. */
 export function roleOf(access: Access, isAboutCaller = false): Role | undefined {
   if (access === 'ownerOrSelf') return isAboutCaller ? 'viewer' : 'owner';
   if (access === 'editorsOwn') return 'editor';

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { RouteDeps } from '../deps.ts';
 import { actorOf } from './actor.ts';
 
-/** In whose name the caller's commits are. */
+/** The author of the caller's commits. */
 export async function authorOf(
   { identity }: Pick<RouteDeps, 'identity'>,
   req: Request,

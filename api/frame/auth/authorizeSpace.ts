@@ -8,9 +8,9 @@ import { roleOf } from './access.ts';
 import { type Caller, callerOf } from './caller.ts';
 
 /**
- * The only way to reach a space: every object is looked up through it. 404 when the space is absent or another tenant's
- * (the two look the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second
- * old.
+ * The only way to reach a space: every object is looked up through it. Throws 404 when the space is absent or belongs
+ * to another tenant (the two look the same), and 403 when the caller's role is too low. Makes at most one query. The
+ * result is at most a second old.
  */
 export async function authorizeSpace(
   deps: { identity: Pick<Identity, 'members'> },
@@ -27,7 +27,7 @@ export async function authorizeSpace(
 }
 
 /**
- * The same with the role that the table names for the request's operation: for routes whose path does not say of which
+ * Checks the role that the access table names for the request's operation. For routes whose path does not name the
  * space.
  */
 export async function authorizeOperation(
@@ -41,13 +41,13 @@ export async function authorizeOperation(
   return authorizeSpace(deps, caller, spaceId, role);
 }
 
-/** The space of the path, as the caller sees it; their role was checked before the route. */
+/** The path's space as the caller sees it. The role was checked before the route. */
 export function spaceOf(req: Request): SpaceAccess {
   if (req.spaceAccess === undefined) throw new Error('The path has no {spaceId}, or the table no role.');
   return req.spaceAccess;
 }
 
-/** Whether the caller's credential still holds. Open streams ask it every few seconds: revoking closes them too. */
+/** Whether the caller's credential is still valid. Open streams ask every few seconds, so revoking it closes them. */
 export async function isStillSignedIn(
   deps: { identity: Pick<Identity, 'sessions' | 'keys'> },
   caller: Caller,

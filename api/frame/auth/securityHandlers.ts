@@ -8,8 +8,8 @@ import type { Caller } from './caller.ts';
 import type { Authenticate } from './passport.ts';
 
 /**
- * The contract's two schemes, both HTTP bearer. The validator asks both; a credential's prefix says which one it
- * belongs to, and the other declines. A refusal is kept on the request, since the validator only passes on its status.
+ * The contract's two schemes, both HTTP bearer. The validator tries both. A credential's prefix tells which scheme it
+ * belongs to, and the other declines. A refusal is kept on the request, since the validator passes on only its status.
  */
 export function createSecurityHandlers(authenticate: Authenticate) {
   async function accept(req: Request, check: () => Promise<Caller>): Promise<boolean> {

@@ -5,14 +5,14 @@ import { pinoHttp } from 'pino-http';
 
 const quietOperations = new Set(['getHealth', 'getReadiness', 'getMetrics']);
 
-/** Ids that an operator searches the log by. Other path parameters (tokens, names) stay out of it. */
+/** Ids by which an operator searches the log. Other path parameters (tokens, names) stay out of it. */
 const loggedParams = ['spaceId', 'threadId', 'turnId', 'operationId', 'itemId', 'computerId'];
 
 const addresses = new WeakMap<IncomingMessage, string | undefined>();
 
 /**
- * One line for each request. It names the contract's path and not the one that was sent, and never the query: a link
- * may carry a token in either. Headers are not logged at all.
+ * Writes one line for each request. It has the contract's path instead of the requested one, and never the query: a
+ * link may carry a token in either. Headers are not logged at all.
  */
 export function accessLog(logger: Logger): RequestHandler {
   const message = (req: IncomingMessage, res: ServerResponse) =>
@@ -20,7 +20,7 @@ export function accessLog(logger: Logger): RequestHandler {
   const line = (req: IncomingMessage, res: ServerResponse, { durationMs }: { durationMs?: number }) => ({
     request: describe(req as Request),
     status: res.statusCode,
-    // Why a caller was refused, by the code that they were told.
+    // The error code that the caller was given.
     code: (res as Response).locals?.failureCode as string | undefined,
     ...((req as Request).closeCode !== undefined && { closeCode: (req as Request).closeCode }),
     durationMs,
@@ -31,7 +31,7 @@ export function accessLog(logger: Logger): RequestHandler {
     quietReqLogger: true,
     quietResLogger: true,
     customAttributeKeys: { reqId: 'requestId', responseTime: 'durationMs' },
-    // By default it would be written when the request begins, before the operation and the caller are known.
+    // By default pino-http would log the request when it begins, before the operation and the caller are known.
     serializers: { req: () => undefined },
     customLogLevel: (req, res, error) => {
       if (quietOperations.has((req as Request).operation?.id ?? '')) return 'trace';
@@ -40,11 +40,11 @@ export function accessLog(logger: Logger): RequestHandler {
     customSuccessMessage: message,
     customErrorMessage: message,
     customSuccessObject: line,
-    // Why it failed is a line of its own, from the error handler.
+    // The error handler logs the reason in a line of its own.
     customErrorObject: (req, res, _error, values) => line(req, res, values),
   }) as RequestHandler;
   return (req, res, next) => {
-    // The line is written at the end, when a body that was broken off may have taken the socket from its request.
+    // Keep the address: when the line is written, a broken-off body may have detached the socket from its request.
     addresses.set(req, req.ip);
     return log(req, res, next);
   };

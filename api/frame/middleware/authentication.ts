@@ -3,19 +3,19 @@ import { describeFailure } from '../failures.ts';
 import type { RateLimits } from './rateLimits.ts';
 import type { Validator } from './validator.ts';
 
-/** Checks the credential that the contract requires, and then its caller's rate limit. */
+/** Checks the credential that the contract requires, then its caller's rate limit. */
 export function authentication(validator: Validator, limits: RateLimits): RequestHandler {
   return async (req, res, next) => {
     const refusal = await new Promise<unknown>((resolve) => {
       void validator.security(req, res, resolve);
     });
-    // Where a credential may be left out, a wrong one is still wrong.
+    // Where a credential is optional, a wrong one is still refused.
     const isAccepted = refusal === undefined && (req.caller !== undefined || req.authFailure === undefined);
     if (isAccepted) {
       await limits.caller(req, res);
       return next();
     }
-    // The validator would only pass on the refusal's status.
+    // The validator passes on only the refusal's status.
     const error = req.authFailure ?? refusal;
     if (describeFailure(error).status === 401) await limits.failedAuthentication(req, res);
     throw error;

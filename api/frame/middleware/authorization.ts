@@ -6,8 +6,8 @@ import type { Contract } from '../contract.ts';
 import { requireStillAllowed } from '../stillAllowed.ts';
 
 /**
- * Checks the role that the table names (api/<area>/access.ts) wherever the path names the space: before the body is
- * read, and whatever the route does. Throws at the start when an operation has no row.
+ * Checks the role that the access table requires whenever the path names the space: before the body is read, and
+ * independently of the route. Throws at the start when an operation has no row.
  */
 export function authorization(
   contract: Contract,
@@ -26,7 +26,7 @@ export function authorization(
   };
 }
 
-/** Asks again for what was asked before the body: a body may come slowly. */
+/** Repeats the checks once the body has been read, since a body may arrive slowly. */
 export function authorizationAfterBody(deps: { identity: Identity }): RequestHandler {
   return async (req, _res, next) => {
     if (req.body !== undefined) await requireStillAllowed(deps, req);

@@ -4,7 +4,7 @@ import { checkEncoding, checkPlainData, checkUtf8 } from '../textFaults.ts';
 import { checkBodyType } from './mediaTypes.ts';
 
 const limit = '1mb';
-/** What a page's form sends is a few short fields. */
+/** A page's form has only a few short fields. */
 const form = {
   ...{ extended: false, limit: '16kb', parameterLimit: 20 },
   verify(_req: unknown, _res: unknown, raw: Buffer) {
@@ -16,9 +16,8 @@ const formType = 'application/x-www-form-urlencoded';
 const jsonType = 'application/json';
 
 /**
- * Reads a JSON body of at most 1 MiB, or a small form, where the contract's operation takes one; it comes after
- * authentication, so a stranger cannot make us parse. Other types (uploads, raw webhooks) are left unread, for their
- * routes to stream.
+ * Reads a JSON body of at most 1 MiB, or a small form, where the operation takes one. Runs after authentication, so
+ * that strangers cannot make us parse. Other types (uploads, raw webhooks) stay unread for their routes to stream.
  */
 export function readBody(): RequestHandler {
   const readJson = express.json({
@@ -28,7 +27,7 @@ export function readBody(): RequestHandler {
       const request = req as Request;
       checkUtf8(raw);
       request.hasEmptyBody = raw.length === 0;
-      // Signatures cover the bytes, not their meaning.
+      // Signatures cover the raw bytes, not their meaning.
       if (request.operation?.area === 'Webhooks') request.rawBody = raw;
     },
   });
@@ -39,7 +38,7 @@ export function readBody(): RequestHandler {
     checkBodyType(req, bodyTypes);
     const isForm = bodyTypes.includes(formType);
     if (!isForm && !bodyTypes.includes(jsonType)) return next();
-    // Unread, it would be silently ignored where a body is optional.
+    // Without a type the body stays unread. Where a body is optional, it would be silently ignored.
     if (req.headers['content-type'] === undefined && hasBytes(req)) throw untyped();
     const read = isForm ? readForm : readJson;
     read(req, res, (error?: unknown) => {

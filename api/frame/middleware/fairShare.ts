@@ -4,9 +4,9 @@ import { Places } from '../../../base/places.ts';
 import type { Config } from '../../../config/index.ts';
 import { whenClosed } from '../goneOf.ts';
 
-/** How long a request holds its place. After that it goes on without one. */
+/** How long a request holds its slot. After that it continues without one. */
 const heldMs = 5_000;
-/** The same where a request mostly waits for something else: a computer, a model, a git server, a client that uploads. */
+/** The same for requests that mostly wait: for a computer, a model, a git server, an uploading client. */
 const waitingHeldMs = 250;
 const waitingAreas: ReadonlySet<string> = new Set([
   'Apps',
@@ -17,13 +17,13 @@ const waitingAreas: ReadonlySet<string> = new Set([
   'Git',
   'OpenAI',
 ]);
-/** Their answers last as long as whoever reads them takes. */
+/** Streaming responses last as long as the client keeps reading. */
 const streams: ReadonlySet<string> = new Set(['text/event-stream', 'application/octet-stream']);
 
 /**
- * Has the requests of one user wait for each other, so that however many they send at once, those of others are answered
- * soon. A request gets its place once its body has come, and gives it back with its answer; where that is a stream of
- * events or a file, when it begins. It counts in one API process.
+ * Queues the requests of each user, so that other users' requests are answered soon however many requests one user
+ * sends. A request gets its slot once its body has arrived. It frees the slot with its answer, or at the start of the
+ * answer when that streams events or a file. Slots are counted per API process.
  */
 export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
   const places = new Places({ all: http.requestsAtOnce, perOwner: http.requestsPerUserAtOnce });
@@ -40,13 +40,14 @@ export function fairShare({ http }: Pick<Config, 'http'>): RequestHandler {
     };
     if (isStream(req)) onAnswer(res, over);
     whenClosed(res, over);
-    // Whoever gives a place back begins this request: it is not to go on in the context of that one.
+    // The request that frees the slot resumes this one. Run this request in its own async context, not in that
+    // request's.
     const goOn = AsyncResource.bind(() => next());
     leave = places.begin(userId, () => {
       timer = setTimeout(over, waitsForOthers(req) ? waitingHeldMs : heldMs);
       goOn();
     });
-    // It may have been answered at once.
+    // The response may have ended before `leave` was assigned.
     if (isOver) leave();
   };
 }
@@ -60,7 +61,7 @@ function isStream({ operation }: Request): boolean {
   return operation?.answerTypes.some((type) => streams.has(type)) === true;
 }
 
-/** Node has no event for it: the headers of every answer go through here. */
+/** Node has no event for the start of an answer. The headers of every answer pass through `writeHead`. */
 function onAnswer(res: Response, begin: () => void): void {
   const writeHead = res.writeHead;
   res.writeHead = ((...args: Parameters<typeof writeHead>) => {

@@ -2,12 +2,10 @@ import { MIMEType } from 'node:util';
 import type { Request, RequestHandler } from 'express';
 import { DomainError } from '../../../base/errors.ts';
 
-/** Stands in the contract for whatever a file is. */
+/** In the contract this type stands for any file. */
 const anyType = 'application/octet-stream';
 
-/**
- * 406 where nothing that the operation answers with is what the client takes. A failure is told as JSON in any case.
- */
+/** Throws 406 when the client accepts none of the operation's media types. Errors are sent as JSON in any case. */
 export function answerType(): RequestHandler {
   return (req, _res, next) => {
     const { answerTypes = [] } = req.operation ?? {};
@@ -23,7 +21,7 @@ export function answerType(): RequestHandler {
   };
 }
 
-/** 415 unless the body is of exactly a type that the operation takes, and its text UTF-8. */
+/** Throws 415 unless the body has exactly a type that the operation takes, with UTF-8 as its charset. */
 export function checkBodyType(req: Request, bodyTypes: readonly string[]): void {
   const given = req.get('content-type');
   if (given === undefined || bodyTypes.includes('*/*') || bodyTypes.includes(anyType)) return;

@@ -21,7 +21,7 @@ export function findOperation(contract: Contract, validator: Validator): Request
   };
 }
 
-/** HEAD is GET without its body; Express leaves the body out. A delivery has an effect, by whatever method it comes. */
+/** HEAD is GET without its body, which Express leaves out. A webhook delivery has effects, so HEAD must not run it. */
 function headOf(operations: RouteMatch['operations']): Operation | undefined {
   const get = operations.get('GET');
   return get?.area === 'Webhooks' ? undefined : get;

@@ -31,7 +31,6 @@ export function pageErrors(): ErrorRequestHandler {
   };
 }
 
-/** What went wrong, for people. */
 export function problemPage({
   status,
   detail,

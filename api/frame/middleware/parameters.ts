@@ -3,12 +3,10 @@ import { DomainError } from '../../../base/errors.ts';
 import type { Parameter, ScalarType } from '../contract.ts';
 import { checkEncoding, textFault, wrongAt } from '../textFaults.ts';
 
-/** Of these only one can be meant; what stands before us may have read the other. */
+/** Only one of each may be sent. A proxy in front of us may have read the other one. */
 const singleHeaders = ['authorization', 'host', 'content-type', 'idempotency-key', 'last-event-id'];
 
-/**
- * Refuses a header that is there twice, before anything reads it, and a target with bytes that must be percent-encoded.
- */
+/** Refuses a header that is sent twice, before anything reads it, and a URL with bytes that must be percent-encoded. */
 export function plainHeaders(): RequestHandler {
   return (req, _res, next) => {
     const seen = new Set<string>();
@@ -28,8 +26,8 @@ function repeatedHeader(name: string): DomainError {
 }
 
 /**
- * Looks at the parameters of path, query and headers as they were written, before anything makes numbers of them. The
- * contract's validator would read `1e3`, `0x10` and `Infinity` as numbers, as JavaScript does.
+ * Checks the parameters of path, query and headers as the client wrote them, before they become numbers. The contract's
+ * validator would read `1e3`, `0x10` and `Infinity` as numbers, as JavaScript does.
  */
 export function plainParameters(): RequestHandler {
   return (req, _res, next) => {
@@ -54,7 +52,7 @@ function check({ in: place, name, type, isList }: Parameter, value: unknown): vo
   for (const one of [value].flat()) {
     const text = String(one);
     refuse(textFault(text), name);
-    // What a header's other bytes mean, nobody says.
+    // No encoding is defined for the other bytes of a header.
     if (place === 'header' && /[^\x20-\x7e]/.test(text)) throw wrongAt(name, 'has other characters than visible ASCII');
     if (!isWritten[type](text)) throw wrongAt(name, plainly[type]);
   }

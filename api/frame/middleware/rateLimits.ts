@@ -5,7 +5,7 @@ import { DomainError } from '../../../base/errors.ts';
 import type { Config } from '../../../config/index.ts';
 import type { OperationId } from '../auth/access.ts';
 
-/** They end what takes memory of a computer. */
+/** Operations that free memory of a computer. */
 const releases = new Set<string>(['deleteBrowserSession', 'deleteDesktopSession'] satisfies OperationId[]);
 
 const windowSeconds = 60;
@@ -14,8 +14,8 @@ const mailsPerAddress = 5;
 const mailWindowSeconds = 15 * 60;
 
 /**
- * Limits of requests a minute. They count in the memory of one API process: with several, each allows its own share, so
- * set the limits with their number in mind.
+ * Limits of requests a minute. Each API process counts in its own memory and allows the full limit, so set the limits
+ * with the number of processes in mind.
  */
 export function createRateLimits(config: Pick<Config, 'http' | 'apps'>) {
   const callers = limiter(config.http.rateLimitPerMinute);
@@ -37,13 +37,13 @@ export function createRateLimits(config: Pick<Config, 'http' | 'apps'>) {
   }
 
   return {
-    /** For operations without a credential, by address. */
+    /** For operations without a credential, counted by address. */
     anonymous: (async (req, res, next) => {
       if (req.operation?.isPublic === true && isLimited(req)) await take(addresses, addressOf(req), res);
       next();
     }) satisfies RequestHandler,
 
-    /** For signed-in callers, whatever address they come from. Nobody waits to give back what others may need. */
+    /** For signed-in callers, counted by user, not by address. Freeing memory that others may need is never limited. */
     async caller(req: Request, res: Response): Promise<void> {
       if (releases.has(req.operation?.id ?? '')) return;
       if (req.caller !== undefined) await take(callers, req.caller.userId, res);
@@ -54,21 +54,19 @@ export function createRateLimits(config: Pick<Config, 'http' | 'apps'>) {
       await take(addresses, addressOf(req), res);
     },
 
-    /**
-     * A mail to an address that somebody has typed, whether it has an account or not, so that nobody's mailbox is
-     * flooded.
-     */
+    /** A mail to an address that a visitor has typed, with or without an account, so that mailboxes are not flooded. */
     async mail(email: string, res: Response): Promise<void> {
       await take(mails, email, res);
     },
 
-    /** A delivery to the webhook of an app, whoever sends it. */
+    /** A delivery to an app's webhook, counted by app. */
     async delivery(appId: string, res: Response): Promise<void> {
       await take(deliveries, appId, res);
     },
 
     /**
-     * Runs an exchange of a code. Wrong ones count; several at once cannot slip through before the first has failed.
+     * Runs the exchange of a code. Only wrong codes count. The point is taken before the exchange, so that parallel
+     * guesses cannot slip through before the first has failed.
      */
     async guessing<T>(req: Request, res: Response, exchange: () => Promise<T>): Promise<T> {
       await take(codes, addressOf(req), res);
@@ -86,8 +84,8 @@ function limiter(points: number): RateLimiterMemory | undefined {
 }
 
 /**
- * Probes and the pages about the API come often, and cost nothing; notifications come as often as people pay, and count when
- * they are forged.
+ * Probes and the pages about the API come often and cost nothing. Webhook deliveries come as often as their events, and
+ * forged ones count as failed authentications.
  */
 function isLimited(req: Request): boolean {
   if (req.operation?.area === 'Webhooks') return false;
@@ -95,8 +93,8 @@ function isLimited(req: Request): boolean {
 }
 
 /**
- * The address, as far as the configured proxies vouch for it (a forged X-Forwarded-For changes nothing). A household
- * has a whole /64 of IPv6, so that is what counts there.
+ * The client's address as the configured proxies report it (a forged X-Forwarded-For changes nothing). For IPv6 it is
+ * the /64 prefix, since one household has a whole /64.
  */
 export function addressOf(req: Request): string {
   const address = req.ip ?? 'unknown';

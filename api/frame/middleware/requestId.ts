@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 
 const header = 'x-request-id';
-// Safe in a log line and in a header; anything else from a client is replaced.
+// Safe in a log line and in a header. Any other id from a client is replaced.
 const acceptable = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Gives each request an id, the client's own where it is acceptable, and says it in the response. */
+/** Gives each request an id and returns it in the response. The client's own id is used when it is acceptable. */
 export function requestId(): RequestHandler {
   return (req, res, next) => {
     const given = req.headers[header];

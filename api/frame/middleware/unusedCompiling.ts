@@ -18,8 +18,8 @@ class OnlyWhenUsed {
 }
 
 /**
- * express-openapi-validator compiles that schema for each document that it loads, also where `validateApiSpec: false`
- * tells it not to use it: with a document for each area this was half of the API's start, two seconds of computing.
+ * express-openapi-validator compiles OpenAPI's own schema for each document that it loads, even when `validateApiSpec:
+ * false` turns the check off. With many documents this was half of the API's start: two seconds of CPU.
  */
 export function leaveOutUnusedSpecCheck(): void {
   schemaValidator.OpenAPISchemaValidator = OnlyWhenUsed as unknown as typeof Original;
@@ -35,9 +35,9 @@ interface Reference {
 }
 
 /**
- * To follow a reference, express-openapi-validator compiles the schema that it leads to, and takes nothing but the
- * schema itself: the first request of an area waited for the schemas of all the area's answers. A reference is only
- * looked up.
+ * To follow a reference, express-openapi-validator compiles the schema that it leads to, but uses only the schema
+ * itself. So an area's first request waited for the schemas of all the area's answers. This only looks the reference
+ * up.
  */
 export function leaveOutCompilingReferences(): void {
   const prototype = preprocessor.SchemaPreprocessor.prototype as unknown as Preprocessor;
@@ -47,7 +47,7 @@ export function leaveOutCompilingReferences(): void {
   prototype.resolveSchema = function (value) {
     if (value === null || value === undefined) return null;
     let found = value;
-    // Beside a reference nothing counts here; what it leads to is followed where it is a reference and nothing else.
+    // Keywords beside the first `$ref` are ignored. Its target is followed further only if it has nothing but a `$ref`.
     while (found.$ref !== undefined && (found === value || Object.keys(found).length === 1)) {
       found = lookUp(this.apiDoc, found.$ref);
     }
@@ -69,8 +69,8 @@ interface Framework {
 }
 
 /**
- * express-openapi-validator looks through each document that it loads for references to other files, which was a quarter
- * of an operation's first request. All of the contract's lead into its own document.
+ * express-openapi-validator searches each document that it loads for references to other files. This took a quarter of
+ * an operation's first request. All references in the contract stay within its own document.
  */
 export function leaveOutOtherFiles(): void {
   const prototype = framework.OpenAPIFramework.prototype as unknown as Framework;

@@ -4,17 +4,17 @@ import type { Contract, Operation } from '../contract.ts';
 import { type ContractPart, splitContract } from '../contractParts.ts';
 import { leaveOutCompilingReferences, leaveOutOtherFiles, leaveOutUnusedSpecCheck } from './unusedCompiling.ts';
 
-/** Means any media type. */
+/** Given to the validator for an operation that takes any media type. */
 const anyMediaType = 'application/octet-stream';
 
 type Handler = (req: Request, res: Response, next: NextFunction) => unknown;
 
-/** What express-openapi-validator keeps of an operation, on `req.openapi`. */
+/** What express-openapi-validator stores about an operation on `req.openapi`. */
 interface OperationMetadata {
   expressRoute: string;
   openApiRoute: string;
   pathParams: Record<string, string>;
-  /** Its answers, which the response step checks. */
+  /** The schemas of its answers, which the response step checks. */
   _responseSchema?: { responses: Record<string, unknown> };
 }
 
@@ -24,10 +24,10 @@ interface ValidatorOptions {
 }
 
 /**
- * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked,
- * and so that its own route lookup, which compiles every path on every request, runs once per operation. A path is loaded
- * at its first request, and an operation's schemas are compiled at the operation's: that is some ten milliseconds then, and
- * seconds for all of them, of which most are never asked for.
+ * express-openapi-validator split into its steps. The body is read only after the credential was checked, and the
+ * validator's own route lookup, which compiles every path on every request, runs once per operation. A path is loaded
+ * at its first request, and an operation's schemas are compiled at the operation's first request. This takes about ten
+ * milliseconds each time. All of them at the start would take seconds, and most are never used.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
   leaveOutUnusedSpecCheck();
@@ -39,7 +39,7 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
     for (const operation of part.operations) partOf.set(operation, loaded);
   }
 
-  /** What `prepare` has loaded for the request's operation. */
+  /** A step of the part that `prepare` has loaded for the request's operation. */
   const stepOf = (name: keyof Steps) => (req: Request, res: Response, next: NextFunction) => {
     const part = req.operation === undefined ? undefined : partOf.get(req.operation);
     return part === undefined ? next() : part.steps[name](req, res, next);
@@ -101,10 +101,10 @@ function createPart(part: ContractPart, options: ValidatorOptions) {
 function createSteps(part: ContractPart, options: ValidatorOptions) {
   const handlers = openApiValidator({
     apiSpec: part.copy({ withAnswers: options.validateResponses }) as never,
-    // A test does this, once and for all.
+    // A test checks the document against OpenAPI's schema.
     validateApiSpec: false,
     validateRequests: { allowUnknownQueryParameters: false, coerceTypes: false },
-    // A stream is not JSON and does not pass through here: chunk shapes have a test of their own.
+    // Streams are not JSON and do not pass through here. Another test checks the shapes of their chunks.
     validateResponses: options.validateResponses,
     validateSecurity: { handlers: options.securityHandlers },
     validateFormats: true,
@@ -128,8 +128,8 @@ function createSteps(part: ContractPart, options: ValidatorOptions) {
 const pass: Handler = (_req, _res, next) => next();
 
 /**
- * The validator keeps a compiled schema for each spelling of `content-type` that it meets. It meets the bare media
- * types of the contract only, or a client could fill the memory with `application/json; a=1`, `a=2` and so on.
+ * The validator keeps a compiled schema for each spelling of `content-type` that it meets. It gets only bare media
+ * types, or a client could fill the memory with `application/json; a=1`, `a=2` and so on.
  */
 function withBareMediaType(handler: Handler): Handler {
   return (req, res, next) => {
@@ -146,9 +146,9 @@ function withBareMediaType(handler: Handler): Handler {
 }
 
 /**
- * For the first answer of an operation the validator compiles the schemas of all its statuses, a dozen, each with a walk
- * through the document: a tenth of a second. It is shown the status at hand as if there were no other, under a
- * route of its own, for it keeps what it has compiled by route.
+ * For the first answer of an operation the validator compiles the schemas of all its statuses. There are a dozen, each
+ * with a walk through the document: a tenth of a second. This shows it only the status at hand, under a route of its
+ * own because the validator caches compiled schemas by route.
  */
 function withOneStatus(handler: Handler): Handler {
   return (req, res, next) =>

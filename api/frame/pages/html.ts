@@ -1,4 +1,4 @@
-/** HTML that is safe as it is: only {@link html} makes it. */
+/** HTML that needs no escaping. Only {@link html} makes it. */
 export class Html {
   readonly text: string;
   constructor(text: string) {
@@ -8,7 +8,7 @@ export class Html {
 
 type Value = Html | string | number | undefined | false | readonly Html[];
 
-/** A template whose values are escaped, in text and in quoted attributes alike. Undefined and false render nothing. */
+/** A template that escapes its values, in text and in quoted attributes alike. Undefined and false render nothing. */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
   let text = parts[0] ?? '';
   for (const [index, value] of values.entries()) text += asText(value) + (parts[index + 1] ?? '');

@@ -7,11 +7,11 @@ export interface Page {
   title: string;
   body: Html;
   status?: number;
-  /** There is much to read on it. */
+  /** For a page with much to read. */
   isWide?: boolean;
-  /** A redirect that a form of the page may end in: browsers hold the policy against redirects too. */
+  /** Where a form of the page may redirect to. Browsers apply the policy to redirects too. */
   formMayGoTo?: string | undefined;
-  /** Reload after this many seconds, where the content is about to change. */
+  /** Reload after this many seconds, because the content is about to change. */
   refreshSeconds?: number | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface Page {
 export function sendPage(res: Response, page: Page): void {
   const { status = 200, formMayGoTo } = page;
   res.setHeader('content-security-policy', policyOf(formMayGoTo));
-  // With the stricter `no-referrer`, browsers call the origin of our own forms `null`.
+  // With the stricter `no-referrer`, browsers send `null` as the origin of our own forms.
   res.setHeader('referrer-policy', 'same-origin');
   res.status(status).type('text/html').send(layout(page).text);
 }
@@ -43,7 +43,7 @@ function policyOf(formMayGoTo: string | undefined): string {
   ].join('; ');
 }
 
-/** What the policy calls an address: the origin, or the scheme of an app's own. */
+/** The policy source for an address: its origin, or just the scheme when an app has a scheme of its own. */
 function sourceOf(address: string): string {
   const { origin, protocol } = new URL(address);
   return origin === 'null' ? protocol : origin;
