@@ -10,7 +10,7 @@ export const appsPurge: AreaPurge = {
     'app_changes',
     'app_versions',
     'apps',
-    // Last: whoever makes it holds an app.
+    // Last: a transaction that makes this row holds an app.
     'app_usage',
   ],
 };

@@ -22,10 +22,7 @@ export interface Container {
   spaceId: string;
   containerId: string;
   userId: string;
-  /**
-   * The authority of the change. Without it, nothing that an app runs of this content takes effect until it is
-   * approved.
-   */
+  /** The authority of the change. Without it, a change to an app waits for approval. */
   by?: Changer | undefined;
 }
 
