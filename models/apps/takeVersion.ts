@@ -67,7 +67,7 @@ export async function considerContent(database: Database, known: App, { content,
       return keepSeen(tx, { ...app, waitingId: id, treeWaits }, content, now);
     }
     const last = now.at(-1);
-    // A repository that asks for no more than before keeps the name and rights of its version in use.
+    // A repository that asks for no more than before keeps the user and the rights of its version in use.
     const taker: Taker =
       last?.userId == null || (isRepository && inUse !== undefined)
         ? { userId: app.runsAs, ...app.authority }
