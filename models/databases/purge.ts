@@ -3,13 +3,13 @@ import type { AreaPurge } from '../database/areaPurge.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
 
-/** After {@link purgeDatabasesOf}: then the server has none of them any more, where there is one. */
+/** Runs after {@link purgeDatabasesOf}. Then the server, if one is configured, no longer has any of them. */
 export const databasesPurge: AreaPurge = {
   own: ['space_database_accounts', 'space_database_backups', 'space_databases'],
   async finish(database, spaceId) {
-    // Their objects go with those of the space.
+    // The objects of the backups go with those of the space.
     await deleteInBatches(database, 'DELETE FROM space_database_backups WHERE space_id = ? LIMIT ?', [spaceId]);
-    // What a server has that is not configured now stays known: it is removed when there is one again.
+    // Databases on a server that is not configured now keep their rows, and are removed once it is configured again.
     await deleteInBatches(
       database,
       'DELETE FROM space_databases WHERE space_id = ? AND (due_at IS NULL OR is_made = 0) LIMIT ?',
@@ -24,7 +24,7 @@ export const databasesPurge: AreaPurge = {
   },
 };
 
-/** Has the databases of a deleted space removed, and forgets what it called them. Returns those that may be there. */
+/** Marks a deleted space's databases as purged, and clears their names. Returns those that may still exist. */
 export async function purgeDatabasesOf(
   { pool }: Pick<Database, 'pool'>,
   spaceId: string,
