@@ -104,9 +104,7 @@ function presentAll(placed: readonly Placed[]): Uploaded {
   return { ...first, files };
 }
 
-/**
- * Answers a repeated request: reads its body to the end, checks that it is the same request, and repeats the answer.
- */
+/** Answers a repeated request: reads its body to the end, checks that it is the same, and repeats the answer. */
 async function repeat(req: Request, options: ReceiveOptions, first: Idempotency): Promise<Uploaded> {
   const digest = new FilesDigest(req);
   await readFiles(req, options, async (part) => {

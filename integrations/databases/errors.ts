@@ -17,10 +17,7 @@ export class RowTooLarge extends Error {
   }
 }
 
-/**
- * The server refused, or did not answer. Its message is left out: it can quote the statement, which can contain a
- * password.
- */
+/** The server refused, or did not answer. Its message is left out, because it can quote a password. */
 export class TenantServerError extends Error {
   override readonly name = 'TenantServerError';
   readonly errno: number | undefined;

@@ -20,10 +20,7 @@ export interface KnownContent {
   foundAt: Date | null;
 }
 
-/**
- * Compares the bytes of a whole object, as they pass, with the hash it was stored with. Without a hash, any bytes
- * match.
- */
+/** Compares a whole object's bytes, as they pass, with its stored hash. Without a hash, any bytes match. */
 export class ContentCheck {
   readonly #hash: Hash = createHash('sha256');
   readonly #known: KnownContent;

@@ -17,9 +17,7 @@ export function contentDisposition(file: { name: string; contentType: string }, 
   return `${type}; filename="${plain}"; filename*=UTF-8''${full}`;
 }
 
-/**
- * The Content-Type that a file is served with. Text is always UTF-8, because detection accepts nothing else as text.
- */
+/** The Content-Type that a file is served with. Text is always UTF-8: detection accepts nothing else as text. */
 export function servedContentType(contentType: string): string {
   return contentType.startsWith('text/') ? `${contentType}; charset=utf-8` : contentType;
 }

@@ -79,9 +79,7 @@ export class Inspection {
     };
   }
 
-  /**
-   * Awaits the previous count. The first time it also awaits this count, so that nothing is sent before a row exists.
-   */
+  /** Awaits the previous count, and the first time this one too, so that nothing is sent before a row exists. */
   private async reserveNext(): Promise<void> {
     await this.reserving;
     const isFirst = this.reserved === undefined;

@@ -4,9 +4,7 @@ import { driveModels } from './models.ts';
 import { removeObjects } from './removeObjects.ts';
 import type { ByteStore } from './uploadSession.ts';
 
-/**
- * An object on its way to the store that is not a file of the tree. Disposing of it gives it up, unless it was kept.
- */
+/** An object on its way to the store, without a file in the tree. Disposing gives it up, unless it was kept. */
 export interface ArrivingObject extends AsyncDisposable {
   objectKey: string;
   /** Counts bytes against the space's quota before they are stored. Throws 413 `QUOTA_EXCEEDED`. */

@@ -35,10 +35,7 @@ export interface Placed {
 /** A folder by its id, or by its path. Missing folders of the path are made. */
 export type FolderRef = { folderId: string } | { names: readonly string[] };
 
-/**
- * Makes a folder. With a path, missing parents are made too. Repeating the call with the same id returns the same
- * folder.
- */
+/** Makes a folder, with its missing parents if given a path. The same id again returns the same folder. */
 export async function makeFolder(
   database: Database,
   fields: Container & { id: string; parent: FolderRef; name: string; onConflict: 'error' | 'rename' },

@@ -64,9 +64,7 @@ export function defineDriveUpload(sequelize: Sequelize) {
       await this.update({ target });
     }
 
-    /**
-     * Records that the file is in the tree. Runs in the transaction that puts it there, so that this happens only once.
-     */
+    /** Records that the file is in the tree, in the transaction that puts it there, so that it is put there once. */
     async complete(itemId: string, tx: Transaction): Promise<void> {
       await this.update({ itemId }, { transaction: tx });
     }

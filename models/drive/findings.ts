@@ -100,9 +100,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       return new Map((['damaged', 'missing'] as const).map((finding) => [finding, counts.get(finding) ?? 0]));
     },
 
-    /**
-     * Up to `limit` damaged or missing objects, with their space and the item whose current content each is, if any.
-     */
+    /** Up to `limit` damaged or missing objects, with their space and the item whose current content it is. */
     list(limit: number): Promise<{ objectKey: string; spaceId: string; finding: Damage; itemId: string | null }[]> {
       const sql = `SELECT o.object_key AS objectKey, o.space_id AS spaceId, o.finding,
           (SELECT i.id FROM drive_items i WHERE i.space_id = o.space_id AND i.object_key = o.object_key LIMIT 1) AS itemId

@@ -102,10 +102,7 @@ export async function findByPath(
   return item && { item, place: new Place(along.map(linkOf)) };
 }
 
-/**
- * The items along a path of a container, root first, in one query. Ends at the first name that is missing or in the
- * trash.
- */
+/** The items along a path, root first, in one query. Ends before a name that is missing or in the trash. */
 export async function itemsAlong(
   on: On,
   { spaceId, containerId, names }: { spaceId: string; containerId: string; names: readonly string[] },

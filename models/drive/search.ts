@@ -20,9 +20,7 @@ export interface Found {
   fields: Field[];
 }
 
-/**
- * Finds items by their name or text: each word of the query must be the beginning of a word, see {@link searchWords}.
- */
+/** Finds items by name or text: each word of the query must begin a word there, see {@link searchWords}. */
 export async function searchDrive(on: On, request: SearchRequest): Promise<{ found: Found[]; next?: SearchPosition }> {
   const drive = await driveModels(on).Drive.findOne({ where: { spaceId: request.spaceId } });
   if (drive === null) return { found: [] };

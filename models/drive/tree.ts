@@ -67,9 +67,7 @@ export async function openFolders(
   return requireFolder(there);
 }
 
-/**
- * Adds an item to a folder. The caller has checked that the name is free. `text` is the content of a small text file.
- */
+/** Adds an item to a folder. The caller knows that the name is free. `text` is a small text file's content. */
 export async function addItem(
   drive: Drive,
   folder: Place,

@@ -41,9 +41,7 @@ export async function giveUpUnlessBegun(
   });
 }
 
-/**
- * Records the operation that completes the upload. Returns the existing operation if it is running or has succeeded.
- */
+/** Records the operation that completes the upload. Returns one that is running or has succeeded instead. */
 export async function beginCompletion(
   database: Database,
   id: string,

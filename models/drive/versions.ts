@@ -24,9 +24,7 @@ export async function contentOf(
   return { ...row.content, etag: row.etag, modifiedAt: row instanceof DriveVersion ? row.createdAt : row.updatedAt };
 }
 
-/**
- * Makes an earlier content the current one, as a new version. The replaced content becomes a version like any other.
- */
+/** Makes an earlier content current, as a new version. The replaced content becomes a version like any other. */
 export async function restoreVersion(
   database: Database,
   change: {
