@@ -7,10 +7,10 @@ import { currentAttempt } from '../../models/apps/attempts.ts';
 import { processIdOf, type Run } from '../../models/apps/run.ts';
 import type { Database } from '../../models/database/database.ts';
 
-/** How long a process may take to end when it is asked to. */
+/** How long a process may take to end after SIGTERM. */
 const graceMs = 5_000;
 const lookMs = 200;
-/** How often one that is killed is looked at before another try. */
+/** How often a killed process is checked before the activity fails and is retried. */
 const mostLooks = 50;
 
 interface Deps {
@@ -23,7 +23,7 @@ export interface FoundProcess {
   info: ProcessInfo;
 }
 
-/** Undefined where the computer is there and does not know it, or is not there. Throws where nobody can say. */
+/** Undefined if the computer runs without this process, or does not run. Throws if this is unknown. */
 async function findProcess(
   liveComputers: Deps['liveComputers'],
   ref: ComputerRef,
@@ -40,8 +40,8 @@ async function findProcess(
 }
 
 /**
- * The process of a run's present attempt. Before its computer is known to be awake for it, there is none: whoever starts
- * it notes that first.
+ * The process of a run's current attempt. There is none before the computer is recorded as awake for it, because that
+ * is recorded before the process is started.
  */
 export async function processOf({ database, liveComputers }: Deps, run: Run): Promise<FoundProcess | undefined> {
   if (!run.isStarted && (await currentAttempt(database, run))?.awakeAt == null) return undefined;
@@ -50,8 +50,8 @@ export async function processOf({ database, liveComputers }: Deps, run: Run): Pr
 }
 
 /**
- * Ends the process of an attempt that ends without it. Settles when it is over, or known not to exist. Throws while
- * nobody can say.
+ * Kills the process of an attempt that ends without it. Resolves when the process is over, or known not to exist.
+ * Throws while this is unknown.
  */
 export async function endProcessOf(deps: Deps, run: Run, stopped: AbortSignal): Promise<void> {
   for (let look = 0; look < mostLooks; look++) {
@@ -64,7 +64,7 @@ export async function endProcessOf(deps: Deps, run: Run, stopped: AbortSignal): 
   throw new DomainError('unavailable', 'COMPUTER_NOT_ANSWERING', 'A process does not end.');
 }
 
-/** Ends the process once it is unwanted: first by asking. Settles when that is done, or the process is over. */
+/** Ends the process once `unwanted` aborts: SIGTERM first. Resolves when the process is over. */
 export async function killWhen(
   client: HostClient,
   processId: string,
@@ -77,7 +77,7 @@ export async function killWhen(
     over.addEventListener('abort', () => resolve(), { once: true });
   });
   for (let signal = 'SIGTERM'; !over.aborted; signal = 'SIGKILL') {
-    // It may have ended just now, and a connection that is cut is made again.
+    // The process may have ended just now. A cut connection is made again.
     await client.signalProcess(processId, signal).catch(() => undefined);
     await delay(graceMs, undefined, { signal: over }).catch(() => undefined);
   }

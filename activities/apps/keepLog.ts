@@ -8,12 +8,12 @@ import { beginObject } from '../../models/drive/arrivingObject.ts';
 import type { AppDeps } from './deps.ts';
 import { isPassing } from './passing.ts';
 
-/** For how long after its end an attempt waits for its log to be kept. */
+/** How long after its end an attempt waits for its log to be stored. */
 const patienceMs = 5 * 60_000;
 
 /**
- * Keeps the log of an attempt whose end is recorded, and goes on after it. The log may be lost, as where the space has
- * no room for it or the computer has gone; what has become of the run may not. Throws what passes, to be called again.
+ * Stores the log of an attempt whose end is recorded, and closes the attempt. The log may be lost, for example if the
+ * space has no room or the computer is gone. The result may not. Passing errors are thrown, for a retry.
  */
 export async function keepLogAndClose(
   { config, database, logger, storage }: Pick<AppDeps, 'config' | 'database' | 'logger' | 'storage'>,
@@ -44,7 +44,7 @@ export async function keepLogAndClose(
   }
 }
 
-/** A log as it is kept: the records as they come from the computer. */
+/** A log in its stored form: the records as they come from the computer. */
 export async function* recordBytes(records: AsyncIterable<OutputRecord>): AsyncGenerator<Buffer> {
   for await (const record of records) yield encodeRecord(record);
 }

@@ -10,7 +10,7 @@ const codes = [
   'DATABASE_NOT_READY',
 ];
 
-/** Whether it passes by itself, as a computer that takes long to wake. */
+/** True if the error passes by itself, for example while a computer wakes. */
 export function isPassing(error: unknown): boolean {
   return isAway(error) || (error instanceof DomainError && codes.includes(error.code));
 }

@@ -14,20 +14,20 @@ interface Deps {
 }
 
 const maxMarkerBytes = 2_097_152;
-/** Programs are among them, and the drive does not say which. */
+/** Some files are programs, and the drive does not say which. */
 const mode = 0o755;
 
 interface Placing {
   signal: AbortSignal;
-  /** Writes all files. Otherwise only those that have changed since they were placed last. */
+  /** Writes all files, not only those that changed since they were last placed. */
   isAnew?: boolean;
 }
 
 /**
- * Brings the files of a folder to the computer as they are in the version that is run: files that have changed since
- * they were placed last are written, files that the version no longer has are deleted, and what the app has written
- * itself stays. Each file is written in one step, so this may be done twice, or by two runs at once. The record of what
- * was placed lies on the computer, so it saves work and proves nothing. Returns what proves it: the version's hashes.
+ * Copies the files of a folder to the computer as they are in the run's version. It writes files that changed since
+ * they were last placed, deletes files that the version no longer has, and keeps files that the app wrote itself. Each
+ * file is written atomically, so this may run twice, or for two runs at once. The record of placed files is on the
+ * computer, so it saves work but proves nothing. Returns the version's hashes, which prove the content.
  */
 export async function placeFiles(
   { database, storage }: Deps,
@@ -45,7 +45,7 @@ export async function placeFiles(
     signal.throwIfAborted();
     if (!isAnew && placed[path] === sha256) continue;
     const bytes = await storage.read(objectKey).catch(asVersionGone);
-    // A folder or a link may be there instead. A write would fail at one and follow the other.
+    // A folder or a link may be in the file's place. A write would fail on the one and follow the other.
     if (isAnew) await unlessAbsent(client.deleteFile(`${folder}/${path}`, { recursive: true }));
     await client.writeFile(`${folder}/${path}`, bytes, { mode, parents: true, signal });
   }
@@ -59,19 +59,19 @@ export async function placeFiles(
   return { folder, sha256: hashes };
 }
 
-/** Those of the version that was in use when the run was asked for. */
+/** The files of the version that was in use when the run was asked for. */
 async function filesOf(
   database: Database,
   { appId, itemId, spec: { versionId } }: Pick<Run, 'appId' | 'itemId' | 'spec'>,
 ): Promise<AppFiles> {
-  // Asked for before there were versions.
+  // The run was asked for before there were versions.
   if (versionId === undefined) return Object.fromEntries(await filesBelow(database, { itemId }));
   const version = await findVersion(database, appId, versionId);
   if (version?.files == null) throw versionGone();
   return version.files;
 }
 
-/** The drive keeps a file's earlier contents, but not for ever. */
+/** The drive keeps a file's earlier contents only for a while. */
 function asVersionGone(error: unknown): never {
   if (error instanceof DomainError && error.code === 'CONTENT_MISSING') throw versionGone();
   throw error;
@@ -82,7 +82,7 @@ function versionGone(): DomainError {
   return new DomainError('gone', 'APP_VERSION_GONE', detail);
 }
 
-/** What was brought last, as far as the computer still says so. */
+/** The files that were placed last, according to the computer. */
 async function readMarker(client: HostClient, path: string, signal: AbortSignal): Promise<Record<string, string>> {
   const file = await unlessAbsent(client.readFile(path, { signal }));
   if (file === undefined) return {};
@@ -98,7 +98,7 @@ async function readMarker(client: HostClient, path: string, signal: AbortSignal)
     const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
     return isRecord ? (value as Record<string, string>) : {};
   } catch (error) {
-    // Whoever uses the computer may have written anything there.
+    // Users of the computer may have written anything there.
     if (error instanceof SyntaxError) return {};
     throw error;
   } finally {

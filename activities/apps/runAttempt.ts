@@ -26,12 +26,12 @@ import { isPassing } from './passing.ts';
 import { placeFiles } from './placeFiles.ts';
 import { readApp } from './takeDueAppRun.ts';
 
-/** The most output that a run keeps beside its log, for each stream. */
+/** The most output that a run's row keeps for each stream. The log has all of it. */
 const maxOutputBytes = 65_536;
 const watchIntervalMs = 1_000;
-/** How often files are placed for one attempt that other programs change before it starts. */
+/** How often files are placed for one attempt if other programs change them before it starts. */
 const mostPlacings = 3;
-/** The type of a failure that is our own: the log of the server says more. */
+/** The type of our own failures. The server's log has the details. */
 export const ownFailure = 'RUN_FAILED';
 
 interface Signals {
@@ -40,9 +40,9 @@ interface Signals {
 }
 
 /**
- * Makes one attempt of a run, or goes on with one that another worker has begun: its process has the run's id and the
- * attempt's number, so it is started once. How the process ends is recorded as soon as that is seen; without such an
- * end, the attempt ends only when there is no process of it.
+ * Makes one attempt of a run, or continues one that another worker began: the process id has the run's id and the
+ * attempt's number, so it is started once. The end of the process is recorded as soon as it is seen. Without such an
+ * end, the attempt ends only once it has no process.
  */
 export function createRunAttempt(deps: AppDeps) {
   const { database, identity, liveComputers, logger, secrets, spaceDatabases } = deps;
@@ -61,7 +61,7 @@ export function createRunAttempt(deps: AppDeps) {
       await keepLogAndClose(deps, run, (signal) => logOf(run, signal), stopped);
     } catch (error) {
       stopped.throwIfAborted();
-      // What is called off does not wait for a computer that takes long to wake.
+      // A cancelled attempt does not wait for a computer that is slow to wake.
       const isCalledOff = watch.signal.aborted || (await isUnwanted(database, runId).catch(() => false));
       if (isPassing(error) && !isCalledOff) throw again(error);
       await giveUp(run, error, { stopped, isCalledOff });
@@ -88,7 +88,7 @@ export function createRunAttempt(deps: AppDeps) {
     }
   }
 
-  /** Ends an attempt whose process nobody follows any more. */
+  /** Ends an attempt whose process is no longer followed. */
   async function giveUp(
     run: Run,
     error: unknown,
@@ -104,12 +104,12 @@ export function createRunAttempt(deps: AppDeps) {
     throw ApplicationFailure.create({ type: ownFailure, message: ownFailure, nonRetryable: true });
   }
 
-  /** The computer with the process on it, which has begun, or has ended. */
+  /** Resolves to the computer once the process has begun there, or has ended. */
   async function begin(run: Run, signal: AbortSignal): Promise<HostClient> {
     const { spaceId, userId, apiKeyId, spec } = run;
     const ref = { spaceId, computerId: spec.place.computerId };
     const processId = processIdOf(run);
-    // Whoever has started it may have been killed before that was noted.
+    // An earlier worker may have been killed between starting the process and recording it.
     const begun = await processOf(deps, run);
     if (begun !== undefined) {
       await noteStarted(database, run);
@@ -147,8 +147,8 @@ export function createRunAttempt(deps: AppDeps) {
   }
 
   /**
-   * Starts a run. One that is given secrets or a database starts only with the files of its version: other programs of
-   * the computer may have changed them since they were placed, and then they are placed anew.
+   * Starts a run. A run that gets secrets or a database starts only if its files match its version. Other programs on
+   * the computer may have changed them since they were placed. Then they are placed anew.
    */
   async function startWith(
     client: HostClient,
@@ -168,7 +168,7 @@ export function createRunAttempt(deps: AppDeps) {
     }
   }
 
-  /** What was asked for is done for whoever may still ask for it. */
+  /** Requires that the user and the key that asked for the run may still run it. */
   async function requireRight(run: Run): Promise<void> {
     const { role, keyHolds } = await standingOf(identity, run);
     const hasScopes = may(run, 'apps:write') && (run.spec.secrets.length === 0 || may(run, 'secrets:read'));
@@ -176,20 +176,20 @@ export function createRunAttempt(deps: AppDeps) {
     throw notAllowed();
   }
 
-  /** Somebody may have had the tree changed since the run was asked for. */
+  /** The tree may have been changed since the run was asked for. */
   async function requireTree({ appId }: Run): Promise<void> {
     await readApp(deps, appId);
     const app = await findApp(database, appId);
     if (app !== undefined) await requireTreeInUse(database, app);
   }
 
-  /** Without the values of the space's secrets: what is kept is safe also when they are no longer known. */
+  /** The output without the values of the space's secrets, so that it stays safe when those are no longer known. */
   function outputOf(run: Run, client: HostClient, request?: OutputRequest) {
     const masks = () => secrets.redactors.forSpace(run.spaceId);
     return maskedOutput((wanted) => client.output(processIdOf(run), wanted), masks, request);
   }
 
-  /** All that there is of it on its computer. */
+  /** The whole log, as far as the computer has it. */
   async function logOf(run: Run, signal: AbortSignal) {
     const found = await processOf(deps, run);
     if (found === undefined) throw new DomainError('gone', 'RUN_LOG_GONE', 'Its computer has no log of it any more.');
@@ -221,7 +221,7 @@ async function isKnown(client: HostClient, processId: string): Promise<boolean> 
   }
 }
 
-/** What the runs of an app are told of the database that it is connected to. */
+/** The variables with which the runs of an app reach its database. */
 export function databaseVariables(database: AppDatabase | undefined): Record<string, string> {
   if (database === undefined) return {};
   const { serverName, user, password } = database;
@@ -236,7 +236,7 @@ export function databaseVariables(database: AppDatabase | undefined): Record<str
   };
 }
 
-/** A delivery as its process gets it: the body as its standard input, and the rest as variables. */
+/** A delivery as the input of its process: the body is stdin, the rest are variables. */
 export function asInput({ method, query, headers, body, deliveryId, auth }: Awaited<ReturnType<typeof contentOf>>) {
   const env = {
     ATRIUM_WEBHOOK_METHOD: method,

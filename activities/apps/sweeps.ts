@@ -12,10 +12,10 @@ type SweepDeps = Pick<AppDeps, 'appManifests' | 'config' | 'database' | 'logger'
 export function createAppSweeps(deps: SweepDeps) {
   const { config, database, logger, workflows } = deps;
   return {
-    /** Runs that have not ended. One that waits is told when it is its turn, and looks by itself in between. */
+    /** Runs that have not ended. A waiting run is told when its turn comes, and looks by itself in between. */
     sweepRuns: sweepActors(deps, { rows: activeRuns, tell: workflows.startRun, running: workflows.runningRuns }),
 
-    /** Takes into use what was changed of apps that nobody has looked at since, or has it wait. */
+    /** Looks at changed apps that were not looked at since: the change is taken into use, or waits for approval. */
     sweepChangedApps: (): Promise<SweepReport> =>
       sweepEach<UnseenChange>({
         logger,
@@ -23,13 +23,13 @@ export function createAppSweeps(deps: SweepDeps) {
         page: (page) => unseenChanges(database, page),
         async look({ id, number, appId }) {
           await readApp(deps, appId);
-          // The working tree of a repository may be away for long: it is looked at again whenever it is used.
+          // A repository's working tree may be away for long. It is looked at again whenever it is used.
           await noteRepositorySeen(database, { id, number });
           return 'ended';
         },
       }),
 
-    /** Schedules whose tick has come, and nothing in Temporal has told of it. */
+    /** Schedules whose tick has come without a signal from Temporal. */
     sweepDueAppSchedules: (): Promise<SweepReport> =>
       sweepEach<DueSchedule>({
         logger,
@@ -41,7 +41,7 @@ export function createAppSweeps(deps: SweepDeps) {
         },
       }),
 
-    /** Compares the schedules in Temporal with the rows: either may have been lost, or be behind. */
+    /** Compares the schedules in Temporal with the rows. Either may be lost or out of date. */
     async mendAppSchedules() {
       using heartbeat = keepAlive();
       const pages = async function* () {
@@ -53,7 +53,7 @@ export function createAppSweeps(deps: SweepDeps) {
       return workflows.mendAppSchedules(pages());
     },
 
-    /** Leaves nothing of apps that were removed, when their runs have ended. */
+    /** Deletes all rows of removed apps once their runs have ended. */
     sweepRemovedApps: (): Promise<SweepReport> =>
       sweepEach<RemovedApp>({
         logger,
@@ -66,12 +66,12 @@ export function createAppSweeps(deps: SweepDeps) {
         },
       }),
 
-    /** Runs that ended long ago. */
+    /** Deletes runs that ended long ago. */
     purgeOldRuns: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
       forgetOldRuns(database, before, onBatch),
     ),
 
-    /** What webhooks have brought long ago, but for the facts that a delivery is known by. */
+    /** Forgets the contents of old deliveries, except the ids by which repeats are recognized. */
     purgeOldDeliveries: purgeOlder(config.apps.deliveryRetentionMs, (before, onBatch) =>
       forgetDeliveries(database, before, onBatch),
     ),

@@ -12,8 +12,8 @@ const lookTimeoutMs = 20_000;
 type Deps = Pick<AppDeps, 'appManifests' | 'config' | 'database' | 'workflows'>;
 
 /**
- * Moves a schedule on, if its tick has come by what the manifest says now, and starts the run of that tick. Returns how
- * long to wait where the tick has come, but not the schedule's share of the jitter.
+ * Advances a schedule whose tick has come according to the current manifest, and starts the run of that tick. Returns
+ * how long to wait if only the schedule's jitter is left.
  */
 export async function takeDueAppRun(
   deps: Deps,
@@ -25,13 +25,13 @@ export async function takeDueAppRun(
   const { appId, dueAt } = schedule;
   if (dueAt !== null && dueAt.getTime() <= Date.now() + aheadMs) await readApp(deps, appId);
   const { run, interrupted = [], waitMs } = await takeDueRun(database, scheduleId, { ...config.apps, aheadMs });
-  // Those that wait are told here; of those that run, whoever makes their attempt looks.
+  // Waiting runs are told here. For a running one, the worker of its attempt notices.
   for (const one of interrupted) void workflows.startRun(one);
   if (run !== undefined) await workflows.startRun(run);
   return waitMs;
 }
 
-/** Takes what is in an app now into use, if that may be. Where it cannot be read now, it stays as it was read last. */
+/** Takes an app's present content into use, if allowed. If it cannot be read now, the last reading stays. */
 export async function readApp(deps: Pick<Deps, 'appManifests' | 'database'>, appId: string): Promise<void> {
   const app = await findApp(deps.database, appId);
   if (app === undefined) return;

@@ -15,7 +15,7 @@ export function createBackupActivities(deps: DatabaseDeps) {
   const kept = config.databases.backupsKept;
 
   return {
-    /** Makes a backup. What is killed begins anew, and what it has sent to the store is removed. */
+    /** Makes a backup. A killed attempt starts over, and the bytes that it sent to the store are removed. */
     async backUpDatabase({ backupId }: { backupId: string }): Promise<void> {
       using heartbeat = keepAlive();
       const signal = heartbeat.cancelled;
@@ -57,18 +57,18 @@ export function createBackupActivities(deps: DatabaseDeps) {
       }
     },
 
-    /** It is not tried again; the next one is made at its time. */
+    /** Fails a backup for good. The next one is made at its time. */
     failDatabaseBackup: ({ backupId, code }: { backupId: string; code: string }): Promise<void> =>
       failBackup(database, backupId, code, kept),
   };
 }
 
-/** By its code alone: texts would stay in the history. */
+/** Only the code, because a text would stay in the history. */
 function failure(code: string, { nonRetryable = false } = {}): ApplicationFailure {
   return ApplicationFailure.create({ type: code, message: code, nonRetryable });
 }
 
-/** For whoever looks at the backup. */
+/** Shown with the backup. */
 function detailOf(error: unknown): string | null {
   if (!(error instanceof RowTooLarge)) return null;
   return `The table "${error.table}" has a row that is larger than ${error.maxBytes} bytes. Rows that large cannot be backed up.`;
@@ -77,7 +77,7 @@ function detailOf(error: unknown): string | null {
 const [noSuchTable, changedMeanwhile] = [1146, 1412];
 
 function asFailure(error: unknown): unknown {
-  // It will be as large when it is tried again.
+  // The row is as large at the next attempt.
   if (error instanceof RowTooLarge) return failure('ROW_TOO_LARGE', { nonRetryable: true });
   if (error instanceof TenantServerError && (error.errno === noSuchTable || error.errno === changedMeanwhile)) {
     return failure('TABLES_CHANGED_MEANWHILE');

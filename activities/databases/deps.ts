@@ -6,6 +6,6 @@ import type { CommonDeps } from '../deps.ts';
 export interface DatabaseDeps extends CommonDeps {
   spaceDatabases: Pick<SpaceDatabases, 'alignment' | 'ownerOf' | 'readerOf'>;
   storage: ObjectStore;
-  /** Undefined where none is configured. */
+  /** Undefined if none is configured. */
   tenantServer: TenantServer | undefined;
 }

@@ -9,7 +9,7 @@ import { findBackup } from '../../models/databases/backupRows.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import type { DatabaseDeps } from './deps.ts';
 
-/** What a database is made from, where it is made from a backup. */
+/** The content of a database that is made from a backup, else undefined. */
 export async function fillOf(
   { config, database, storage }: Pick<DatabaseDeps, 'config' | 'database' | 'storage'>,
   aligned: Alignment,
@@ -37,7 +37,7 @@ function absent(error: unknown): never {
   throw isAbsent ? new RestoreRefused('The object store has this backup no more.') : error;
 }
 
-/** What is not as it was written never will be. */
+/** Content that differs from what was written stays broken. */
 function refused(error: unknown): never {
   const { code } = error as { code?: unknown };
   const isBroken = error instanceof SyntaxError || code === 'CONTENT_DAMAGED' || String(code).startsWith('Z_');

@@ -24,21 +24,21 @@ const restoreFailed = {
   detail: 'The server refuses what is in this backup, or it is not whole. The log says why.',
 };
 
-/** It is tried again. Why is in the log, and not in the history. */
+/** A failure that is retried by default. Its reason is in the log, not in the history. */
 function away(type: string, { nonRetryable = false } = {}): ApplicationFailure {
   return ApplicationFailure.create({ type, message: 'A part is away.', nonRetryable });
 }
 
-/** What another part is away for, or another worker has taken over, is tried again. */
+/** Retries if a part is unavailable, or another worker has taken over. */
 function passed(error: unknown): never {
   throw error instanceof DomainError && error.kind === 'unavailable' ? away(error.code) : error;
 }
 
-/** Makes the server have a database as its row wants it. */
+/** Aligns the server with the row of a database. */
 function createAlign(deps: DatabaseDeps) {
   const { database, logger, spaceDatabases, tenantServer } = deps;
 
-  /** Undefined when there is no such row. `failed` and `ended` are to be looked at again. */
+  /** Undefined if there is no such row. After `failed` and `ended`, the row must be read again. */
   async function apply(
     databaseId: string,
     cancelled: AbortSignal,
@@ -86,12 +86,12 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
   const { failDatabaseBackup } = createBackupActivities(deps);
   return {
     /**
-     * Makes the server have a database as its row wants it, and ends the operations that have asked for it. What is
-     * wished meanwhile is done as well. Work that takes long is left to `alignDatabaseAtLength`: it answers `takesLong`.
+     * Aligns the server with the row of a database, and ends the operations that asked for it. Includes requests that
+     * come meanwhile. Returns `takesLong` if `alignDatabaseAtLength` must do the work.
      */
     alignDatabase: ({ databaseId }: { databaseId: string }) => align(databaseId, { leavesLong: true }),
 
-    /** Tells those who wait that the server does not do it now. It is tried again all the same. */
+    /** Fails the operations that wait. The sweeper tries again. */
     giveUpDatabase: ({ databaseId }: { databaseId: string }): Promise<void> =>
       giveUpAlignment(database, databaseId, {
         code: 'DATABASE_SERVER_UNAVAILABLE',
@@ -99,8 +99,8 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       }),
 
     /**
-     * Has the databases of a deleted space removed, and returns how many of them to wait for. A space does not wait for
-     * a server that is not configured: the rows of its databases stay until there is one again.
+     * Has the databases of a deleted space removed, and returns how many to wait for. A space does not wait for a
+     * server that is not configured: the rows of its databases stay until one is configured again.
      */
     async purgeDatabasesOf(scope: { threadId: string } | { spaceId: string }): Promise<number> {
       await requireOrder(database, scope);
@@ -119,7 +119,7 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
   };
 }
 
-/** The activities of two queues of their own. Few of them run at once, so that nothing else waits for them. */
+/** The activities of two task queues of their own, with few at once, so that other work does not wait. */
 export function createDatabaseQueueActivities(deps: DatabaseDeps) {
   const align = createAlign(deps);
   const { backUpDatabase } = createBackupActivities(deps);
@@ -135,14 +135,14 @@ export function createDatabaseQueueActivities(deps: DatabaseDeps) {
 
 const lookEveryMs = 1_000;
 
-/** Aborted as soon as a database is deleted: nobody waits for the end of what takes long in it then. */
+/** Aborts when a database is deleted, because long work in it is then no longer needed. */
 export function whileLiving(database: Database, databaseId: string): { signal: AbortSignal } & Disposable {
   const deleted = new AbortController();
   let isAsking = false;
   const look = async () => {
     if (isAsking) return;
     isAsking = true;
-    // Who does not answer is asked again.
+    // A failed query is repeated.
     const goesOn = await isLiving(database, databaseId).catch(() => true);
     isAsking = false;
     if (!goesOn) deleted.abort();

@@ -5,14 +5,14 @@ import { recordSizes } from '../../models/databases/sizes.ts';
 import type { DatabaseDeps } from './deps.ts';
 
 const lookEveryMs = 3_000;
-/** So much more than the least must be free before databases are given back the right to write. */
+/** The multiple of the minimum that must be free before databases get back the right to write. */
 const recovered = 1.25;
 
 type SizeDeps = Pick<DatabaseDeps, 'config' | 'database' | 'logger' | 'workflows'>;
 
 /**
- * Looks every few seconds how large the databases are, and takes the right to write from those that are too large, or
- * from all when the server's disk has no room. What was taken is given back when there is room again.
+ * Measures the databases every few seconds. Revokes the right to write from those that are too large, or from all if
+ * the server's disk is full. Gives it back when there is room again.
  */
 export function watchSizes(deps: SizeDeps, tenantServer: TenantServer, signal: AbortSignal): Promise<void> {
   const { config, database, logger, workflows } = deps;

@@ -12,24 +12,24 @@ import { asSwept, purgeOlder, type SweepReport, type Sweeps, sweepActors, sweepE
 import type { DatabaseDeps } from './deps.ts';
 
 export interface DatabaseComparison {
-  /** Looked at again, since the server had them otherwise than their rows. */
+  /** Databases that differed from their rows, and are aligned again. */
   differed: number;
-  /** What the server has under names of this installation that no row knows. It is left alone. */
+  /** Names of this installation on the server that no row has. They are left alone. */
   unknown: number;
 }
 
-/** When it is asked again whether backups are wanted, where none are. */
+/** When to check again whether backups are wanted, if they are off. */
 const idleMs = 86_400_000;
 const keptAfterPurgeMs = 7 * 86_400_000;
 
-/** What the sweeper does for databases. Rows are the truth; the server follows. */
+/** The sweeps of databases. Rows are the truth, and the server follows. */
 export function createDatabaseSweeps(deps: DatabaseDeps) {
   const { config, database, logger, tenantServer, workflows } = deps;
   return {
-    /** Databases that wait for the server, or for a time that has come: a password’s end, a deleted one’s. */
+    /** Databases that wait for the server, or whose next change by time is due. */
     sweepDatabases: sweepActors(deps, { rows: dueDatabases, tell: workflows.startDatabase }),
 
-    /** Databases whose next backup is to begin. */
+    /** Databases whose next backup is due. */
     beginDatabaseBackups: (): Promise<SweepReport> =>
       sweepEach<DueBackup>({
         logger,
@@ -43,13 +43,12 @@ export function createDatabaseSweeps(deps: DatabaseDeps) {
         },
       }),
 
-    /** Backups that are to be made. */
+    /** Backups that are still to be made. */
     sweepDatabaseBackups: sweepActors(deps, { rows: dueBackups, tell: workflows.startDatabaseBackup }),
 
     /**
-     * Compares what the server has with the rows: a database or an account that is missing is made again, one that
-     * should be gone is removed, and an account that is open or locked against its row is set right. What no row knows
-     * is told of, and left: it may be somebody's data.
+     * Compares the server with the rows: makes missing databases and accounts again, removes purged ones, and corrects
+     * accounts that are open or locked against their row. Unknown ones are logged and left, because they may hold data.
      */
     async compareDatabases(): Promise<DatabaseComparison> {
       using heartbeat = keepAlive();
@@ -71,7 +70,7 @@ export function createDatabaseSweeps(deps: DatabaseDeps) {
           await markDue(database, one.id);
         }
       }
-      // Whatever we make there has its row first, and the rows were read after the server.
+      // Atrium writes the row first, and the rows were read after the server.
       const unknown = [...onServer].filter((name) => !known.has(name));
       if (unknown.length > 0) logger.warn({ unknown }, 'The server has databases or accounts that no row knows.');
       return { differed, unknown: unknown.length };

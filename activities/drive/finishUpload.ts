@@ -8,12 +8,12 @@ import type { DriveLimits } from '../../models/drive/uploadSession.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DriveDeps } from './deps.ts';
 
-/** Ids and codes only, since it goes into a history. */
+/** Only ids and codes, because it goes into a workflow's history. */
 export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refused'; code: string; detail: string };
 
 /**
- * Puts the parts of an upload together, reads the whole once for its hash and its type, and places it in the tree. A
- * store or a database that is down is an error, to be retried; what the client must correct is a result.
+ * Assembles the parts of an upload, reads the whole object once for its hash and type, and places it in the tree. If
+ * the store or the database is down, it throws, and Temporal retries. Faults of the client are a result.
  */
 export function createFinishUpload(deps: DriveDeps) {
   return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {
@@ -38,7 +38,7 @@ export function createFinishUpload(deps: DriveDeps) {
   };
 }
 
-/** Makes one object of the parts, unless an earlier attempt or another worker already did. */
+/** Makes one object of the parts, unless an earlier attempt or another worker already did so. */
 async function assemble({ parts }: ObjectStore, upload: DriveUpload): Promise<void> {
   const { objectKey, storeUploadId, partSizes } = upload;
   const stored = await parts.list(objectKey, storeUploadId, upload.size);
@@ -63,7 +63,7 @@ async function place(database: Database, upload: DriveUpload, file: ArrivedFile,
       transaction: tx,
       lock: tx.LOCK.UPDATE,
     });
-    // Another worker, taken for dead, was faster.
+    // Another worker, which was taken for dead, has placed it.
     if (now !== null && now.itemId !== null) return now.itemId;
     const { item } = await placeFile(upload.target, file, { ...limits, tx });
     await upload.complete(item.id, tx);

@@ -9,10 +9,10 @@ import { keepAlive } from '../keepAlive.ts';
 import { requireOrder, requireOwnWorkflow } from '../order.ts';
 import type { DriveDeps } from './deps.ts';
 
-/** Permanent removal of files. Each activity resumes where it was interrupted. */
+/** Permanent removal of files. Each activity continues where it was interrupted. */
 export function createDrivePurges({ database, storage: store }: DriveDeps) {
   return {
-    /** Hides what was in a trash when somebody asked to empty it; later items stay. */
+    /** Hides the items that were in a trash when the request to empty it came. Later items stay. */
     async markTrash({ operationId }: { operationId: string }): Promise<void> {
       using _heartbeat = keepAlive();
       requireOwnWorkflow(operationId);
@@ -21,14 +21,14 @@ export function createDrivePurges({ database, storage: store }: DriveDeps) {
       await markTrash(database, { spaceId: spaceId ?? '', containerId: subjectId }, createdAt);
     },
 
-    /** Removes the marked rows: one item, or everything in a space. */
+    /** Removes the marked items: one, or all in a space. */
     async purgeMarked(scope: { itemId: string } | { spaceId: string }): Promise<void> {
       using heartbeat = keepAlive();
       await requireOrder(database, 'itemId' in scope ? scope : { trashOf: scope.spaceId });
       await purgeMarked(database, scope, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Removes the objects of a space that nothing refers to any more. */
+    /** Removes the doomed objects of a space. */
     async removeObjects({ spaceId }: { spaceId: string }): Promise<void> {
       using heartbeat = keepAlive();
       await requireOrder(database, { trashOf: spaceId });

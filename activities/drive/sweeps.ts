@@ -8,13 +8,13 @@ import { sweepTime } from '../sweepTime.ts';
 import type { DriveDeps } from './deps.ts';
 
 const contentsAtOnce = 500;
-/** How often what is damaged or missing is looked at again: an operator may have put it back. */
+/** How often damaged or missing objects are checked again. An operator may have restored them. */
 const lookAgainMs = 24 * 3_600_000;
 
-/** What the sweeper does for the drive. */
+/** The sweeps of the drive. */
 export function createDriveSweeps({ database, config, storage: store }: DriveDeps) {
   return {
-    /** Purges what has been in the trash for too long. */
+    /** Purges items whose retention time in the trash has passed. */
     async purgeDriveTrash(): Promise<void> {
       using heartbeat = keepAlive();
       const onBatch = () => heartbeat.cancelled.throwIfAborted();
@@ -30,16 +30,16 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
       return { abandoned };
     },
 
-    /** Removes every object that nothing refers to. `refused` counts those that the store does not let go. */
+    /** Removes every doomed object. `refused` counts objects that the store refuses to remove. */
     async removeDriveObjects(): Promise<{ removed: number; refused: number }> {
       using heartbeat = keepAlive();
       return removeDoomed({ database, store }, { onBatch: () => heartbeat.cancelled.throwIfAborted() });
     },
 
     /**
-     * Reads what may have been lost with the power, and what was found damaged or missing a day ago, and holds it against
-     * its hash. An object may take longer than a round: it is read to its end, and the round stops after it. One that
-     * cannot be read stays as it is, and comes after the others the next time.
+     * Reads objects that may have been lost in a power failure, and those found damaged or missing a day ago, and
+     * compares them with their hashes. One object may take longer than a round: it is read to its end, and then the
+     * round stops. An object that cannot be read keeps its finding, and comes after the others next time.
      */
     async sweepContents(): Promise<{ looked: number; damaged: number; missing: number; failed: number }> {
       using heartbeat = keepAlive();
@@ -52,7 +52,7 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
       heartbeat.cancelled.throwIfAborted();
       return report;
 
-      /** Looks at one object at least, so that neither list waits for the end of the other. */
+      /** Checks at least one object, so that neither list waits for the end of the other. */
       async function lookAt(page: () => Promise<string[]>): Promise<void> {
         const looked = new Set<string>();
         for (;;) {

@@ -14,7 +14,7 @@ import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 import { authorizeApp } from './authorizeApp.ts';
 
-/** Apps, and what their manifests say. */
+/** Apps and their manifests. */
 export function appRoutes(deps: RouteDeps) {
   const { database } = deps;
   const router = createRouter();

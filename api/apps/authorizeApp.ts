@@ -14,19 +14,19 @@ export interface PlacedApp {
   placed: Placed;
 }
 
-/** The app of an item, for a caller whose role is enough for the operation. 404 also while the item is in the trash. */
+/** The app of an item, for a caller whose role allows the operation. 404 also while the item is in the trash. */
 export async function authorizeApp(deps: RouteDeps, req: Request, itemId: string): Promise<PlacedApp> {
   const app = await getAppOf(deps.database, itemId);
   try {
     await authorizeOperation(deps, req, app.spaceId);
     return { app, placed: await authorizeItem(deps, callerOf(req), { spaceId: app.spaceId, itemId }) };
   } catch (error) {
-    // That there is a space or an item of another tenant’s is not to be seen.
+    // Hides whether another tenant's space or item exists.
     throw asNotFound(error, 'app');
   }
 }
 
-/** For what has an app run by itself: it does so with what its maker may do, and no key grants more than it may itself. */
+/** For operations that let an app run by itself, with its maker's rights: a key must not grant more than it has. */
 export async function requireScopesOfMaker(
   { database }: Pick<RouteDeps, 'database'>,
   req: Request,

@@ -14,7 +14,7 @@ import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 import { authorizeApp } from './authorizeApp.ts';
 
-/** What was delivered to the webhooks of apps. */
+/** Deliveries to the webhooks of apps. */
 export function deliveryRoutes(deps: RouteDeps) {
   const { database, launcher } = deps;
   const router = createRouter();
@@ -46,12 +46,12 @@ export function deliveryRoutes(deps: RouteDeps) {
     );
   });
 
-  /** A delivery, for a caller whose role is enough for the operation; for strangers there is none. */
+  /** A delivery, for a caller whose role allows the operation. 404 for everyone else. */
   async function open(req: Request, id: string) {
     const delivery = await getDelivery(database, id);
     try {
       const { app, placed } = await authorizeApp(deps, req, delivery.itemId);
-      // What was delivered to an app that was removed is not this one's.
+      // A delivery to a removed app does not belong to a later app of the same item.
       if (app.id !== delivery.appId) throw notFound('delivery');
       return { delivery, app, placed };
     } catch (error) {

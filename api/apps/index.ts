@@ -8,7 +8,7 @@ import { scheduleRoutes } from './scheduleRoutes.ts';
 import { versionRoutes } from './versionRoutes.ts';
 import { webhookRoutes } from './webhookRoutes.ts';
 
-/** Who may do what with apps: viewers look, editors make and run them. */
+/** Who may do what with apps: viewers read, editors make and run them. */
 const access = {
   listApps: 'viewer',
   createApp: 'editor',

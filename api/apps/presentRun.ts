@@ -29,7 +29,7 @@ export function presentRun(run: Run): AnswerOf<'getRun'> {
   };
 }
 
-/** What has become of a run that somebody waits for, in the words of endpoint 6. */
+/** The result of a run for the request that waits for it. */
 export function presentOutcome(run: Run): AnswerOf<'runApp'> {
   const { id: runId, status, output, errorCode, errorDetail } = run;
   if (isActive(run)) return { ok: true, runId, status, output: null };

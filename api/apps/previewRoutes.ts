@@ -16,7 +16,7 @@ import { whenServing } from './whenServing.ts';
 
 const defaultTtlSeconds = 3_600;
 
-/** Links to what the web components of apps serve. */
+/** Links to the web components of apps. */
 export function previewRoutes(deps: RouteDeps) {
   const { config, database, launcher, portLinks } = deps;
   const router = createRouter();
@@ -44,7 +44,7 @@ export function previewRoutes(deps: RouteDeps) {
           await whenServing(deps, run, link.port, gone);
           await noteServing(database, preview, ttlSeconds);
         } catch (error) {
-          // Nobody has got the link. What was started for it ends, unless others look at it.
+          // The caller did not get the link, so revoke it. Its run ends, unless other links to it hold.
           await portLinks.revoke(link, actorOf(req)).catch(() => undefined);
           void launcher.startRun(run);
           throw error;
@@ -52,7 +52,7 @@ export function previewRoutes(deps: RouteDeps) {
         return { id: linkId };
       },
       {
-        // The token in it is kept as a hash alone.
+        // The link's token is stored only as a hash, so the link is made again.
         show: async ({ id }) => {
           const preview = await getPreview(database, app, id);
           return { ...present(preview), url: await linkUrl(deps, preview.link, caller) };

@@ -13,28 +13,28 @@ import { storedRecords } from './storedRecords.ts';
 type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'>;
 
 interface ReadOptions {
-  /** Whether to wait for what comes, up to the run's end. */
+  /** Whether to wait for further records until the run ends. */
   follow: boolean;
   signal: AbortSignal;
 }
 
-/** A run's log: what its attempts have put out, one after the other, without the values of its space's secrets. */
+/** A run's log: the output of its attempts, one after the other, without the values of its space's secrets. */
 export interface RunLog {
-  /** How much there is now. */
+  /** The current length. */
   bytes: number;
-  /** From a position on. With `follow`, its last record is an `exit`. */
+  /** The records from a position on. With `follow`, the last record is an `exit`. */
   records(after: number, options: ReadOptions): AsyncIterable<ShownRecord>;
 }
 
 const firstLookMs = 50;
 const longestLookMs = 1_000;
 /**
- * The room that an attempt has in the positions where nobody knows how much it has put out: whoever has read some of it
- * while it was there goes on after it, not within the next one.
+ * The positions reserved for an attempt whose output length is unknown. A reader that has read part of its output then
+ * continues after it, not within the next attempt.
  */
 const unknownBytes = 2 ** 40;
 
-/** Throws 410 `RUN_LOG_GONE` where nothing of it was kept. */
+/** Throws 410 `RUN_LOG_GONE` if no attempt's log was kept. */
 export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
   const { attempts } = await withLogs(deps, run.id);
   const begun = attempts.filter(({ startedAt }) => startedAt !== null);
@@ -69,23 +69,23 @@ async function* recordsOf(deps: Deps, run: Run, after: number, options: ReadOpti
     }
     former = options.follow ? await whenEnded(deps, run.id, attempt, options.signal) : attempt;
     if (former === undefined) return;
-    // It is where reading ends that does not wait.
+    // Without `follow`, reading ends at the attempt that still runs.
     if (former.endedAt === null) return;
     begin += lengthOf(former);
   }
   if (options.follow) yield noteRecord('exit', Math.max(begin, after), exit);
 }
 
-/** A run with its attempts. One whose end is recorded goes on here until its log is kept, or given up. */
+/** A run with its attempts. One whose end is recorded counts as running here until its log is kept or given up. */
 async function withLogs({ database }: Pick<Deps, 'database'>, runId: string) {
-  // In this order: what begins, or is kept, meanwhile is found.
+  // In this order, so that an attempt that begins, or a log that is kept, meanwhile is found.
   const run = await findRun(database, runId);
   const present = run?.status === 'running' && run.retryAt === null ? run.attempt : undefined;
   const attempts = await attemptsOf(database, runId);
   return { run, attempts: attempts.map((one) => (one.attempt === present ? { ...one, endedAt: null } : one)) };
 }
 
-/** The attempt after this one, when it has begun; undefined when there is none, and will be none. */
+/** The next attempt, once it has begun. Undefined if there is none and will be none. */
 async function attemptAfter(
   deps: Deps,
   runId: string,
@@ -100,7 +100,7 @@ async function attemptAfter(
   });
 }
 
-/** The attempt as it has ended, with its log kept; undefined when its run is gone. */
+/** The attempt once it has ended and its log is kept. Undefined if its run is gone. */
 async function whenEnded(deps: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal) {
   return look(signal, async () => {
     const found = (await withLogs(deps, runId)).attempts.find((one) => one.attempt === attempt);
@@ -108,7 +108,7 @@ async function whenEnded(deps: Deps, runId: string, { attempt }: Attempt, signal
   });
 }
 
-/** Looks again and again, until there is an answer. */
+/** Asks repeatedly until there is an answer. */
 async function look<T>(signal: AbortSignal, ask: () => Promise<{ found: T } | undefined>): Promise<T> {
   for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
     const answer = await ask();
@@ -117,7 +117,7 @@ async function look<T>(signal: AbortSignal, ask: () => Promise<{ found: T } | un
   }
 }
 
-/** What one attempt has put out: from its computer until it has ended, then from the store. */
+/** The output of one attempt: from its computer until it has ended, then from the store. */
 async function* attemptRecords(
   deps: Deps,
   { id, spaceId, spec }: Run,
@@ -132,7 +132,7 @@ async function* attemptRecords(
     const open = (request: OutputRequest) => client.output(processId, request);
     yield* maskedOutput(open, masks, { after, ...options });
   } else if (logKey !== null) {
-    // A run may have had many attempts: those before the position are not read.
+    // A run may have many attempts. The ones before the position are not read.
     if (after >= (logBytes ?? 0)) return;
     const open = (request: OutputRequest) => storedRecords(deps.storage, logKey, request.after ?? 0);
     yield* maskedOutput(open, masks, { after, signal: options.signal });
@@ -151,7 +151,7 @@ const killers: Record<string, Exit['killedBy']> = {
   RUN_COMPUTER_STOPPED: 'stop',
 };
 
-/** How it has ended, where its log is not read or does not say so. */
+/** How the attempt ended, if its log is not read or does not say so. */
 function exitOf({ exitCode, endSignal: signal, errorCode }: Attempt): Exit {
   const state = exitCode !== null ? 'exited' : signal !== null ? 'killed' : 'lost';
   return { state, exitCode, signal, killedBy: killers[errorCode ?? ''] ?? null };

@@ -22,7 +22,7 @@ import { presentOutcome, presentRun } from './presentRun.ts';
 import { logOf } from './runLog.ts';
 import { runTimeline } from './runTimeline.ts';
 
-/** What runs of apps. */
+/** Runs of apps. */
 export function runRoutes(deps: RouteDeps) {
   const { database, launcher } = deps;
   const router = createRouter();
@@ -85,7 +85,7 @@ export function runRoutes(deps: RouteDeps) {
     answer<'cancelRun'>(res, 200, presentRun(await getRun(database, found.id)));
   });
 
-  /** As its manifest says now. */
+  /** The app with its current manifest. */
   async function open(req: Request, res: Response, itemId: string): Promise<App> {
     const { app, placed } = await authorizeApp(deps, req, itemId);
     return lookAtApp(deps, app, placed.item, goneOf(res));
@@ -106,7 +106,7 @@ export function runRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** A run, for a caller whose role is enough for the operation; for strangers there is none. */
+/** A run, for a caller whose role allows the operation. 404 for everyone else. */
 export async function authorizeRun(deps: RouteDeps, req: Request, runId: string): Promise<Run> {
   const run = await getRun(deps.database, runId);
   await authorizeOperation(deps, req, run.spaceId).catch((error: unknown) => {

@@ -10,7 +10,7 @@ import { workflowLink } from '../frame/workflowLink.ts';
 
 type Timeline = AnswerOf<'getRunTimeline'>;
 
-/** What has become of a run, and when. Nothing in it was written by a program or a person. */
+/** The stages of a run and their times. It has no text that a program or a person wrote. */
 export async function runTimeline(
   { config, database }: Pick<RouteDeps, 'config' | 'database'>,
   run: Run,

@@ -38,7 +38,7 @@ export function scheduleRoutes(deps: RouteDeps) {
     const { app } = await authorizeApp(deps, req, driveItemId);
     if (!isPaused) await requireScopesOfMaker(deps, req, app);
     const schedule = await setPaused(database, app, component, { isPaused, actor: actorOf(req) });
-    // The sweeper does so too.
+    // The sweeper does this too.
     void launcher.scheduleApp(asCalendar(schedule));
     return presentSchedule(app, schedule);
   }

@@ -2,7 +2,7 @@ import { isOutput, positionAfter, RecordDecoder } from '../../integrations/compu
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
-/** A log that was kept in the store, from a position on. */
+/** The records of a log in the store, from a position on. */
 export async function* storedRecords(
   storage: Pick<RouteDeps['storage'], 'read'>,
   key: string,
@@ -22,7 +22,7 @@ export async function* storedRecords(
   }
 }
 
-/** What of a record comes after a position. */
+/** The part of a record that comes after a position. */
 function from(record: OutputRecord, after: number): OutputRecord {
   const { kind, position, payload } = record;
   if (!isOutput(kind) || position >= after) return record;

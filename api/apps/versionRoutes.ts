@@ -11,10 +11,10 @@ import { optionalTime, time } from '../frame/times.ts';
 import { authorizeApp } from './authorizeApp.ts';
 
 const mostAuthors = 100;
-/** How many files of each kind of difference are named. */
+/** The maximum number of files named for each kind of difference. */
 const mostNamed = 500;
 
-/** What of an app is in use, and what waits for somebody to take it into use. */
+/** The versions of an app: in use, waiting for approval, and earlier ones. */
 export function versionRoutes(deps: RouteDeps) {
   const { database } = deps;
   const router = createRouter();

@@ -26,10 +26,10 @@ import { verifyDelivery } from '../frame/verifyDelivery.ts';
 import { authorizeApp, requireScopesOfMaker } from './authorizeApp.ts';
 
 const maxBodyBytes = 1_048_576;
-/** What keeps a manifest from being read just now. */
+/** Errors after which the manifest may be readable again soon. */
 const passing: readonly DomainErrorKind[] = ['unavailable', 'upstream', 'upstreamTimeout', 'conflict', 'timeout'];
 
-/** Who has sent a delivery, and whose rights its run has. */
+/** The sender of a delivery, and the rights of its run. */
 interface Sender {
   auth: DeliveryAuth;
   authority: Authority & { userId: string };
@@ -43,13 +43,13 @@ interface DeliveryPath {
   component?: string;
 }
 
-/** Endpoint 25: deliveries to the webhooks of apps, and what their senders sign with. */
+/** Deliveries to the webhooks of apps, and the secrets with which senders sign them. */
 export function webhookRoutes(deps: RouteDeps) {
   const { appSecrets, config, database, launcher, limits } = deps;
   const router = createRouter();
 
   const receive: RequestHandler = async (req, res, next) => {
-    // Another area's paths look the same to the router.
+    // The paths of another area match this route too.
     if (!paths.includes(req.operation?.path ?? '')) return next();
     const { spaceId, appId: itemId, component: name } = pathOf<'deliverToApp'>(req) as DeliveryPath;
     const { known, item } = await openApp(req, spaceId, itemId);
@@ -59,8 +59,8 @@ export function webhookRoutes(deps: RouteDeps) {
       return reading;
     };
     const verify = (app: App) => verifyDelivery(deps, req, res, { body, secrets: () => appSecrets.of(app) });
-    // A signature is looked at before the manifest is read. One that does not hold may not be needed any more; an
-    // address that sends too many of them has nothing read for it.
+    // Check the signature before reading the manifest, so that an address with too many bad ones causes no reads. The
+    // present manifest may no longer need one, so a refusal is only thrown below.
     const mayNeedIt = req.caller === undefined && webhookIn(known, name)?.auth === 'signature';
     const early = mayNeedIt ? await verify(known).then(asSigned, asRefused) : undefined;
     const app = await look(known, item, goneOf(res));
@@ -85,7 +85,7 @@ export function webhookRoutes(deps: RouteDeps) {
 
   router.post('/api/apps/:driveItemId/webhook/secret', async (req, res) => {
     const { app } = await authorizeApp(deps, req, pathOf<'renewAppSecret'>(req).driveItemId);
-    // Whoever has it can have the webhooks run.
+    // Anyone who has the secret can make the webhooks run.
     await requireScopesOfMaker(deps, req, app);
     const { revokePrevious = false } = bodyOf<'renewAppSecret'>(req) ?? {};
     const url = new URL(`/api/webhooks/${app.spaceId}/${app.itemId}`, config.http.publicUrl).href;
@@ -94,7 +94,7 @@ export function webhookRoutes(deps: RouteDeps) {
       return { id };
     };
     await makeOnce<'renewAppSecret', { id: string }>(deps, req, res, 'webhookSecret', make, {
-      // It is kept sealed alone.
+      // The secret is stored only sealed.
       show: async ({ id }) => {
         const { secret, previousUntil } = await appSecrets.shown(app, id);
         return { secret, url, previousUntil: optionalTime(previousUntil) };
@@ -102,7 +102,7 @@ export function webhookRoutes(deps: RouteDeps) {
     });
   });
 
-  /** For a caller who is not an editor of its space, it is not there, or not theirs to run. */
+  /** Throws 404 for a stranger, and refuses a member who is not an editor. */
   async function openApp(req: Request, spaceId: string, itemId: string) {
     const known = await getAppOf(database, itemId);
     if (known.spaceId !== spaceId) throw notFound('app');
@@ -111,7 +111,7 @@ export function webhookRoutes(deps: RouteDeps) {
     return { known, item };
   }
 
-  /** The app, as its manifest says now; where that is wrong, or cannot be read just now, as it was last. */
+  /** The app with its current manifest. If that is wrong or unreadable just now, the app as it was last. */
   async function look(app: App, item: DriveItem, gone: AbortSignal): Promise<App> {
     try {
       return await lookAtApp(deps, app, item, gone);
@@ -125,7 +125,7 @@ export function webhookRoutes(deps: RouteDeps) {
     await authorizeSpace(deps, callerOf(req), spaceId, 'editor').catch(asNoApp);
   }
 
-  /** `signedId` is that of a delivery that was signed. */
+  /** `signedId` is the id of a signed delivery. */
   async function senderOf(
     req: Request,
     app: App,
@@ -137,7 +137,7 @@ export function webhookRoutes(deps: RouteDeps) {
       const authority = { ...app.authority, userId: app.runsAs };
       return { auth: signedId === undefined ? 'none' : 'signature', authority, actor: null, deliveryId };
     }
-    // The body may have come slowly.
+    // The body may have arrived slowly.
     await requireStillAllowed(deps, req);
     await requireEditor(req, app.spaceId);
     const authority = { ...authorityOf(req.caller), userId: req.caller.userId };
@@ -151,9 +151,9 @@ export function webhookRoutes(deps: RouteDeps) {
 const paths = ['/api/webhooks/{spaceId}/{appId}', '/api/webhooks/{spaceId}/{appId}/{component}'];
 
 interface Signature {
-  /** The delivery's, where it holds. */
+  /** The id of the delivery, if the signature is valid. */
   signedId?: string;
-  /** Why it does not. */
+  /** The error, if it is not. */
   refusal?: DomainError;
 }
 
@@ -166,7 +166,7 @@ function asRefused(error: unknown): Signature {
   throw error;
 }
 
-/** That there is a space or an item of another tenant’s is not to be seen. */
+/** Hides whether another tenant's space or item exists. */
 function asNoApp(error: unknown): never {
   throw asNotFound(error, 'app');
 }
@@ -195,14 +195,11 @@ function queryOf({ originalUrl }: Request): string {
   return at === -1 ? '' : originalUrl.slice(at + 1);
 }
 
-/** What proves or grants something, by its name: credentials, sessions, signatures. */
+/** Names of headers that prove or grant access: credentials, sessions, signatures. */
 const secret =
   /authori[sz]ation|cookie|signature|token|secret|passw|credential|(^|-)(access|account|api|auth|functions?|host|master|private|shared|subscription)-?keys?(-|$)|(^|-)(auth|session)(-|$)/;
 
-/**
- * The headers of a delivery that its run is given, by lower-case names: those that are there several times as one list,
- * and none that is a secret.
- */
+/** The headers that a run gets, by lower-case name, without secrets. Repeated headers are joined into one list. */
 export function shownHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const shown = new Map<string, string>();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

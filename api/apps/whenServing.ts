@@ -11,7 +11,7 @@ import { logOf } from './runLog.ts';
 
 type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'>;
 
-/** For the wake of a computer, and the start of what a framework builds first. */
+/** Enough to wake a computer, and for a framework's first build. */
 const longestWaitMs = 60_000;
 const firstLookMs = 50;
 const longestLookMs = 1_000;
@@ -19,9 +19,9 @@ const lastWordsBytes = 2_000;
 const lastWordsLength = 400;
 
 /**
- * Settles when a run's program answers on its port. Throws 502 `PREVIEW_ENDED` when it has ended for good, or twice, 504
- * `PREVIEW_NOT_LISTENING` when it takes too long, both with its last words, and 409 or 503 with the code of what has
- * kept it from being started.
+ * Resolves when a run's program answers on its port. Throws 502 `PREVIEW_ENDED` if it has ended for good, or twice, and
+ * 504 `PREVIEW_NOT_LISTENING` if it takes too long, both with its last output. Throws 409 or 503 with the run's error
+ * code if it could not be started.
  */
 export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number, gone: AbortSignal): Promise<void> {
   const deadline = Date.now() + longestWaitMs;
@@ -42,7 +42,7 @@ export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number
   }
 }
 
-/** What has kept it from being started is told as such. */
+/** Reports the error that kept the run from being started. */
 function neverBegun(code: string, detail: string): DomainError {
   return new DomainError(isForPeople(code) ? 'conflict' : 'unavailable', code, detail);
 }
@@ -64,7 +64,7 @@ async function answers(
   }
 }
 
-/** What it has put out last, for people: without it nobody knows why it does not serve. */
+/** The end of its output, so that a person can see why it does not serve. */
 async function lastWords(deps: Deps, run: Run | undefined, signal: AbortSignal): Promise<string> {
   if (run === undefined) return '';
   try {

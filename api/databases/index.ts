@@ -3,7 +3,7 @@ import type { AccessRows } from '../frame/auth/access.ts';
 import { backupRoutes } from './backupRoutes.ts';
 import { databaseRoutes } from './routes.ts';
 
-/** Who may do what with databases: viewers see that they are there, editors get into them. */
+/** Who may do what with databases: viewers see that they exist, editors connect to them. */
 const access = {
   listDatabases: 'viewer',
   createDatabase: 'editor',

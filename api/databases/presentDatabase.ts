@@ -24,7 +24,7 @@ export function presentConnection(
   { host, port }: Pick<TenantServer, 'host' | 'port'>,
   { database, user, password, previousUntil }: ConnectionDetails,
 ): AnswerOf<'getDatabaseConnection'> {
-  // Names and passwords are letters and digits.
+  // Names and passwords are letters and digits, which need no escaping.
   const url = `mysql://${user}:${password}@${host}:${port}/${database}`;
   return { host, port, database, user, password, url, previousPasswordUntil: optionalTime(previousUntil) };
 }

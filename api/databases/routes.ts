@@ -16,7 +16,7 @@ import { requireServer } from './requireServer.ts';
 
 const base = '/api/spaces/:spaceId/databases';
 
-/** The databases of spaces. What changes one is done by its workflow; the request waits for that. */
+/** The databases of spaces. Each change is made by the database's workflow. The request waits for it. */
 export function databaseRoutes(deps: RouteDeps) {
   const { config, database, spaceDatabases, tenantServer } = deps;
   const { wishes } = spaceDatabases;
@@ -87,7 +87,7 @@ export function databaseRoutes(deps: RouteDeps) {
   router.post(`${base}/:databaseId/rotate`, async (req, res) => {
     const asked = askedOf(req, pathOf<'rotateDatabase'>(req));
     const { now = false } = bodyOf<'rotateDatabase'>(req) ?? {};
-    // The password itself is not kept with the key.
+    // The password is not stored with the Idempotency-Key.
     const options = { status: 200, show: () => connectionOf(asked) };
     await makeOnce<'rotateDatabase', { id: string }>(
       deps,

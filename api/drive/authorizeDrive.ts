@@ -10,8 +10,8 @@ type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 type ItemRef = { spaceId: string; itemId: string };
 
 /**
- * The checks beyond the role, which the access table has made already: the container must belong to this space, and a
- * thread's files are for the thread's owner alone. 404 for any other container, 403 for another member's thread.
+ * The checks beyond the role, which the access table has checked: the container must belong to this space, and the
+ * files of a thread are only for the thread's owner. 404 for any other container, 403 for another member's thread.
  */
 export async function authorizeContainer(
   deps: Deps,
@@ -31,12 +31,12 @@ export async function authorizeContainer(
   }
 }
 
-/** An item of the space, through its container: 404 when it is absent, another space's, or in the trash. */
+/** An item of the space whose container the caller may use. 404 if it is absent, in another space, or in the trash. */
 export function authorizeItem(deps: Deps, caller: Caller, where: ItemRef): Promise<Placed> {
   return authorizeFound(deps, caller, where, openLiving);
 }
 
-/** The same, where an item in the trash is fine too. */
+/** Like `authorizeItem`, but also accepts an item in the trash. */
 export function authorizeAnyItem(deps: Deps, caller: Caller, where: ItemRef): Promise<Placed> {
   return authorizeFound(deps, caller, where, openAny);
 }

@@ -19,7 +19,7 @@ import { createRouter } from '../frame/router.ts';
 import { authorizeItem } from './authorizeDrive.ts';
 import { presentItem, presentVersion } from './presentItem.ts';
 
-/** Files' contents, read here or straight from the object store by a link, and their versions. */
+/** The contents and versions of files. Clients read them here, or directly from the object store with a link. */
 export function driveContentRoutes(deps: RouteDeps) {
   const router = createRouter();
   const base = '/api/spaces/:spaceId/drive/items/:itemId';
@@ -65,7 +65,7 @@ export function driveContentRoutes(deps: RouteDeps) {
     answer<'restoreDriveVersion'>(res, 200, presentItem({ item: restored, place }));
   });
 
-  /** A small text, for the search. */
+  /** The text of a small text file, for the search index. Empty for other files. */
   async function readText({ objectKey, size }: Content): Promise<string> {
     if (size === 0 || size > maxIndexedTextBytes) return '';
     const bytes = await buffer(await deps.storage.read(objectKey));
@@ -97,7 +97,7 @@ export function driveContentRoutes(deps: RouteDeps) {
       'content-type': servedContentType(contentType),
       'content-disposition': contentDisposition({ name, contentType }, download),
       'accept-ranges': 'bytes',
-      // Should a browser show it after all, it has no origin and runs nothing.
+      // If a browser shows the file after all, it has no origin and runs no scripts.
       'content-security-policy':
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; sandbox",
     });

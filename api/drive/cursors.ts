@@ -2,7 +2,7 @@ import { decodeCursor, encodeCursor, invalidCursor } from '../../models/database
 import type { ChildPosition } from '../../models/drive/driveItem.ts';
 import type { Cut } from '../../models/drive/fsTree.ts';
 
-/** Cursors of a drive's lists. Opaque to clients; one that does not decode is 400. */
+/** The cursors of a drive's lists. They are opaque to clients. An invalid one is 400. */
 
 export function encodeChild({ isFile, nameKey }: ChildPosition): string {
   return `${Number(isFile)} ${nameKey.toString('utf8')}`;

@@ -15,7 +15,7 @@ import { openPath } from './lookup.ts';
 import { presentFound } from './presentItem.ts';
 import { presentTree, treeText } from './presentTree.ts';
 
-/** Finding things in a drive: its tree, within a budget, and the search by words. */
+/** Finding items in a drive: the tree, within a budget, and the word search. */
 export function driveFindRoutes(deps: RouteDeps) {
   const router = createRouter();
 

@@ -10,8 +10,8 @@ import { driveTrashRoutes } from './trashRoutes.ts';
 import { driveUploadRoutes } from './uploadRoutes.ts';
 
 /**
- * Who may do what in the drive. A thread's container belongs to the thread's owner alone, whatever the role: the routes
- * check that with authorizeDrive.ts.
+ * Who may do what in the drive. A thread's container belongs to the thread's owner alone, whatever the caller's role.
+ * The routes check this with authorizeDrive.ts.
  */
 const access = {
   getDrive: 'viewer',

@@ -11,7 +11,7 @@ import { authorizeAnyItem, authorizeContainer, authorizeItem } from './authorize
 import { pathOrParent, splitPath } from './lookup.ts';
 import { presentItem } from './presentItem.ts';
 
-/** Single items of the drive: looking at them, moving them, into the trash and back. */
+/** Reads, moves, deletes and restores single items of the drive. */
 export function driveItemRoutes(deps: RouteDeps) {
   const { database } = deps;
   const router = createRouter();
@@ -26,7 +26,7 @@ export function driveItemRoutes(deps: RouteDeps) {
     const where = pathOf<'updateDriveItem'>(req);
     const { name, parentId, path, containerId, onConflict = 'error' } = bodyOf<'updateDriveItem'>(req);
     const [byPath, byParent] = [path !== undefined, parentId !== undefined || name !== undefined];
-    // A container only makes sense with a path; with an id or a name alone it would be silently ignored.
+    // `containerId` only makes sense with a path. With an id or a name alone it would be silently ignored.
     if (byPath === byParent || (containerId !== undefined && !byPath)) throw pathOrParent();
     const { place } = await authorizeItem(deps, caller, where);
     const who = { userId: caller.userId, by: changerOf(caller) };

@@ -5,7 +5,7 @@ import { parsePath } from '../../models/drive/names.ts';
 import { findByPath, linkOf, Place } from '../../models/drive/place.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
-/** The item at a path of a container that the caller may read. The root exists even if nothing was put into it yet. */
+/** The item at a path of a container that the caller may read. The root always exists. */
 export async function openPath(
   { database }: Pick<RouteDeps, 'database'>,
   where: { spaceId: string; containerId: string; userId: string },
@@ -21,7 +21,7 @@ export async function openPath(
   return found;
 }
 
-/** The last name of a path, and the path before it. */
+/** The last name of a path, and the names before it. */
 export function splitPath(path: string): { names: string[]; name: string } {
   const names = parsePath(path);
   const name = names.pop();
@@ -29,7 +29,7 @@ export function splitPath(path: string): { names: string[]; name: string } {
   return { names, name };
 }
 
-/** A request gives a place by a path or by a folder's id; both at once might contradict each other. */
+/** A request gives a place either by a path or by a folder's id. Together they could contradict each other. */
 export function pathOrParent(): DomainError {
   return new DomainError(
     'unprocessable',

@@ -19,7 +19,7 @@ import { authorizeContainer } from './authorizeDrive.ts';
 import { splitPath } from './lookup.ts';
 import { presentItem } from './presentItem.ts';
 
-/** Large files: the client sends the parts straight to the object store by signed links, and can resend them. */
+/** Large files: the client sends the parts directly to the object store with signed links, and can resend them. */
 export function drivePartRoutes(deps: RouteDeps) {
   const { database, storage, config } = deps;
   const { DriveObject, DriveUpload } = driveModels(database);
@@ -57,7 +57,7 @@ export function drivePartRoutes(deps: RouteDeps) {
       { show: async (kept) => describe(await open(caller, { spaceId, uploadId: kept.id })) },
     );
 
-    /** If killed in between, it leaves an object whose lease runs out. */
+    /** If the process is killed in between, the object's lease expires. */
     async function begin(id: string): Promise<void> {
       await previewTarget(database, target);
       const objectKey = newObjectKey();
@@ -96,7 +96,7 @@ export function drivePartRoutes(deps: RouteDeps) {
     );
   });
 
-  /** An upload belongs to whoever began it, for as long as they may write there. */
+  /** An upload belongs to the user who began it, while that user may write to its container. */
   async function open(caller: Caller, where: { spaceId: string; uploadId: string }): Promise<DriveUpload> {
     const { spaceId, uploadId } = where;
     const upload = await DriveUpload.open(uploadId, { spaceId, userId: caller.userId });
@@ -105,7 +105,7 @@ export function drivePartRoutes(deps: RouteDeps) {
     return upload;
   }
 
-  /** With links for the missing parts; parts that have arrived need not be sent again. */
+  /** The upload with links for the missing parts. Parts that have arrived need not be sent again. */
   async function describe(upload: DriveUpload) {
     const { objectKey: key, storeUploadId: uploadId, expiresAt, partSizes } = upload;
     if (upload.itemId !== null) return presentUpload(upload, []);
@@ -131,7 +131,7 @@ function fileTooLarge(maxBytes: number): DomainError {
   return new DomainError('tooLarge', 'FILE_TOO_LARGE', `A file has at most ${Math.floor(maxBytes / 1_048_576)} MiB.`);
 }
 
-/** An upload under way, with the parts that are still to be sent. */
+/** An upload with the parts that are still missing. */
 export function presentUpload(upload: DriveUpload, parts: { partNumber: number; size: number; url: string }[]) {
   return {
     id: upload.id,

@@ -5,7 +5,7 @@ import type { Place } from '../../models/drive/place.ts';
 import type { Found } from '../../models/drive/search.ts';
 import { optionalTime, time } from '../frame/times.ts';
 
-/** `damaged` are the contents that are known not to be as they were stored, by their objects. */
+/** `damaged` maps object keys to known damage of their contents. */
 export function presentItem({ item, place }: { item: DriveItem; place: Place }, damaged?: ReadonlyMap<string, Damage>) {
   return {
     id: item.id,
@@ -27,7 +27,7 @@ export function presentItem({ item, place }: { item: DriveItem; place: Place }, 
   };
 }
 
-/** A file in the answer to an upload: spec.md's four fields, and a few more. */
+/** A file in the answer to an upload. */
 export function presentUploaded({ item, place }: { item: DriveItem; place: Place }) {
   const { size, contentType, etag, sha256 } = presentContent(item);
   if (size === null || contentType === null || etag === null || sha256 === null)

@@ -37,8 +37,8 @@ function presentNode(node: TreeNode): components['schemas']['TreeNode'] {
 }
 
 /**
- * The tree for a reader, human or model: one line per entry, two spaces per level, a slash after folders, and wherever
- * something is left out, how much it is and how to get it.
+ * The tree as text, for a person or a model: one line per entry, two spaces per level, and a slash after folders. Where
+ * entries are left out, it says how many, and the cursor that continues.
  */
 export function treeText({ path, root }: Tree): string {
   const lines = [`${path}${path.endsWith('/') || root.item.isFile ? '' : '/'}${note(root)}`];
@@ -55,7 +55,7 @@ export function treeText({ path, root }: Tree): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** What a line says after a name. A folder whose contents are not shown says how many entries it has. */
+/** The text after a name. For a folder whose contents are not shown, it is the number of its entries. */
 function note({ item, children, missing }: TreeNode): string {
   if (item.isFile) return `  ${readableSize(item.size ?? 0)}`;
   if (item.kind !== 'folder') return `  (${item.kind})`;
@@ -63,8 +63,8 @@ function note({ item, children, missing }: TreeNode): string {
 }
 
 /**
- * Names cannot hold control characters; these few would still mislead a reader about where a line ends or which way it
- * runs.
+ * Names cannot have control characters. The characters here would still mislead a reader about the end of a line or its
+ * direction.
  */
 function printable(name: string): string {
   return name.replace(/[\u0080-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, (character) => {

@@ -22,25 +22,25 @@ import { presentUploaded } from './presentItem.ts';
 
 const maxFiles = 100;
 
-/** The answer of both routes that take files. */
+/** The answer of both upload routes. */
 type Uploaded = AnswerOf<'uploadFiles'> & AnswerOf<'uploadThreadFiles'>;
 
-/** The route decides who may put files where, by the fields that come before each file. */
+/** The route decides who may put files where, by the form fields that precede each file. */
 export interface ReceiveOptions {
   spaceId: string;
   userId: string;
   /** The status of the stored answer. */
   status: 200 | 201;
-  /** The fields that the route accepts besides `path` and `onConflict`. */
+  /** The form fields that the route accepts besides `path` and `onConflict`. */
   fields: readonly string[];
-  /** The target container; rejects when the caller may not write there. */
+  /** Returns the target container. Rejects if the caller may not write there. */
   containerOf(fields: Readonly<Record<string, string>>): Promise<string>;
 }
 
 /**
- * Takes the files of a multipart body into a drive, straight through to the object store. When it resolves, either all
- * of them are stored or none: a client that leaves midway, a body that breaks off, or a name that turns out to be taken
- * leave nothing behind. A repeat under the same Idempotency-Key is only compared.
+ * Streams the files of a multipart body into a drive, directly to the object store. Either all of them are stored or
+ * none: if the client leaves, the body breaks off, or a name is taken, nothing remains. A repeat with the same
+ * Idempotency-Key is only compared.
  */
 export async function receiveFiles(deps: RouteDeps, req: Request, options: ReceiveOptions): Promise<Uploaded> {
   const key = idempotencyKeyOf(req);
@@ -49,7 +49,7 @@ export async function receiveFiles(deps: RouteDeps, req: Request, options: Recei
   try {
     return await receive(deps, req, options, key);
   } catch (error) {
-    // The same request was already under way, and its files may be what this one collides with.
+    // The same request was already under way. This one may have failed because of that one's files.
     if (key !== undefined && (await idempotencyModels(deps.database).Idempotency.answered(key)) !== null)
       throw keyInFlight();
     throw error;
@@ -93,7 +93,7 @@ async function receive(
       const requestHash = digest.value();
       await idempotencyModels(tx).Idempotency.keep({ ...key, requestHash }, body.id, { status, body }, tx);
     });
-  // Awaited here: files that are not placed when this function ends are removed.
+  // `await` is needed: files that are not placed when this function returns are removed.
   return presentAll(await session.place(files, keepAnswer));
 }
 
@@ -104,7 +104,7 @@ function presentAll(placed: readonly Placed[]): Uploaded {
   return { ...first, files };
 }
 
-/** A request that was answered before: reads it to its end, to see whether it is the same, and repeats the answer. */
+/** Answers a repeated request: reads its body to the end, checks that it is the same, and repeats the answer. */
 async function repeat(req: Request, options: ReceiveOptions, first: Idempotency): Promise<Uploaded> {
   const digest = new FilesDigest(req);
   await readFiles(req, options, async (part) => {
@@ -129,7 +129,7 @@ async function readFiles(
   });
 }
 
-/** Tells whether two requests send the same files to the same places. The boundaries between them may differ. */
+/** A digest to compare whether two requests send the same files to the same places. Boundaries may differ. */
 class FilesDigest {
   private readonly parts: unknown[];
 
@@ -146,14 +146,14 @@ class FilesDigest {
   }
 }
 
-/** How many bytes a file in the body may have. */
+/** An upper bound of a file's size, from the Content-Length of the body. */
 function mostBytesOf(req: Request): number {
   return Number(req.get('content-length') ?? Number.POSITIVE_INFINITY);
 }
 
 /**
- * A path that ends with a slash, or an empty one, names a folder; any other is the file's own, unless it is an existing
- * folder.
+ * An empty path, or one that ends with a slash, names a folder. Any other path is the file's own, unless a folder
+ * exists there.
  */
 function targetOf({ path = '', onConflict = 'error' }: Readonly<Record<string, string>>, fileName: string) {
   const pathOf = path === '' || path.endsWith('/') ? ('folder' as const) : ('either' as const);

@@ -14,7 +14,7 @@ import { decodeChild, encodeChild } from './cursors.ts';
 import { openPath, pathOrParent, splitPath } from './lookup.ts';
 import { presentItem } from './presentItem.ts';
 
-/** The drive as a whole, and its folders. Single items are in itemRoutes.ts, files' contents in contentRoutes.ts. */
+/** The drive as a whole, and its folders. Single items are in itemRoutes.ts, contents of files in contentRoutes.ts. */
 export function driveRoutes(deps: RouteDeps) {
   const { database, config } = deps;
   const router = createRouter();
@@ -81,7 +81,7 @@ function targetOf({ path, parentId, name, containerId }: BodyOf<'createDriveFold
     const { names, name: last } = splitPath(path);
     return { parent: { names }, name: last };
   }
-  // A folder already implies its container; another one beside it would be silently ignored.
+  // A folder implies its container. Another container beside it would be silently ignored.
   if (path === undefined && parentId !== undefined && name !== undefined && containerId === undefined)
     return { parent: { folderId: parentId }, name };
   throw pathOrParent();

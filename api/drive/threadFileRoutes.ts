@@ -13,9 +13,7 @@ import { createRouter } from '../frame/router.ts';
 import { authorizeContainer } from './authorizeDrive.ts';
 import { receiveFiles } from './receive.ts';
 
-/**
- * The files of a thread, for the thread's owner alone. They are a container like the drive, deleted with their thread.
- */
+/** The files of a thread, only for the thread's owner. They are a container of their own, deleted with their thread. */
 export function threadFileRoutes(deps: RouteDeps) {
   const router = createRouter();
 

@@ -8,7 +8,7 @@ import { createRouter } from '../frame/router.ts';
 import { authorizeContainer } from './authorizeDrive.ts';
 import { receiveFiles } from './receive.ts';
 
-/** Files into the drive, through this process. Large ones may go straight to the object store: partRoutes.ts. */
+/** Uploads into the drive through this process. Large files may go directly to the object store: partRoutes.ts. */
 export function driveUploadRoutes(deps: RouteDeps) {
   const router = createRouter();
 

@@ -3,7 +3,7 @@ import type { Fault } from './readManifest.ts';
 
 type Kind = keyof typeof fieldsOf;
 
-/** What only components of one kind have. */
+/** The fields that only components of one kind have. */
 const fieldsOf = {
   process: { needed: [], own: [] },
   webhook: { needed: [], own: ['auth'] },
@@ -11,21 +11,21 @@ const fieldsOf = {
   web: { needed: ['port'], own: ['port'] },
 } as const satisfies Record<string, { needed: readonly string[]; own: readonly string[] }>;
 
-/** What a schedule component says of its time. */
+/** The fields of a schedule component. */
 export interface WrittenSchedule {
   cron: string;
   timeZone: string;
   jitterSeconds: number;
 }
 
-/** What is wrong with such a schedule. */
+/** Returns the fault of such a schedule, if any. */
 export type CheckSchedule = (
   schedule: WrittenSchedule,
 ) => { field: 'cron' | 'timeZone' | 'jitter'; detail: string } | undefined;
 
 /**
- * What is wrong with the components of a manifest that no schema says. It looks at whatever there is, so that one fault
- * does not hide the others.
+ * The faults of a manifest's components that a schema cannot express. It checks every part that is there, so that one
+ * fault does not hide the others.
  */
 export function componentFaults(manifest: unknown, checkSchedule: CheckSchedule): Fault[] {
   const components: unknown = isObject(manifest) ? manifest.components : undefined;

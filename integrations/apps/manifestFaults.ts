@@ -1,12 +1,12 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { Fault } from './readManifest.ts';
 
-/** Of a name that is wrong it is said once, and not how. */
+/** False for an error about how a name is wrong. Its parent error says that the name is wrong, which is enough. */
 export function isWhole({ propertyName }: ErrorObject): boolean {
   return propertyName === undefined;
 }
 
-/** A validator's error in the words of whoever writes a manifest. */
+/** A validator's error, in words for the author of a manifest. */
 export function described({ instancePath: pointer, keyword, message = 'is wrong', params }: ErrorObject): Fault {
   const name = pointer.split('/').findLast((part) => part !== '' && !/^\d+$/.test(part));
   const where = name === undefined ? '' : `${name} `;
@@ -69,7 +69,7 @@ function wordsOf(keyword: string, limit = 0): string | undefined {
     case 'uniqueItems':
       return 'must not have the same entry twice';
     case 'pattern':
-      // Of names of components and secrets.
+      // For names of components and secrets.
       return 'is not a name that it may have: letters, digits, and "-" (of a component) or "_" (of a secret) between them';
     default:
       return undefined;

@@ -1,7 +1,7 @@
 const name = { type: 'string', minLength: 1, maxLength: 100 };
 const path = { type: 'string', minLength: 1, maxLength: 1_000 };
 
-/** Of `atrium.yaml`. The contract publishes the same as `AppManifest`; a test compares. */
+/** The schema of `atrium.yaml`. The contract publishes the same as `AppManifest`. A test compares them. */
 export const manifestSchema = {
   type: 'object',
   additionalProperties: false,

@@ -7,7 +7,7 @@ import type { ObjectStore } from '../storage/objectStore.ts';
 import type { CheckSchedule } from './componentFaults.ts';
 import { type Manifest, type ManifestFault, manifestOf } from './readManifest.ts';
 
-/** `tag` names a file's bytes. */
+/** `tag` identifies a file's bytes. */
 type Source =
   | { in: 'folder'; spaceId: string; objectKey: string; size: number; tag: string }
   | { in: 'computer'; spaceId: string; computerId: string; folder: string; path: string };
@@ -30,8 +30,8 @@ const maxBytes = 65_536;
 const missingTag = 'missing';
 
 /**
- * Reads the manifests of apps where they are: in the drive, or in a working tree. No computer is woken for it. Throws
- * 409 `GIT_TREE_MISSING` where there is no tree, and 503 where a part is away.
+ * Reads the manifests of apps in place: in the drive, or in a working tree. No computer is woken for this. Throws 409
+ * `GIT_TREE_MISSING` if there is no tree, and 503 if a part is away.
  */
 export function createAppManifests({ storage, documents, liveComputers, checkSchedule }: Deps) {
   return {
@@ -67,7 +67,7 @@ export function createAppManifests({ storage, documents, liveComputers, checkSch
       } catch (error) {
         if (!isNoFile(error)) throw error;
       }
-      // Where the whole tree is not there, its manifest may be.
+      // The manifest is missing, or the whole tree is. Then this throws.
       await client.statFile(source.folder);
       return undefined;
     } catch (error) {
@@ -90,7 +90,7 @@ function isNoFile(error: unknown): boolean {
 
 const unreadable: ManifestFault = { line: 1, column: 1, detail: 'could not be read' };
 
-/** With the first of its faults: of many that is often the cause of the others. */
+/** Names the first fault, which is often the cause of the others. */
 function detailOf([first]: ManifestFault[]): string {
   if (first === undefined) return 'The manifest is wrong.';
   return `Line ${first.line} of the manifest is wrong: ${first.detail}`;

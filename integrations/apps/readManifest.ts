@@ -7,15 +7,15 @@ import { manifestSchema } from './manifestSchema.ts';
 interface CommonComponent {
   name: string;
   command: string;
-  /** Below the app's folder; empty is the folder itself. */
+  /** Relative to the app's folder. Empty means the folder itself. */
   cwd: string;
   env: Record<string, string>;
-  /** Names of the space's secrets, which become variables of the same names. */
+  /** Names of the space's secrets. Each becomes a variable of the same name. */
   secrets: string[];
   timeoutSeconds: number;
   retry: { attempts: number; delaySeconds: number };
   concurrency: number;
-  /** Among those of its kind. */
+  /** The default among the components of its kind. */
   isDefault: boolean;
 }
 
@@ -38,12 +38,11 @@ export interface Manifest {
   components: ManifestComponent[];
 }
 
-/** What is wrong, and where. */
 export type ManifestFault = YamlFault;
 
 export type ManifestText = { manifest: Manifest } | { faults: ManifestFault[] };
 
-/** `pointer` is that of the value, or of its key. */
+/** `pointer` is the JSON pointer of the value. With `atKey`, the fault is at its key. */
 export type Fault = { pointer: string; detail: string; atKey?: boolean };
 
 interface WrittenComponent {
@@ -77,7 +76,7 @@ const defaultDelaySeconds = 10;
 
 let compiled: ValidateFunction<Written> | undefined;
 
-/** Compiled at the first manifest: it takes a tenth of a start. */
+/** Compiled on first use, because this takes a tenth of the start time. */
 function validator(): ValidateFunction<Written> {
   compiled ??= new Ajv2020.default({ allErrors: true, strict: true, allowUnionTypes: true }).compile<Written>(
     manifestSchema,
@@ -85,7 +84,7 @@ function validator(): ValidateFunction<Written> {
   return compiled;
 }
 
-/** What a manifest says, with what it leaves out filled in, or everything that is wrong with it. */
+/** A manifest with its defaults filled in, or all of its faults. */
 export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): ManifestText {
   if ('faults' in document) return document;
   const { value } = document;
@@ -95,7 +94,7 @@ export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): Ma
   if (isWritten && faults.length === 0) return { manifest: completed(value) };
   return { faults: sorted(faults.map((fault) => ({ ...placeOf(fault), detail: fault.detail.slice(0, maxDetail) }))) };
 
-  /** Where the thing is written; where it is missing, what it is missing from. */
+  /** The position of the value, or of the closest parent if it is missing. */
   function placeOf({ pointer, atKey = false }: Fault) {
     const { values, keys } = document as Extract<YamlText, { value: unknown }>;
     for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
@@ -132,7 +131,7 @@ function completed({ name, components }: Written): Manifest {
   };
 }
 
-/** Those that each kind must have are there: `componentFaults` has looked. */
+/** `componentFaults` has checked that the fields that each kind requires are there. */
 function ofKind(component: WrittenComponent): OfKind {
   const { kind, auth = 'signature', cron = '', timeZone = '', overlap = 'skip', jitter = 0, port = 0 } = component;
   switch (kind) {

@@ -6,7 +6,6 @@ const connectTimeoutMs = 10_000;
 const statementTimeoutMs = 10 * 60_000;
 const silenceMs = 2 * 60_000;
 
-/** Who gets in, and where. */
 export interface AccountDetails {
   host: string;
   port: number;
@@ -15,17 +14,17 @@ export interface AccountDetails {
   database: string;
 }
 
-/** A connection of a tenant's account, or of one of Atrium's that reads its database. */
+/** A connection of a tenant's account, or of a read-only account of Atrium. */
 export interface AccountConnection {
   run(sql: string, values?: unknown[]): Promise<void>;
-  /** By a prepared statement, whose values are no part of a text. */
+  /** Runs a prepared statement, whose values are not part of its text. */
   put(sql: string, values: (string | Buffer | null)[]): Promise<void>;
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Each value as the server sends it. Throws {@link RowTooLarge} for a row of more bytes. */
+  /** Yields rows with their values as the server sends them. Throws {@link RowTooLarge} for a larger row. */
   stream(sql: string, maxRowBytes: number): AsyncGenerator<(Buffer | null)[]>;
 }
 
-/** Everything ends in its time, or when the signal is aborted, and no error has a statement in it. */
+/** Runs `work` over its own connection. Ends in time, or when the signal aborts. No error contains a statement. */
 export async function withAccountConnection<T>(
   details: AccountDetails | { uri: string },
   signal: AbortSignal,
@@ -36,7 +35,7 @@ export async function withAccountConnection<T>(
   const connection = core.promise();
   const ending = new Ending();
   const abort = () => ending.end(signal.reason);
-  // A statement whose rows are streamed is not told of it.
+  // A statement with streamed rows does not get this error.
   core.on('error', (error) => ending.end(new TenantServerError(error)));
   signal.addEventListener('abort', abort, { once: true });
   const asked = <R>(answer: Promise<R>): Promise<R> => ending.orFail(answer);
@@ -58,7 +57,7 @@ export async function withAccountConnection<T>(
         const query = core.query({ sql, rowsAsArray: true, typeCast: (field) => field.buffer() });
         const bound = boundRows(core, { maxBytes, onTooLarge: (error) => rows.destroy(error) });
         query.on('result', bound.onRow);
-        // One row waits in memory, and the server with all others.
+        // One row is buffered here. All others wait on the server.
         const rows = query.stream({ highWaterMark: 1 });
         const iterator = rows[Symbol.asyncIterator]() as AsyncIterator<(Buffer | null)[]>;
         try {
@@ -81,8 +80,8 @@ export async function withAccountConnection<T>(
 }
 
 /**
- * The end of a connection, which fails all that waits for an answer. `Promise.race` against one promise would keep a
- * reaction, and with it a row, for every answer until the connection ends.
+ * Fails everything that waits for an answer when the connection ends. `Promise.race` against one promise would keep a
+ * reaction, and with it a row, for every answer until then.
  */
 class Ending {
   #reason: { error: unknown } | undefined;

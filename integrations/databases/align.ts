@@ -9,7 +9,7 @@ import type { AccountLimits, WantedAccount, WantedDatabase } from './types.ts';
 const noSuchThread = 1094;
 const endAttempts = 20;
 
-/** Makes the server have a database as it is wanted, whatever it has of it now. Safe to end anywhere, and to repeat. */
+/** Aligns the server with a wanted database, from any state. May be cut off anywhere, and repeated. */
 export async function alignDatabase(
   connection: TenantConnection,
   database: WantedDatabase,
@@ -26,14 +26,14 @@ export async function alignDatabase(
   if (database.compacts) await compactDatabase(connection, database.name, { signal: database.signal });
 }
 
-/** Where it is there, nothing is asked: MySQL would have even that wait for any transaction that its tenant has open. */
+/** Asks first, because on MySQL even IF NOT EXISTS waits for all open transactions of the tenant. */
 async function createDatabase(connection: TenantConnection, name: string): Promise<void> {
   const sql = 'SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?';
   if ((await connection.rows(sql, [name])).length > 0) return;
   await connection.run(`CREATE DATABASE IF NOT EXISTS ${databaseName(name)} CHARACTER SET utf8mb4`);
 }
 
-/** An account gets in only when all the rest of it is right: it is locked until then. */
+/** Aligns an account. It stays locked until everything else about it is right. */
 async function alignAccount(
   connection: TenantConnection,
   account: WantedAccount,
@@ -56,19 +56,19 @@ async function exists(connection: TenantConnection, user: string): Promise<boole
 
 const usersOf = (accounts: readonly WantedAccount[]) => accounts.map(({ user }) => user);
 
-/** Takes a database from the server, with its accounts and whoever is in by them. Safe to repeat. */
+/** Removes a database from the server, with its accounts and their connections. May be repeated. */
 export async function remove(connection: TenantConnection, database: WantedDatabase): Promise<void> {
   for (const { user } of database.accounts) {
     if (await exists(connection, user)) await connection.run(`ALTER USER ${accountName(user)} ACCOUNT LOCK`);
   }
   await endConnections(connection, usersOf(database.accounts));
-  // A transaction that somebody prepared and left holds this up until the watchdog ends it: which of them are this
-  // tenant's, the server does not tell.
+  // A prepared transaction that was abandoned blocks this until the watchdog ends it. The server does not tell which
+  // ones are this tenant's.
   await connection.run(`DROP DATABASE IF EXISTS ${databaseName(database.name)}`);
   for (const { user } of database.accounts) await connection.run(`DROP USER IF EXISTS ${accountName(user)}`);
 }
 
-/** Locking an account, and even dropping it, ends none of its connections. */
+/** Ends the connections of accounts. Neither locking nor dropping an account does that. */
 export async function endConnections(connection: TenantConnection, users: readonly string[]): Promise<void> {
   for (let attempt = 0; attempt < endAttempts; attempt++) {
     const open = await connectionsOf(connection, users);
@@ -91,14 +91,14 @@ export async function endConnection(connection: TenantConnection, id: number, wh
   });
 }
 
-/** Makes an account that gets in nowhere yet. MariaDB is not told the password, and so can log none. */
+/** Makes a locked account without rights. MariaDB gets a hash, so it cannot log the password. */
 export function createAccount(connection: TenantConnection, { user, password }: WantedAccount): Promise<void> {
   const sql = `CREATE USER IF NOT EXISTS ${accountName(user)} IDENTIFIED`;
   if (connection.isMariaDb) return connection.run(`${sql} VIA ${nativeWay(password)} ACCOUNT LOCK`);
   return connection.run(`${sql} BY ? ACCOUNT LOCK`, [password]);
 }
 
-/** Gives an account its password, and the one before it beside that. */
+/** Sets an account's password. The previous one stays valid beside it. */
 export async function setPasswords(
   connection: TenantConnection,
   { user, password, previous }: WantedAccount,
@@ -108,32 +108,32 @@ export async function setPasswords(
     const ways = [password, previous].flatMap((one) => (one === undefined ? [] : [nativeWay(one)]));
     return connection.run(`ALTER USER ${account} IDENTIFIED VIA ${ways.join(' OR ')}`);
   }
-  // The server keeps one password beside the current one: that which was current before.
+  // The server keeps one password beside the current one: the one that was current before.
   await connection.run(`ALTER USER ${account} IDENTIFIED BY ?`, [previous ?? password]);
   await connection.run(`ALTER USER ${account} DISCARD OLD PASSWORD`);
   if (previous === undefined) return;
   await connection.run(`ALTER USER ${account} IDENTIFIED BY ? RETAIN CURRENT PASSWORD`, [password]);
 }
 
-/** By what the server keeps of a password, which is not the password. */
+/** The hash that the server stores for a password. */
 function nativeWay(password: string): string {
   const sha1 = (data: string | Buffer) => createHash('sha1').update(data).digest();
   return `mysql_native_password USING '*${sha1(sha1(password)).toString('hex').toUpperCase()}'`;
 }
 
-/** What a space may do in its own database, and nowhere else, whatever its size. */
+/** The rights of a space in its own database, whatever its size. It has none elsewhere. */
 const always = 'SELECT, DELETE, DROP, LOCK TABLES, SHOW VIEW, EXECUTE';
 
-/** What makes a database larger. */
+/** The rights with which a database can grow. */
 const whileNotFull = `INSERT, UPDATE, CREATE, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, CREATE VIEW,
   CREATE ROUTINE, ALTER ROUTINE`;
 
-/** Without it what is deleted fires no trigger, and fails: so it is taken only from whoever fills a database with them. */
+/** Without this, deletes that fire a trigger fail. So it is revoked only if definitions alone fill the database. */
 const triggers = 'TRIGGER';
 
 const onlyReading = 'SELECT, SHOW VIEW';
 
-/** Gives an account its rights in a database. Connections that are open keep what they had before. */
+/** Gives an account its rights in a database. Open connections keep their earlier rights. */
 export async function giveRights(
   connection: TenantConnection,
   { user, onlyReads }: { user: string; onlyReads: boolean },
@@ -144,7 +144,7 @@ export async function giveRights(
   const given = [always, ...(isFull ? [] : [whileNotFull]), ...(isFullOfDefinitions ? [] : [triggers])];
   const taken = [...(isFull ? [whileNotFull] : []), ...(isFullOfDefinitions ? [triggers] : [])];
   await connection.run(`GRANT ${given.join(', ')} ON ${place} TO ${account}`);
-  // MySQL refuses to take what is taken already, unless it is told so; MariaDB does not.
+  // MySQL refuses to revoke an absent right, unless it is told IF EXISTS. MariaDB does not refuse.
   const revoke = connection.isMariaDb ? 'REVOKE' : 'REVOKE IF EXISTS';
   if (taken.length > 0) await connection.run(`${revoke} ${taken.join(', ')} ON ${place} FROM ${account}`);
 }

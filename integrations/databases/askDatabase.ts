@@ -6,33 +6,33 @@ import { boundRows, largestRowBytes } from './rowBound.ts';
 
 const connectTimeoutMs = 10_000;
 const shownError = 1_000;
-/** A block of statements, which MariaDB takes for one, could end the transaction in which nothing is changed. */
+/** Only these read. MariaDB takes a block as one statement, and a block could end the read-only transaction. */
 const reading = /^[\s(]*(select|show|explain|describe|desc|with|table|values)\b/i;
 
 export interface AskOptions {
-  /** Whether nothing may be changed by it, whatever its text does. */
+  /** True if it must not change anything, whatever its text does. */
   onlyReads: boolean;
   timeoutMs: number;
   maxRows: number;
-  /** Of all values together. */
+  /** The maximum for all values together. */
   maxCharacters: number;
   signal: AbortSignal;
 }
 
-/** What the server answers to one statement. */
+/** The server's answer to one statement. */
 export interface Answer {
   columns: string[];
   rows: (string | null)[][];
-  /** There are more rows, or more of one. */
+  /** There are more rows, or a value was cut. */
   isCut: boolean;
-  /** Of a statement that has no rows. */
+  /** Set for a statement without rows. */
   changedRows: number | undefined;
 }
 
 /**
- * Sends one statement, over a connection of its own. What the server refuses is a DomainError `SQL_REFUSED` with the
- * server's words, which are for whoever has written the statement. Without an answer it is `SQL_TIMED_OUT` or
- * `SQL_INTERRUPTED` of what only reads, and `SQL_OUTCOME_UNKNOWN` of all else: the server may have done it, or still do.
+ * Sends one statement over its own connection. Throws `SQL_REFUSED` with the server's message, which is meant for the
+ * author of the statement. Without an answer, throws `SQL_TIMED_OUT` or `SQL_INTERRUPTED` if the statement only reads,
+ * else `SQL_OUTCOME_UNKNOWN`: the server may have done it, or still do it.
  */
 export async function askDatabase(details: AccountDetails, sql: string, options: AskOptions): Promise<Answer> {
   if (options.onlyReads && !reading.test(sql)) {
@@ -44,7 +44,7 @@ export async function askDatabase(details: AccountDetails, sql: string, options:
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
   let isSent = false;
-  // A statement whose rows come one by one is not told of it.
+  // A statement with streamed rows does not get this error.
   core.on('error', () => ended.reject(isSent ? interrupted(options) : unavailable()));
   const leave = () => ended.reject(overdue(options, isSent));
   signal.addEventListener('abort', leave, { once: true });
@@ -60,7 +60,7 @@ export async function askDatabase(details: AccountDetails, sql: string, options:
     return await Promise.race([answerTo(core, sql, options), ended.promise]);
   } finally {
     signal.removeEventListener('abort', leave);
-    core.destroy(); // ends whatever it is still sending
+    core.destroy(); // ends a transfer that is still under way
   }
 }
 
@@ -83,7 +83,7 @@ function answerTo(core: ReturnType<typeof createConnection>, sql: string, option
       if (answer.isCut) return;
       if (answer.rows.length === maxRows) {
         answer.isCut = true;
-        return resolve(answer); // the connection ends, and with it what is still to come
+        return resolve(answer); // the connection ends, and the other rows with it
       }
       answer.rows.push((row as (Buffer | null)[]).map(shown));
       if (answer.isCut) resolve(answer);
@@ -122,7 +122,7 @@ function unavailable(): DomainError {
   return new DomainError('unavailable', 'DATABASE_SERVER_UNAVAILABLE', 'The server for databases does not answer now.');
 }
 
-/** By the server, while it ran: it may take too much. Not `unavailable`, since the same would happen again. */
+/** The server ended the connection during the statement. Not `unavailable`, because a retry would end the same way. */
 function interrupted({ onlyReads }: AskOptions): DomainError {
   const why = 'The server has ended the connection while the statement ran.';
   return onlyReads ? new DomainError('unprocessable', 'SQL_INTERRUPTED', why) : unknownOutcome(why);

@@ -3,17 +3,17 @@ import { TenantServerError } from './errors.ts';
 
 const connectTimeoutMs = 5_000;
 const statementTimeoutMs = 30_000;
-/** A tenant's open transaction holds up what changes its database; those are ended, and it is tried again. */
+/** A tenant's open transaction can block changes to its database. The watchdog ends it, and the change is retried. */
 const lockWaitSeconds = 5;
 
-/** One connection of Atrium's own account. */
+/** A connection of Atrium's own account. */
 export interface TenantConnection {
   isMariaDb: boolean;
   version: string;
   run(sql: string, values?: unknown[]): Promise<void>;
   /**
-   * A statement that may take long. False where its time was up, or the signal was aborted: then the server was told to
-   * end it, and it has ended.
+   * Runs a statement that may take long. False if its time was up or the signal aborted: the server was told to end it,
+   * and it has ended.
    */
   runFor(sql: string, timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
@@ -25,7 +25,7 @@ export interface TenantAddress {
   adminPort: number | undefined;
 }
 
-/** Does something over a connection of its own. Everything ends in time, and no error has a statement in it. */
+/** Runs `work` over its own connection. Everything ends in time, and no error contains a statement. */
 export async function withTenantConnection<T>(
   { url, adminPort }: TenantAddress,
   work: (connection: TenantConnection) => Promise<T>,
@@ -41,7 +41,7 @@ export async function withTenantConnection<T>(
     .catch((error: unknown) => {
       throw new TenantServerError(error);
     });
-  // The statement that comes next says so.
+  // The next statement reports this error.
   connection.on('error', () => undefined);
   const query = async (sql: string, values: unknown[] = [], timeout = statementTimeoutMs) => {
     try {

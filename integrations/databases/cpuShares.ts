@@ -3,21 +3,21 @@ import { getPriority, setPriority } from 'node:os';
 import { resolve } from 'node:path';
 import type { TenantConnection } from './connection.ts';
 
-/** Whose each account is, by its name on the server. */
+/** Maps accounts, by their names on the server, to their spaces. */
 export type TenantsOf = (users: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 
-/** Each step of niceness leaves a thread so much less of the CPU, as sched(7) has it. */
+/** Each step of niceness divides a thread's share of the CPU by this, see sched(7). */
 const stepOfNiceness = 1.25;
 const mostNiceness = 19;
-/** What is left after each look of what a tenant wanted before: nobody gets out of it by a moment's rest. */
+/** The fraction of a tenant's earlier demand that counts at the next look, so that a short pause does not reset it. */
 const remembered = 0.8;
 
 interface Thread {
   tid: number;
   tenant: string;
-  /** The server's, with which it began. */
+  /** The server's niceness, with which the thread began. */
   own: number;
-  /** For how long it has run since it began, or waited to. */
+  /** How long it has run, or waited to run, since it began. */
   wantedMs: number;
 }
 
@@ -31,10 +31,10 @@ interface Row {
 }
 
 /**
- * Shares the CPU out by tenant and not by connection, on a MariaDB of this machine: the more cores a tenant wants, the
- * less its threads weigh beside those of others, and what nobody else wants is theirs. A thread serves one connection
- * and ends with it, which the server must be set to, so that no other tenant gets one that has been set back. Where this
- * process may not raise a priority again, a connection keeps what it has.
+ * Shares the CPU by tenant instead of by connection, on a MariaDB server on this machine. The more cores a tenant
+ * wants, the less its threads weigh against those of others. Idle CPU stays available to it. The server must end each
+ * thread with its connection, so that a slowed thread never serves another tenant. If this process may not raise a
+ * priority again, a connection keeps its lower one.
  */
 export class CpuShares {
   #lastLook: number | undefined;
@@ -45,7 +45,7 @@ export class CpuShares {
   readonly #prefixes: readonly string[];
   readonly #tenantsOf: TenantsOf;
 
-  /** Of the accounts whose names begin so. */
+  /** Covers the accounts whose names begin with these prefixes. */
   constructor(prefixes: readonly string[], tenantsOf: TenantsOf) {
     this.#prefixes = prefixes;
     this.#tenantsOf = tenantsOf;
@@ -83,7 +83,7 @@ export class CpuShares {
     });
   }
 
-  /** An account is one tenant's for as long as it is there. */
+  /** An account belongs to one tenant for its lifetime. */
   async #learnTenants(users: readonly string[]): Promise<void> {
     const present = new Set(users);
     const unknown = [...present].filter((user) => !this.#tenants.has(user));
@@ -91,12 +91,12 @@ export class CpuShares {
     this.#tenants = new Map([...this.#tenants, ...learned].filter(([user]) => present.has(user)));
   }
 
-  /** How many cores each tenant would have taken since the last look, had there been enough. */
+  /** The number of cores that each tenant would have used since the last look, if there were enough. */
   #wantedCores(threads: readonly Thread[]): ReadonlyMap<string, number> {
     const now = performance.now();
     const elapsedMs = now - (this.#lastLook ?? now);
     const cores = new Map<string, number>();
-    // Of the first look nobody knows in what time that was.
+    // At the first look, the elapsed time is unknown.
     for (const { tid, tenant, wantedMs } of elapsedMs > 0 ? threads : []) {
       const since = wantedMs - (this.#wantedMs.get(tid) ?? 0);
       cores.set(tenant, (cores.get(tenant) ?? 0) + Math.min(1, since / elapsedMs));
@@ -112,12 +112,12 @@ export class CpuShares {
   }
 }
 
-/** All threads of one that wants n cores weigh together as the nth part of one that wants a single core. */
+/** Together, the threads of a tenant that wants n cores weigh 1/n as much as a tenant that wants one core. */
 function stepsBack(cores: number): number {
   return Math.ceil(Math.log(Math.max(1, cores) ** 2) / Math.log(stepOfNiceness));
 }
 
-/** False where it has ended, or this process may not. */
+/** False if the thread has ended, or this process lacks the right. */
 function setNiceness(tid: number, niceness: number): boolean {
   try {
     setPriority(tid, niceness);
@@ -127,14 +127,14 @@ function setNiceness(tid: number, niceness: number): boolean {
   }
 }
 
-/** Undefined where the server is not on this machine. */
+/** Undefined if the server is not on this machine. */
 function processIn(pidFile: string): { pid: number; niceness: number } | undefined {
   const pid = Number(read(pidFile)?.trim());
-  // Not there any more, it has no threads either.
+  // A process that has ended has no threads.
   return pid > 0 && existsSync(`/proc/${pid}/task`) ? { pid, niceness: getPriority(pid) } : undefined;
 }
 
-/** Undefined where the thread has ended, or the system does not count. */
+/** Undefined if the thread has ended, or the kernel keeps no such statistics. */
 function wantedMsOf(pid: number, tid: number): number | undefined {
   const [ran, waited] = read(`/proc/${pid}/task/${tid}/schedstat`)?.split(' ') ?? [];
   const wantedMs = (Number(ran) + Number(waited)) / 1e6;

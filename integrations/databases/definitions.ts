@@ -3,7 +3,7 @@ import { TenantServerError } from './errors.ts';
 import type { DatabaseSize } from './types.ts';
 
 const databasesAtOnce = 20;
-/** What there may be in a database to look at takes no longer than this; one that takes longer is looked at again. */
+/** The time limit of a query. It is enough for a normal database. After a timeout, the database is looked at again. */
 const lookMs = 2_000;
 
 interface Counted {
@@ -12,14 +12,14 @@ interface Counted {
 }
 
 /**
- * What views, functions, procedures and triggers take, which are in no file of a table's: their number and their texts.
- * The server has to open many of them to tell, so it is asked for a few databases at a time, one after the other.
+ * The number and text size of views, functions, procedures and triggers, which are not in the files of tables. The
+ * server has to open many of them to answer, so each look asks for only a few databases, in turn.
  */
 export class DefinitionSizes {
   readonly #known = new Map<string, DatabaseSize>();
   #after = '';
 
-  /** Those of the databases whose names begin so, as they were seen last. */
+  /** The last known sizes of the databases whose names begin with `prefix`. */
   async look(connection: TenantConnection, prefix: string): Promise<ReadonlyMap<string, DatabaseSize>> {
     const rows = await connection.rows<{ name: string }>(
       'SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE ?',
@@ -41,7 +41,7 @@ export class DefinitionSizes {
   }
 }
 
-/** Undefined where it took too long. */
+/** Undefined if it took too long. */
 async function sizeOfDefinitions(connection: TenantConnection, name: string): Promise<DatabaseSize | undefined> {
   let size: DatabaseSize = { bytes: 0, tables: 0 };
   try {

@@ -1,12 +1,12 @@
-/** A backup that cannot be restored, however often it is tried. */
+/** A backup that can never be restored. */
 export class RestoreRefused extends Error {
   override readonly name = 'RestoreRefused';
 }
 
-/** A row that takes more memory than any may. */
+/** A row that needs more memory than is allowed. */
 export class RowTooLarge extends Error {
   override readonly name = 'RowTooLarge';
-  /** Whose row it is, where that is known. */
+  /** The table of the row, if known. */
   readonly table: string | undefined;
   readonly maxBytes: number;
 
@@ -17,10 +17,7 @@ export class RowTooLarge extends Error {
   }
 }
 
-/**
- * A server that refused, or did not answer. Its own words are left out: they can quote the statement, and that can hold
- * a password.
- */
+/** The server refused, or did not answer. Its message is left out, because it can quote a password. */
 export class TenantServerError extends Error {
   override readonly name = 'TenantServerError';
   readonly errno: number | undefined;
@@ -34,15 +31,15 @@ export class TenantServerError extends Error {
   }
 }
 
-/** The code of a dump that cannot be read to its end. */
+/** The code of an incomplete dump. */
 export const notWhole = 'DUMP_IS_NOT_WHOLE';
 
-/** Of too many connections, locks, a statement or a server that was ended; the connection itself has negative ones. */
+/** Too many connections, lock conflicts, and ended statements or servers. Connection errors are negative. */
 const passing: ReadonlySet<number> = new Set([
   1040, 1053, 1158, 1159, 1160, 1161, 1203, 1205, 1213, 1226, 1317, 1969, 3024,
 ]);
 
-/** Whether the same may succeed when it is tried again. */
+/** True if a retry may succeed. */
 export function mayPass({ errno = 0, code }: TenantServerError): boolean {
   return code !== notWhole && (errno <= 0 || passing.has(errno));
 }

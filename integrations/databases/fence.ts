@@ -7,16 +7,16 @@ const attempts = 10;
 const nameLength = 48; // MySQL takes 64 at most
 
 /**
- * What the lock of a database is called. Whoever knows the name can hold the lock, tenants too: so it is made of the
- * password of Atrium's own account there.
+ * The name of a database's lock. Anyone who knows it can take the lock, even a tenant. So it is derived from the
+ * password of Atrium's own account.
  */
 export function fenceName(url: string, key: string): string {
   return createHmac('sha256', new URL(url).password).update(`atrium/${key}`).digest('hex').slice(0, nameLength);
 }
 
 /**
- * Takes a lock that ends with the connection, from whoever has it: that was a worker who was taken for lost. Its
- * connection is ended, and with it what it has begun there, before this returns.
+ * Takes a lock that ends with the connection. A worker that holds it counts as lost: its connection is ended, with
+ * everything it has begun there, before this returns.
  */
 export async function takeFence(connection: TenantConnection, name: string): Promise<void> {
   for (let attempt = 0; attempt < attempts; attempt++) {

@@ -13,8 +13,8 @@ interface Server {
 }
 
 /**
- * Makes a database from a dump, in place of whatever an attempt before this has left. Nobody has been let in yet. Throws
- * {@link RestoreRefused} where it never can be made from that, and {@link TenantServerError}.
+ * Makes a database from a dump, and removes the remains of an earlier attempt. Nobody can connect yet. Throws {@link
+ * RestoreRefused} if the dump can never be restored, and {@link TenantServerError}.
  */
 export async function fillDatabase(
   { connection, place, limits }: Server,
@@ -26,7 +26,7 @@ export async function fillDatabase(
   await alignDatabase(connection, database, limits);
   const account = database.accounts.find((one) => one.user === user);
   if (account === undefined) throw new TenantServerError({ code: 'NO_SUCH_ACCOUNT' });
-  // As the tenant, and never as Atrium: what was backed up is whatever somebody had made there.
+  // As the tenant and never as Atrium, because the tenant decided what is in the backup.
   const details = { ...place, user, password: account.password, database: database.name };
   await withAccountConnection(details, signal, (tenant) =>
     read((bytes) =>

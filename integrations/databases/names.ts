@@ -1,19 +1,19 @@
-/** An account as statements name it. It may come from anywhere: who reaches the server is the network's to say. */
+/** An account, quoted for a statement. Any host is allowed: the network decides who reaches the server. */
 export function accountName(user: string): string {
   return `'${plain(user)}'@'%'`;
 }
 
-/** A database as statements name it. */
+/** A database, quoted for a statement. */
 export function databaseName(name: string): string {
   return `\`${plain(name)}\``;
 }
 
-/** A database as GRANT names it, where `_` would stand for any letter. */
+/** A database, quoted for GRANT, where a bare `_` is a wildcard. */
 export function grantedName(name: string): string {
   return `\`${plain(name).replaceAll('_', '\\_')}\``;
 }
 
-/** Names are ours alone. Anything else would be a defect of ours, and must not become a statement. */
+/** Atrium makes all names. Another one would be a bug, and must not become part of a statement. */
 function plain(name: string): string {
   if (!/^[a-z0-9_]{1,32}$/.test(name)) throw new Error('This is not a name that Atrium gives.');
   return name;

@@ -7,16 +7,16 @@ interface Prepared {
   data: string;
 }
 
-/** So many may be there at once; what is more goes before its time, the oldest first. */
+/** The maximum number of prepared transactions. Beyond it, the oldest end early. */
 const mostPrepared = 500;
 
-/** Since when each prepared transaction has been there, as far as this process has looked: the server does not say. */
+/** Remembers since when each prepared transaction exists, because the server does not tell. */
 export class PreparedTransactions {
   readonly #since = new Map<string, number>();
 
   /**
-   * Rolls back those that have been there for longer, or are too many, and whose connection has ended: they hold their
-   * locks, and what the server keeps for them, over its restarts too. Returns how many there were.
+   * Rolls back prepared transactions that are too old or too many, and whose connection has ended. They hold locks and
+   * server resources, even after a restart. Returns their number.
    */
   async endOld(
     connection: TenantConnection,
@@ -43,7 +43,7 @@ async function preparedOn(connection: TenantConnection): Promise<string[]> {
   return rows.map((prepared) => (connection.isMariaDb ? String(prepared.data) : asLiteral(prepared)));
 }
 
-/** False where it is somebody's who is still connected. */
+/** False if its connection is still open. */
 function rollBack(connection: TenantConnection, xid: string): Promise<boolean> {
   return connection.run(`XA ROLLBACK ${xid}`).then(
     () => true,
@@ -51,7 +51,7 @@ function rollBack(connection: TenantConnection, xid: string): Promise<boolean> {
   );
 }
 
-/** MySQL shows both parts of it as one hexadecimal number. */
+/** MySQL shows both parts of the id as one hexadecimal number. */
 function asLiteral({ formatID, gtrid_length: first, data }: Prepared): string {
   const digits = String(data).replace(/^0x/i, '');
   return `X'${digits.slice(0, first * 2)}',X'${digits.slice(first * 2)}',${Number(formatID)}`;

@@ -5,13 +5,13 @@ export interface Process {
   id: number;
   user: string;
   isIdle: boolean;
-  /** Since it does so. */
+  /** How long it has been in this state. */
   seconds: number;
 }
 
 /**
- * All connections. Not from the table of them: on MySQL that cannot be read at all while somebody's statement has bytes
- * that are no letters, as values of prepared statements may be.
+ * All connections. Not from the table of processes, because MySQL cannot read that while a statement has bytes that are
+ * not valid text, such as values of prepared statements.
  */
 export async function processesOn(connection: TenantConnection): Promise<Process[]> {
   const rows = await connection.rows<{ Id: number; User: string; Command: string; Time: number | null }>(

@@ -3,7 +3,7 @@ import type { Connection } from 'mysql2';
 import { RowTooLarge } from './errors.ts';
 
 /**
- * What one row may take, as the server sends it. The client has all of a row in memory before it gives any of it, and a
+ * The maximum size of a row as the server sends it. The client buffers a whole row before it yields any of it, and a
  * row can be as large as all of its values together.
  */
 export const largestRowBytes = 32 * 1_048_576;
@@ -13,10 +13,10 @@ interface Bound {
   onTooLarge(error: RowTooLarge): void;
 }
 
-/** Ends a connection that is being sent a larger row than this. Each row is to be told of, as it comes, and the end. */
+/** Ends a connection that receives a larger row. The caller reports each row and the end. */
 export function boundRows(connection: Connection, { maxBytes, onTooLarge }: Bound): { onRow(): void; end(): void } {
   let bytes = 0;
-  // Its types do not have it.
+  // The types lack this property.
   const { stream: socket } = connection as unknown as { stream: Socket };
   const count = (chunk: Buffer) => {
     bytes += chunk.length;

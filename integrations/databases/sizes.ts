@@ -3,10 +3,10 @@ import { TenantServerError } from './errors.ts';
 import { databaseName } from './names.ts';
 import type { DatabaseSize } from './types.ts';
 
-/** For one table, and for all of them: what takes longer is left as it is. */
+/** Limits for one table, and for all tables. A table that takes longer stays as it is. */
 const [tableMs, allTablesMs] = [8 * 60_000, 30 * 60_000];
 
-/** The files of the databases whose names begin so. What has no table has none. */
+/** The file sizes of the databases whose names begin with `prefix`. A database without tables has no files. */
 export async function measureDatabases(
   connection: TenantConnection,
   prefix: string,
@@ -21,12 +21,12 @@ export async function measureDatabases(
   return connection.isMariaDb ? own : addSizes(own, await sharedFilesOf(connection, prefix));
 }
 
-/** More than any database may take. */
+/** More than the limit of any database. */
 const tooMuch = 2 ** 42;
 
 /**
- * On MySQL a table can ask for a place in the files of the server, which are everybody's, never get smaller, and do not
- * tell what of them is whose: whoever has one there has too much.
+ * On MySQL a table can ask for a place in the server's shared files. These never shrink, and do not tell whose data is
+ * in them. So a database with such a table counts as too large.
  */
 async function sharedFilesOf(connection: TenantConnection, prefix: string): Promise<Map<string, DatabaseSize>> {
   const rows = await connection.rows<{ name: string; tables: number }>(
@@ -37,7 +37,6 @@ async function sharedFilesOf(connection: TenantConnection, prefix: string): Prom
   return new Map(rows.map(({ name, tables }) => [name, { bytes: tooMuch, tables: Number(tables) }]));
 }
 
-/** Both together. */
 export function addSizes(
   one: ReadonlyMap<string, DatabaseSize>,
   other: ReadonlyMap<string, DatabaseSize>,
@@ -57,8 +56,8 @@ interface CompactOptions {
 }
 
 /**
- * Writes the tables of a database anew. One that is in use for long, or has gone, or takes long, is left as it is, and
- * so are all that are left when the signal is aborted.
+ * Rewrites the tables of a database. A table that is busy, gone, or takes too long stays as it is, and so do the
+ * remaining ones when the signal aborts.
  */
 export async function compactDatabase(
   connection: TenantConnection,

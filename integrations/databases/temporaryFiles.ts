@@ -4,15 +4,15 @@ import { endConnection } from './align.ts';
 import type { TenantConnection } from './connection.ts';
 import { processesOn } from './processes.ts';
 
-/** What the temporary tables of one connection may take of the disk, and those of all. */
+/** The disk limits for temporary tables: of one connection, and of all. */
 const [mostOfOne, mostOfAll] = [512 * 1_048_576, 4_096 * 1_048_576];
 
-/** As MariaDB names the files of a statement's temporary tables: by process, connection and table. */
+/** MariaDB's file names of temporary tables, by process, connection and table. */
 const named = /^#sql-temptable-[0-9a-f]+-(?<connection>[0-9a-f]+)-[0-9a-f]+\.MA[DI]$/;
 
 /**
- * Ends the connections, of the accounts whose names begin so, whose temporary tables take too much of the disk, on a
- * MariaDB of this machine: it bounds each of them, but not how many a statement has. Returns how many there were.
+ * Ends connections whose temporary tables take too much disk, on a MariaDB server on this machine, for accounts with
+ * these prefixes. MariaDB limits each table, but not their number. Returns how many connections were ended.
  */
 export async function endLargeTemporary(
   connection: TenantConnection,
@@ -34,7 +34,7 @@ export async function endLargeTemporary(
   return over.length;
 }
 
-/** By connection. */
+/** Bytes by connection. */
 function sizesIn(folder: string): ReadonlyMap<number, number> {
   const sizes = new Map<number, number>();
   for (const name of namesIn(folder)) {
@@ -51,6 +51,6 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    return []; // it may not be this machine's, or not ours to read
+    return []; // on another machine, or not readable
   }
 }

@@ -19,20 +19,20 @@ import { endLongStatements, patience, type WatchOptions, watchServer } from './w
 
 export interface TenantSettings {
   version: string;
-  /** Whether a statement can ask for a file of the client. */
+  /** True if a statement can ask for a file of the client. */
   localInfile: boolean;
   eventScheduler: boolean;
-  /** Whether tenants may make functions and triggers. */
+  /** True if tenants may make functions and triggers. */
   functions: boolean;
-  /** Whether it looks up names of hosts, and then counts against a host what its connections do wrong. */
+  /** True if it looks up host names. Then it counts connection errors against the host. */
   resolvesNames: boolean;
-  /** Whether tenants make tables in memory, each of which may take as much as a session. */
+  /** True if tenants can make in-memory tables, each of which may take as much memory as a session. */
   memoryTables: boolean;
-  /** Whether Atrium sees how long a procedure runs, which on MySQL only its performance schema says. */
+  /** True if Atrium sees how long a procedure runs. On MySQL this needs the performance schema. */
   durations: boolean;
-  /** Whether rights in some database are anybody's, as those in `test` are on a server that nobody has secured. */
+  /** True if any user has rights in a database, such as in `test` on a server that was not secured. */
   isOpenToAll: boolean;
-  /** Whether a statement may put no more than so much aside on the disk. On MySQL the watchdog sees to it. */
+  /** True if the temporary disk space of a statement is limited. On MySQL the watchdog does that. */
   boundsTemporary: boolean;
 }
 
@@ -55,21 +55,21 @@ type Setting =
   | 'temporary';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
-/** A server has few connections for administrators, and some are for whoever watches. */
+/** A server has few connections for administrators, and the watchdog needs some of them. */
 const alignedAtOnce = 8;
 
 type DatabaseSizes = ReadonlyMap<string, DatabaseSize>;
 
-/** How the names of accounts begin, and of those that read what is backed up. */
+/** The prefixes of account names: tenants' accounts, and those that read for backups. */
 interface AccountNames {
   user: string;
   keeper: string;
 }
 
-/** For a table that is read as slowly as the store takes it. A backup takes {@link patience} times that at most. */
+/** The limit for reading a table as slowly as the store takes it. A backup may take {@link patience} times as long. */
 const readingMs = 2 * 3_600_000;
 
-/** The server on which the databases of spaces are, which is no other's. */
+/** The server for databases of spaces, which has no other use. */
 export function createTenantServer(address: TenantAddress, limits: AccountLimits) {
   const { hostname, port } = new URL(address.url);
   const place = { host: hostname, port: port === '' ? 3306 : Number(port) };
@@ -82,13 +82,13 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     { prefix: keeper, queryMs: limits.readingMs ?? readingMs },
   ];
   return {
-    /** Where clients find it. */
+    /** The address for clients. */
     ...place,
 
     /**
-     * Makes the server have a database as it is wanted, and returns that. It is read once nobody else is at it: whoever
-     * was is stopped, and changes nothing any more. `key` is the same for all who are at one database. Throws
-     * {@link TenantServerError}; safe to repeat.
+     * Aligns the server with the wanted database, and returns that. `read` is called once this worker is alone: an
+     * earlier worker was stopped and changes nothing any more. All workers on a database use the same `key`. Throws
+     * {@link TenantServerError}. May be repeated.
      */
     async align<T extends WantedDatabase>(key: string, read: () => Promise<T | undefined>): Promise<T | undefined> {
       using _turn = await turns.take();
@@ -101,7 +101,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       });
     },
 
-    /** The databases and accounts whose names begin with these. */
+    /** The databases and accounts whose names have these prefixes. */
     find: ({ database, user, keeper = user }: { database: string; user: string; keeper?: string }): Promise<Found> =>
       withTenantConnection(address, async (connection) => {
         const databases = await connection.rows<{ name: string }>(
@@ -116,19 +116,19 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         return { databases: namesOf(databases), users: namesOf(users), locked: namesOf(locked) };
       }),
 
-    /** Ends what takes longer than it may, of the accounts whose names begin so. Returns how many there were. */
+    /** Ends statements that exceed their limit, of accounts with these prefixes. Returns their number. */
     endLongStatements: (names: AccountNames, undo?: UndoWatch): Promise<number> =>
       withTenantConnection(address, (connection) => endLongStatements(connection, watchedOf(names), undo)),
 
-    /** Rolls back what was prepared and left, too long after it was first seen here, or with too many others. */
+    /** Rolls back prepared transactions that were seen first too long ago, or are too many. */
     endAbandoned: (most?: number): Promise<number> =>
       withTenantConnection(address, (connection) =>
         prepared.endOld(connection, { ageMs: limits.queryMs * patience, ...(most !== undefined && { most }) }),
       ),
 
     /**
-     * Does both each second until it is called off. Where it is told `tenantsOf`, the server is on this machine: then the
-     * CPU is shared out, and whoever's temporary tables take too much of the disk is ended.
+     * Does both every second until it is aborted. With `tenantsOf`, the server is on this machine: then the CPU is
+     * shared out, and connections with too large temporary tables are ended.
      */
     async watch(names: AccountNames, options: WatchOptions & { tenantsOf?: TenantsOf | undefined }): Promise<void> {
       const undo = new UndoWatch();
@@ -140,7 +140,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         await shares?.look(connection);
         await endLargeTemporary(connection, prefixes);
       };
-      // Connections of their own: to roll back takes as long as what is rolled back.
+      // On separate connections, because a rollback takes as long as the work that it undoes.
       await Promise.all([
         watchServer(address, statements, options),
         watchServer(address, endOldPrepared, options),
@@ -149,9 +149,9 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     },
 
     /**
-     * All that is in a database, for as long as `work` reads it. The account may only read there. Whoever reads by it
-     * already is stopped: that was a worker who was taken for lost. Throws {@link TenantServerError}, and
-     * {@link RowTooLarge} with the table. What is not in it is added to `leftOut` as the bytes are read.
+     * Passes the content of a database to `work`. The account must be read-only there. A worker that still reads with
+     * it counts as lost, and is stopped. Throws {@link TenantServerError}, and {@link RowTooLarge} with the table. What
+     * the dump lacks is added to `leftOut` as the bytes are read.
      */
     dump: <T>(
       account: { user: string; password: string; database: string },
@@ -167,7 +167,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
             work(linesOf(dumpDatabase(connection, admin, account.database, { leftOut }))),
           );
         } finally {
-          // The server goes on with a statement whose client has gone. Where it does not answer, the watchdog ends it.
+          // The server continues a statement whose client is gone. If this fails, the watchdog ends the statement.
           await endConnections(admin, [account.user]).catch(() => undefined);
         }
       }),
@@ -180,8 +180,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     ): Promise<Answer> => askDatabase({ ...place, ...account }, sql, options),
 
     /**
-     * The sizes of the databases whose names begin so, again and again until it is called off; and what of that is
-     * views, functions, procedures and triggers.
+     * Measures the databases with this prefix until it is aborted. `defined` is the part of each size that is views,
+     * functions, procedures and triggers.
      */
     watchSizes: (
       prefix: string,
@@ -196,13 +196,13 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       return watchServer(address, look, options);
     },
 
-    /** The same once, of few databases. */
+    /** Measures once, for few databases. */
     sizes: (prefix: string): Promise<Map<string, DatabaseSize>> =>
       withTenantConnection(address, async (connection) =>
         addSizes(await measureDatabases(connection, prefix), await new DefinitionSizes().look(connection, prefix)),
       ),
 
-    /** Its version, and how it is set up where that matters to tenants. */
+    /** The server's version, and settings that matter to tenants. */
     settings: (): Promise<TenantSettings> =>
       withTenantConnection(address, async ({ version, isMariaDb, rows }) => {
         const [row] = await rows<Record<Setting, string | number>>(

@@ -1,73 +1,72 @@
 import type { LeftOut } from './dump/leftOut.ts';
 
-/** A space's database as the server should have it. Names are made by us alone: letters and digits. */
+/** A space's database as the server should have it. Atrium makes all names, of letters and digits. */
 export interface WantedDatabase {
   name: string;
-  /** `locked` lets nobody in and keeps everything; `gone` is not there at all. */
+  /** `locked` refuses all connections and keeps everything. `gone` does not exist. */
   state: 'open' | 'locked' | 'gone';
-  /** Its accounts read and delete, and write nothing. */
+  /** Its accounts can read and delete, but not write. */
   isFull: boolean;
-  /** With views, functions, procedures and triggers alone: then they make no triggers either. */
+  /** Definitions alone fill it (views, routines and triggers). Then its accounts cannot make triggers either. */
   isFullOfDefinitions?: boolean;
-  /** Whether its tables are written anew, which gives back to the disk what was deleted in them. */
+  /** True if its tables are to be rewritten, which frees the disk space of deleted rows. */
   compacts: boolean;
   accounts: WantedAccount[];
-  /** Ends what takes long, which is then left as it is. */
+  /** Aborts long work, which is then left as it is. */
   signal?: AbortSignal;
-  /** What is in it from the beginning, until it is noted that the server has it so. */
+  /** The first content, until it is recorded that the server has it. */
   fill?: Fill | undefined;
 }
 
-/** Puts all of a dump into it, as the account of this name. */
+/** Restores a dump, as the account of this name. */
 export interface Fill {
   user: string;
   /**
-   * Called when nothing is left of the attempt before. Returns the name that the database has from now on, which none
-   * had before: whoever made that attempt, and goes on when it was taken for lost, has a database that is not there.
+   * Called when the remains of the earlier attempt are gone. Returns a new name for the database. So an earlier worker
+   * that was taken for lost, and continues, finds no database under its name.
    */
   begin(): Promise<string>;
-  /** Called with what takes the dump's bytes. */
+  /** Called with the function that consumes the dump's bytes. */
   read(take: (bytes: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
   signal: AbortSignal;
-  /** Told of what the server refuses of it. */
+  /** Collects what the server refuses. */
   leftOut?: LeftOut;
 }
 
 export interface WantedAccount {
   user: string;
   password: string;
-  /** Holds beside it. */
+  /** Stays valid beside `password`. */
   previous: string | undefined;
-  /** Whether the server may have other passwords for it. */
+  /** True if the server may have other passwords for it. */
   setsPasswords: boolean;
-  /** It lets nobody in, though the database is open: what it has defined goes on. */
+  /** It is locked although the database is open. Its definitions keep working. */
   isRevoked: boolean;
-  /** Whether the connections that it has are ended once; it may come back. */
+  /** True if its connections are ended once. It may connect again. */
   isCut: boolean;
-  /** It is Atrium's own. */
+  /** True for an account of Atrium. */
   onlyReads: boolean;
 }
 
-/** What one account may take of the server. */
+/** The limits of one account. */
 export interface AccountLimits {
   maxConnections: number;
-  /** What a statement may take. */
+  /** The time limit of a statement. */
   queryMs: number;
-  /** The same of one that reads what is backed up; hours without it. */
+  /** The time limit of a statement that reads for a backup. The default is hours. */
   readingMs?: number;
 }
 
-/** What a database takes of the disk. */
 export interface DatabaseSize {
   bytes: number;
-  /** Or partitions, each of which is a file; and views, functions, procedures and triggers. */
+  /** Tables or partitions, each of which is a file, plus views, functions, procedures and triggers. */
   tables: number;
 }
 
-/** What the server has of an installation, by name. */
+/** The databases and accounts of an installation on the server. */
 export interface Found {
   databases: string[];
   users: string[];
-  /** Those of the users who get in no more. */
+  /** The `users` that are locked. */
   locked: string[];
 }

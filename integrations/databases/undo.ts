@@ -1,10 +1,10 @@
 import { endConnection } from './align.ts';
 import type { TenantConnection } from './connection.ts';
 
-/** What transactions put aside, so that they can be rolled back and others see what was before, all together. */
+/** The limit for the undo data of all transactions, which serves rollbacks and consistent reads. */
 export const mostUndoBytes = 2 * 1_073_741_824;
 
-/** Whoever has changed no more, or is open for no longer, is not at fault. */
+/** A transaction that has changed fewer rows, or is younger, is not at fault. */
 const [fewRows, fewSeconds] = [1_000, 10];
 
 interface Open {
@@ -18,9 +18,9 @@ const onMariaDb =
 const onMySql = "information_schema.INNODB_TABLESPACES WHERE SPACE_TYPE = 'Undo' OR NAME = 'innodb_system'";
 
 /**
- * Keeps small what transactions put aside. It is in files of the server's, of which nobody knows how much is whose: so
- * while they are too large and grow, whoever has changed most and whoever has been open for longest are ended. What is
- * rolled back is free for others at once, though the files get smaller only later.
+ * Limits undo data. It is in the server's files, which do not tell whose it is. So while they are too large and grow,
+ * the transaction with the most changes and the oldest one are ended. The space of a rollback is free for others at
+ * once, although the files shrink only later.
  */
 export class UndoWatch {
   #bytes: number | undefined;
@@ -30,7 +30,7 @@ export class UndoWatch {
     this.#most = most;
   }
 
-  /** Ends connections for which `isOurs`. Returns how many there were. */
+  /** Ends connections for which `isOurs` is true. Returns their number. */
   async look(connection: TenantConnection, isOurs: (id: number) => boolean): Promise<number> {
     const [files] = await connection.rows<{ bytes: number | string | null }>(
       `SELECT SUM(FILE_SIZE) AS bytes FROM ${connection.isMariaDb ? onMariaDb : onMySql}`,
@@ -51,7 +51,7 @@ export class UndoWatch {
     const [oldest] = open.filter(({ seconds }) => seconds > fewSeconds).toSorted((a, b) => b.seconds - a.seconds);
     const ended = new Set([largest, oldest].flatMap((one) => one?.id ?? []));
     for (const id of ended) await endConnection(connection, id);
-    // What they have put aside until now is nobody else's doing.
+    // The growth up to now is theirs, so that nobody else is blamed for it.
     if (ended.size > 0) this.#bytes = undefined;
     return ended.size;
   }

@@ -4,7 +4,7 @@ import { type TenantAddress, type TenantConnection, withTenantConnection } from 
 import { processesOn } from './processes.ts';
 import { UndoWatch } from './undo.ts';
 
-/** How much longer than allowed a statement or a transaction may take before its connection is ended with it. */
+/** A statement or transaction that takes this many times its limit loses its connection. */
 export const patience = 2;
 
 interface Running {
@@ -13,16 +13,16 @@ interface Running {
   seconds: number;
 }
 
-/** The accounts whose names begin so, and what a statement of theirs may take. */
+/** A prefix of account names, and the time limit of their statements. */
 export interface Watched {
   prefix: string;
   queryMs: number;
 }
 
 /**
- * Ends the statements that take longer than they may: a session can lift the server's own limit. One that goes on all
- * the same, since it catches its end in a loop, loses its connection, and so does a transaction that stays open, or
- * that puts too much aside. Returns how many were ended.
+ * Ends statements that exceed their limit, because a session can lift the server's own limit. A statement that catches
+ * its end in a loop, and so continues, loses its connection. So does a transaction that stays open, or a session that
+ * stores too much on disk. Returns how many were ended.
  */
 export async function endLongStatements(
   connection: TenantConnection,
@@ -53,10 +53,10 @@ export async function endLongStatements(
   return long.length + over.length + (await undo.look(connection, (id) => ours.has(id)));
 }
 
-/** What a session may put aside on the disk. MariaDB bounds that by itself. */
+/** The limit for a session's temporary disk space. MariaDB has its own. */
 const temporaryBytes = 512 * 1_048_576;
 
-/** The connections that put too much aside, in temporary tables of theirs or of the server's, on MySQL. */
+/** Connections on MySQL whose temporary tables, their own or the server's, take too much disk. */
 async function largeSessions(connection: TenantConnection): Promise<number[]> {
   const large = await connection.rows<{ id: number }>(
     'SELECT ID AS id FROM information_schema.INNODB_SESSION_TEMP_TABLESPACES WHERE SIZE > ?',
@@ -66,8 +66,8 @@ async function largeSessions(connection: TenantConnection): Promise<number[]> {
 }
 
 /**
- * MySQL's list of processes counts anew with each statement inside a procedure, so that one which loops over short ones
- * would never be long; its performance schema has the call that they are in.
+ * MySQL's process list restarts its clock with each statement inside a procedure, so a loop over short ones would never
+ * count as long. The performance schema has the outer call.
  */
 function runningOnMySql(connection: TenantConnection): Promise<Running[]> {
   return connection.rows<Running>(
@@ -79,11 +79,11 @@ function runningOnMySql(connection: TenantConnection): Promise<Running[]> {
 }
 
 /**
- * One that is open holds its locks, and keeps the server from forgetting what everybody has deleted: it ends when it
- * does nothing for too long, and when it is too old, whatever it does.
+ * An open transaction holds locks, and keeps the server from purging deleted rows. It is ended when it is idle for too
+ * long, or too old.
  */
 async function transactionsOn(connection: TenantConnection): Promise<{ id: number; seconds: number }[]> {
-  // `trx_started` is in the server's own time zone, as this session is. SET TIMESTAMP moves MySQL's TIME, and not this.
+  // `trx_started` is in the server's time zone, as this session is. SET TIMESTAMP affects MySQL's TIME, but not this.
   const open = await connection.rows<{ id: number; seconds: number }>(
     `SELECT trx_mysql_thread_id AS id, UNIX_TIMESTAMP() - UNIX_TIMESTAMP(trx_started) AS seconds
        FROM information_schema.INNODB_TRX`,
@@ -96,12 +96,12 @@ const longestWaitMs = 30_000;
 
 export interface WatchOptions {
   signal: AbortSignal;
-  /** How often; each second without it. */
+  /** The default is every second. */
   everyMs?: number;
   onFailure(error: unknown): void;
 }
 
-/** Looks again and again, over one connection, until it is called off. A server that does not answer is asked again. */
+/** Looks repeatedly over one connection until it is aborted. Reconnects to a server that does not answer. */
 export async function watchServer(
   address: TenantAddress,
   look: (connection: TenantConnection) => Promise<unknown>,

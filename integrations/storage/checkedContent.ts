@@ -1,26 +1,26 @@
 import { createHash, type Hash } from 'node:crypto';
 import { DomainError } from '../../base/errors.ts';
 
-/** What was found of a content: it is another one than was stored, or the store no longer has it. */
+/** A finding about a content: it differs from what was stored, or the store no longer has it. */
 export type Damage = 'damaged' | 'missing';
 
-/** Who knows what objects' contents are, and is told what was found of them: `models/drive/findings.ts`. */
+/** Reads and records findings about objects' contents: `models/drive/findings.ts`. */
 export interface Contents {
   find(key: string): Promise<KnownContent | undefined>;
-  /** Null says that the content is as it was stored. */
+  /** Null means that the content is as it was stored. */
   note(key: string, finding: Damage | null): Promise<unknown>;
 }
 
 export interface KnownContent {
-  /** Null where it was stored before hashes were kept. */
+  /** Null if the object was stored before hashes were kept. */
   sha256: Buffer | null;
-  /** `suspect` is to be looked at before it is served in part. */
+  /** A `suspect` must be checked before a part of it is served. */
   finding: 'suspect' | Damage | null;
-  /** When that was found; null where nothing was. */
+  /** When this was found. Null if there is no finding. */
   foundAt: Date | null;
 }
 
-/** Holds the bytes of a whole object against the hash that it was stored with, as they pass. Without a hash, all bytes do. */
+/** Compares a whole object's bytes, as they pass, with its stored hash. Without a hash, any bytes match. */
 export class ContentCheck {
   readonly #hash: Hash = createHash('sha256');
   readonly #known: KnownContent;
@@ -34,7 +34,7 @@ export class ContentCheck {
     if (this.#known.sha256 !== null) this.#hash.update(bytes);
   }
 
-  /** After the last bytes were added, and before they are passed on. Throws 502 `CONTENT_DAMAGED`. */
+  /** Call after the last bytes were added, and before they are passed on. Throws 502 `CONTENT_DAMAGED`. */
   end(): void {
     const { sha256 } = this.#known;
     if (sha256 !== null && !this.#hash.digest().equals(sha256)) throw damageError('damaged');
@@ -42,15 +42,15 @@ export class ContentCheck {
   }
 
   /**
-   * Whether what was found before no longer holds: all bytes have passed, and are as they were stored. Of content whose
-   * hash is not known, they say only that it is not missing.
+   * True if an earlier finding no longer holds: all bytes have passed and match the hash. Without a known hash, this
+   * only proves that the content is not missing.
    */
   get isRefuted(): boolean {
     const { sha256, finding } = this.#known;
     return this.#hasEnded && finding !== null && (sha256 !== null || finding === 'missing');
   }
 
-  /** Passes bytes on, the last of them only where the whole is as it was stored. */
+  /** Passes bytes on. The last chunk passes only if the whole content is as it was stored. */
   async *pass(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     let last: Buffer | undefined;
     for await (const chunk of bytes) {
@@ -69,7 +69,7 @@ export function damageError(damage: Damage, cause?: unknown): DomainError {
     : new DomainError('upstream', 'CONTENT_MISSING', 'The object store does not have the content.', { cause });
 }
 
-/** What a failed read says of a content; undefined where it says nothing. */
+/** The damage that a failed read reveals. Undefined if the failure says nothing about the content. */
 export function damageOf(error: unknown): Damage | undefined {
   if (!(error instanceof DomainError)) return undefined;
   if (error.code === 'CONTENT_DAMAGED') return 'damaged';

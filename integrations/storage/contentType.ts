@@ -27,8 +27,8 @@ const textTypes: Record<string, string> = {
 };
 
 /**
- * A file's type by its first bytes, whatever its sender calls it: its signature, else whether it is text, and then
- * which kind. The name only tells kinds of text apart that look the same.
+ * A file's type by its first bytes, whatever its name says: by signature, else whether it is text, and then which kind.
+ * The name only distinguishes kinds of text that look the same.
  */
 export async function detectContentType(sample: Buffer, fileName: string): Promise<string> {
   if (sample.length === 0) return textTypes[extensionOf(fileName)] ?? binary;
@@ -40,7 +40,7 @@ export async function detectContentType(sample: Buffer, fileName: string): Promi
   return isText(sample) ? (textTypes[extensionOf(fileName)] ?? 'text/plain') : binary;
 }
 
-/** Valid UTF-8 without the control characters that no text has. The sample may end within a character. */
+/** Valid UTF-8 without the control characters that text never has. The sample may end within a character. */
 export function isText(sample: Buffer): boolean {
   for (const byte of sample) {
     if (byte < 0x20 && !textControls.has(byte)) return false;
@@ -55,7 +55,7 @@ export function isText(sample: Buffer): boolean {
 
 const textControls = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x1b]);
 
-/** Types that a browser would show as a page or an image that can run scripts. */
+/** The types that a browser shows as a page, or as an image that can run scripts. */
 function markupOf(sample: Buffer): string | undefined {
   const start = sample
     .toString('utf8')

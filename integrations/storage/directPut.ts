@@ -5,14 +5,13 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import type { Config } from '../../config/index.ts';
 import type { S3Clients } from './s3.ts';
 
-/** After an answer that it does not take, the SDK sends everything for so long. */
+/** After a failed direct request, the SDK sends everything for this long. */
 const restMs = 30_000;
 
 /**
- * Sends objects that fit into one request, with nothing around it: for a small one the SDK's way of making a request
- * takes several times what the rest of its upload does. It knows the plain case only, a store at an address with keys
- * of its own: for everything else, an answer other than "done" above all, there is the SDK, which tries again and tells
- * what is wrong.
+ * Sends objects that fit into one request, without the SDK: for a small object the SDK's own work takes several times
+ * as long as the rest of the upload. This covers only the plain case, a store at a known address with keys. Everything
+ * else is left to the SDK, above all any answer other than 200: the SDK retries and reports what is wrong.
  */
 export class DirectPut {
   private readonly endpoint: URL;
@@ -31,7 +30,7 @@ export class DirectPut {
     this.agents = agents;
   }
 
-  /** Undefined where the SDK has to find out where the store is, or with which keys. */
+  /** Undefined if the SDK has to find out the address of the store or the keys. */
   static for(
     { endpoint, accessKeyId, secretAccessKey, ...storage }: Config['storage'],
     connected: Connected,
@@ -40,7 +39,7 @@ export class DirectPut {
     return new DirectPut({ ...storage, endpoint, accessKeyId, secretAccessKey }, connected);
   }
 
-  /** Whether the object is stored now. If not, it may be, or may become so. Never rejects. */
+  /** True if the object is stored. False leaves it open: it may be stored, or may become so. Never rejects. */
   async put(key: string, bytes: Buffer): Promise<boolean> {
     if (performance.now() < this.restsUntilMs || !/^[\w-]+$/.test(key)) return false;
     const path = `${this.folder}/${key}`;
@@ -52,7 +51,7 @@ export class DirectPut {
   private async send(path: string, bytes: Buffer): Promise<number | undefined> {
     const { protocol, host, hostname, port } = this.endpoint;
     const isPlain = protocol === 'http:';
-    // The store compares the hash with what arrives.
+    // The store compares this hash with the bytes that arrive.
     const headers = { host, 'x-amz-content-sha256': hash('sha256', bytes) };
     const signed = await this.signer.sign({ method: 'PUT', protocol, hostname, path, headers });
     const options: RequestOptions = {
@@ -65,7 +64,7 @@ export class DirectPut {
     };
     return new Promise((resolve, reject) => {
       const sending = isPlain ? httpRequest(options) : httpsRequest(options);
-      // Half of the time, since the SDK comes after it.
+      // Half of the time, because the SDK tries next.
       sending.setTimeout(this.silenceMs / 2, () => sending.destroy(new Error('The object store is silent.')));
       sending.on('error', reject);
       sending.on('response', (response) => {
@@ -77,7 +76,7 @@ export class DirectPut {
   }
 }
 
-/** What the SDK has: its connections, and its way to hash. */
+/** The connections and the hash function of the SDK's client. */
 type Connected = Pick<S3Clients, 'agents' | 'client'>;
 
 interface Plain {

@@ -8,19 +8,19 @@ const windowBytes = 512 * 1024;
 const maxHeadBytes = 32 * 1024;
 
 /**
- * Streams an object's bytes from the store to a reader, through one reused buffer. Node's own HTTP client makes new
- * memory for each 64 KiB, twice, and the garbage of that costs several times what moving the bytes does. Only without
- * TLS: with TLS, Node keeps filling the buffer after it was told to wait.
+ * Streams an object's bytes from the store to a reader through one reused buffer. Node's own HTTP client allocates new
+ * memory for each 64 KiB, twice, and collecting that garbage costs several times as much as moving the bytes. Only
+ * without TLS: with TLS, Node keeps filling the buffer after it was told to wait.
  */
 export class DirectRead {
   private readonly socket: Socket;
   private readonly silenceMs: number;
   private readonly window = Buffer.allocUnsafeSlow(windowBytes);
-  /** Bytes of the body that are still to come. */
+  /** Bytes of the body that have not arrived yet. */
   private left: number;
-  /** Body bytes that arrived with the head. */
+  /** Body bytes that arrived together with the response head. */
   private rest: Buffer = Buffer.alloc(0);
-  /** Receives what is in the window, and returns whether it may be refilled at once. */
+  /** Receives the bytes in the window, and returns whether the window may be refilled at once. */
   private take: (bytes: Buffer) => boolean = () => false;
 
   private constructor(url: URL, length: number, silenceMs: number) {
@@ -31,8 +31,9 @@ export class DirectRead {
   }
 
   /**
-   * Asks for exactly `length` bytes by a signed link, and resolves when they are about to come. Undefined where the
-   * store answers anything else, or ends: the usual request then finds out why. Rejects when it stays silent.
+   * Requests exactly `length` bytes by a signed link, and resolves when they are about to arrive. Undefined if the
+   * store answers anything else or closes the connection: the usual request then finds out why. Rejects if the store is
+   * silent.
    */
   static async open(
     link: string,
@@ -75,15 +76,15 @@ export class DirectRead {
   }
 
   /**
-   * Sends the bytes on, and ends `reader` after the last. Resolves too when the reader leaves; rejects when the store
-   * fails, or when `check` refuses what it has seen, before the last bytes are sent.
+   * Sends the bytes on, and ends `reader` after the last. Also resolves if the reader leaves. Rejects if the store
+   * fails, or if `check` refuses the content before the last bytes are sent.
    */
   async sendTo(reader: Writable, check?: ContentCheck): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const { socket, rest } = this;
     if (reader.destroyed) return void socket.destroy();
     const breakOff = (error?: Error) => {
-      // After the last byte the store is done, whatever happens to the connection.
+      // After the last byte, the fate of the connection does not matter.
       if (this.left === 0) return;
       reader.destroy();
       reject(error ?? new Error('The object store ended in the middle of an object.'));
@@ -103,7 +104,7 @@ export class DirectRead {
         reject(error);
         return false;
       }
-      // The window is free for the next bytes when these have left it.
+      // The window can take new bytes once these have been written.
       reader.write(bytes, (error) => {
         if (error) return;
         socket.setTimeout(this.silenceMs);
@@ -119,7 +120,7 @@ export class DirectRead {
   }
 }
 
-/** Passes only the requested bytes, counted. */
+/** Accepts only a response with the requested number of bytes and a Content-Length. */
 function isAnswer(head: string, status: number, length: number): boolean {
   const headers = `${head}\r\n`;
   return (

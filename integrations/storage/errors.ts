@@ -3,14 +3,14 @@ import { DomainError } from '../../base/errors.ts';
 import { damageError } from './checkedContent.ts';
 
 const retryAfterSeconds = 5;
-/** A full store needs a person. */
+/** An operator has to make room. */
 const retryWhenFullSeconds = 60;
-/** Stores' codes for "no room": versitygw, MinIO, and Ceph for a quota. Status 507 means it too. */
+/** The codes of stores for "no room": versitygw, MinIO, and Ceph for a quota. Status 507 means the same. */
 const fullErrors = new Set(['InsufficientStorage', 'XMinioStorageFull', 'QuotaExceeded']);
 
 /**
- * The object store's answer as a domain error. Whatever is not about one object (it is down, full, slow, or refuses our
- * keys) is 503: the same request may succeed once an operator has fixed it.
+ * Turns an error of the object store into a DomainError. Any failure that is not about one object (the store is down,
+ * full, slow, or refuses our keys) is 503: the same request may succeed once an operator has fixed it.
  */
 export function normaliseStorageError(error: unknown): DomainError {
   if (error instanceof DomainError) return error;
@@ -36,7 +36,7 @@ export function normaliseStorageError(error: unknown): DomainError {
   });
 }
 
-/** Runs a call to the object store; a failure is a DomainError. */
+/** Runs a call to the object store, and turns a failure into a DomainError. */
 export async function storageCall<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;

@@ -4,8 +4,8 @@ export interface ImageSize {
 }
 
 /**
- * The size of a PNG, JPEG, GIF or WebP in pixels, as its headers claim; undefined where they do not. Nothing is
- * decoded, and no byte is looked at twice.
+ * The size of a PNG, JPEG, GIF or WebP in pixels, as its headers claim. Undefined if there is no such header. Nothing
+ * is decoded, and no segment is visited twice.
  */
 export function imageSize(bytes: Buffer): ImageSize | undefined {
   try {
@@ -14,7 +14,7 @@ export function imageSize(bytes: Buffer): ImageSize | undefined {
     if (bytes.readUInt16BE(0) === 0xffd8) return jpegSize(bytes);
     if (bytes.toString('latin1', 8, 12) === 'WEBP') return webpSize(bytes);
   } catch (error) {
-    // It ends before its header does.
+    // The bytes end before the header does.
     const { code } = error as { code?: string };
     if (code !== 'ERR_OUT_OF_RANGE' && code !== 'ERR_BUFFER_OUT_OF_BOUNDS') throw error;
   }
@@ -41,7 +41,7 @@ function hasLength(marker: number): boolean {
   return marker !== 0x01 && !(marker >= 0xd0 && marker <= 0xd8);
 }
 
-/** The canvas of an extended file, else the one frame: lossy or lossless (RFC 9649). */
+/** The canvas of an extended file, else the size of the single frame, lossy or lossless (RFC 9649). */
 function webpSize(bytes: Buffer): ImageSize | undefined {
   const chunk = bytes.toString('latin1', 12, 16);
   if (chunk === 'VP8X') return sized(bytes.readUIntLE(24, 3) + 1, bytes.readUIntLE(27, 3) + 1);

@@ -3,18 +3,18 @@ import { DomainError } from '../../base/errors.ts';
 import { detectContentType, isText, sampleBytes } from './contentType.ts';
 import { partBytes } from './sendObject.ts';
 
-/** Texts up to this size are kept in memory as a whole, for the search. */
+/** Texts up to this size are kept in memory as a whole, for the search index. */
 export const maxIndexedTextBytes = 256 * 1024;
 
 export interface InspectOptions {
-  /** For telling kinds of text apart. */
+  /** Distinguishes kinds of text. */
   fileName: string;
-  /** A name that it may have instead. */
+  /** Another name that the file may get instead. */
   otherName?: string | undefined;
   maxBytes: number;
   /**
-   * Counts bytes against the space's quota; throws when there is no room. It is awaited before the first part is sent,
-   * even for no bytes; later parts are counted while they are sent, and all of them before the end.
+   * Counts bytes against the space's quota, and throws if there is no room. It is awaited before the first part is
+   * sent, even for 0 bytes. Later parts are counted while they are sent, and all counts finish before the end.
    */
   reserve(bytes: number): Promise<void>;
 }
@@ -24,13 +24,13 @@ export interface Inspected {
   size: number;
   contentType: string;
   sha256: Buffer;
-  /** The whole of a small text file. */
+  /** The complete text of a small text file. */
   text: string | undefined;
-  /** Its type under its other name. */
+  /** The content type under `otherName`. */
   contentTypeOfOther?: string | undefined;
 }
 
-/** Passes bytes on, and on the way counts them, hashes them, and keeps their beginning. */
+/** Passes bytes on. On the way it counts them, hashes them, and keeps their beginning. */
 export class Inspection {
   private readonly hash = createHash('sha256');
   private readonly options: InspectOptions;
@@ -43,12 +43,12 @@ export class Inspection {
     this.options = options;
   }
 
-  /** Looks at the next bytes, and keeps no reference to them. */
+  /** Inspects the next bytes. Keeps no reference to them. */
   add(chunk: Buffer): void {
     this.size += chunk.length;
     if (this.size > this.options.maxBytes) throw fileTooLarge(this.options.maxBytes);
     this.hash.update(chunk);
-    // A copy: the sender reuses the memory.
+    // Copied, because the sender reuses the memory.
     if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(Buffer.from(chunk));
   }
 
@@ -79,14 +79,14 @@ export class Inspection {
     };
   }
 
-  /** Waits for the previous count and, the first time, for this one: nothing is sent before a row names it. */
+  /** Awaits the previous count, and the first time this one too, so that nothing is sent before a row exists. */
   private async reserveNext(): Promise<void> {
     await this.reserving;
     const isFirst = this.reserved === undefined;
     const bytes = this.size - (this.reserved ?? 0);
     if (bytes === 0 && !isFirst) return;
     this.reserving = this.options.reserve(bytes);
-    // Reported to whoever awaits it.
+    // The error is reported to the caller that awaits it.
     this.reserving.catch(() => undefined);
     this.reserved = this.size;
     if (isFirst) await this.reserving;

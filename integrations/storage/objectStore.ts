@@ -31,7 +31,7 @@ import { sendObject } from './sendObject.ts';
 import { SharedLooks } from './sharedLooks.ts';
 import { watchSilence } from './silence.ts';
 
-/** The first and the last byte. */
+/** The first and last byte, both inclusive. */
 export interface ByteRange {
   start: number;
   end: number;
@@ -39,36 +39,36 @@ export interface ByteRange {
 
 /** Bytes that are about to arrive from the store. */
 export interface OpenObject {
-  /** Ends the reader after the last of them. Resolves too when the reader leaves, which is not an error. */
+  /** Ends the reader after the last byte. Also resolves if the reader leaves, which is not an error. */
   sendTo(reader: Writable): Promise<void>;
 }
 
-/** What is known of an object that is about to be read. A read of a part has no check. */
+/** What is known of an object before it is read. Only a read of the whole object has a check. */
 interface Known extends KnownContent {
   check: ContentCheck | undefined;
 }
 
 /** Below this, a separate connection costs more than it saves. */
 const directFromBytes = 1024 * 1024;
-/** So often at most what has arrived for a key is discarded: then its object is removed later. */
+/** Attempts to discard a key's parts. If some are left after that, the object is removed later. */
 const partRemovals = 5;
-/** A store far away takes its time for each of the three requests that an object's parts cost. */
+/** A distant store is slow to answer each of the three requests that removing an object's parts costs. */
 const removersAtOnce = 8;
 
-/** All stored bytes, in one bucket, by flat keys. MySQL knows what a key belongs to. Failures are DomainErrors. */
+/** All stored bytes, in one bucket, by flat keys. MySQL has the owners of the keys. Failures are DomainErrors. */
 export class ObjectStore {
   readonly parts: PartUploads;
   readonly client: S3Client;
   readonly direct: DirectPut | undefined;
   private readonly patient: S3Client;
   private readonly silenceMs: number;
-  /** Signs for the address at which clients reach the store. */
+  /** Signs links for the address at which clients reach the store. */
   private readonly signer: S3Client;
   readonly bucket: string;
   private readonly contents: Contents | undefined;
   private readonly looks = new SharedLooks();
 
-  /** Without `contents`, bytes are read as the store has them. */
+  /** Without `contents`, reads are not checked against hashes. */
   constructor(storage: Config['storage'], contents?: Contents) {
     this.contents = contents;
     const { client, patient, agents } = createS3Clients(storage);
@@ -89,7 +89,7 @@ export class ObjectStore {
 
   /**
    * Stores all bytes under a key, in constant memory. A chunk's memory may be reused when the next one is requested.
-   * When it rejects, nothing is being sent any more.
+   * When this rejects, no request is under way any more.
    */
   async write(key: string, bytes: AsyncIterable<Buffer>, options: InspectOptions): Promise<Inspected> {
     let unreserved: { reason: unknown } | undefined;
@@ -105,15 +105,15 @@ export class ObjectStore {
     try {
       await storageCall(sendObject(this, key, inspection.pass(bytes)));
     } catch (error) {
-      // Where room is counted is not the store.
+      // The error comes from the quota, not from the store.
       throw unreserved === undefined ? error : unreserved.reason;
     }
     return inspection.result();
   }
 
   /**
-   * An object's bytes, or a range of them. A whole object is held against the hash that it was stored with: the stream
-   * fails with 502 `CONTENT_DAMAGED` before its last bytes. What is known to be damaged is not read in part.
+   * An object's bytes, or a range of them. A whole object is compared with its stored hash: the stream fails with 502
+   * `CONTENT_DAMAGED` before its last bytes. A range of a damaged object is refused.
    */
   async read(key: string, range?: ByteRange): Promise<Readable> {
     const known = await this.known(key, range);
@@ -135,13 +135,13 @@ export class ObjectStore {
     await this.note(key, known);
   }
 
-  /** Notes what a read, or its failure, says of a content, where that is news. */
+  /** Records what a read, or its failure, says about a content, if that is new. */
   private async note(key: string, known: Known | undefined, error?: unknown): Promise<void> {
     if (known === undefined) return;
     const damage = error === undefined ? null : damageOf(error);
     const isNews = damage === null ? known.check?.isRefuted === true : damage !== known.finding;
     if (damage === undefined || !isNews) return;
-    // The read says the same, whether it can be noted or not.
+    // The result of the read stands even if it cannot be recorded.
     await this.contents?.note(key, damage).catch(() => undefined);
   }
 
@@ -153,8 +153,8 @@ export class ObjectStore {
   }
 
   /**
-   * All `length` bytes of an object, or a range of that length, about to be sent to a reader. A small object that is
-   * damaged is refused here; a large one ends its reader in the middle of its last bytes.
+   * Opens all `length` bytes of an object, or a range of that length, for sending to a reader. A small damaged object
+   * is refused here. A large one ends its reader within the last bytes.
    */
   async open(key: string, length: number, range?: ByteRange): Promise<OpenObject> {
     const known = await this.known(key, range);
@@ -180,8 +180,8 @@ export class ObjectStore {
   }
 
   /**
-   * Reads the whole of an object that is suspect, damaged or missing, and notes what it finds now. Null says that it is
-   * as it was stored. One read answers all who ask at a time, and ends when none of them waits any more.
+   * Reads a whole object that is suspect, damaged or missing, and records the finding. Null means that it is as it was
+   * stored. Concurrent callers share one read, which ends when the last of them leaves.
    */
   async lookAgain(key: string, signal?: AbortSignal): Promise<Damage | null> {
     const known = await this.contents?.find(key);
@@ -204,13 +204,13 @@ export class ObjectStore {
     }
   }
 
-  /** Throws where the content is known not to be as it was stored. What is suspect is looked at first. */
+  /** Throws if the content is known to be damaged or missing. A suspect is looked at first. */
   private async requireSound(key: string, known: KnownContent | undefined): Promise<void> {
     const damage = known?.finding === 'suspect' ? await this.look(key, known) : (known?.finding ?? null);
     if (damage !== null) throw damageError(damage);
   }
 
-  /** What the bytes of a read are held against: nothing where it is for a part. */
+  /** What a read is checked against. A range has no check, but needs a sound object. */
   private async known(key: string, range?: ByteRange): Promise<Known | undefined> {
     const known = await this.contents?.find(key);
     if (known === undefined) return undefined;
@@ -218,12 +218,12 @@ export class ObjectStore {
     return { ...known, check: range === undefined ? new ContentCheck(known) : undefined };
   }
 
-  /** Inspects an object that a client has sent: reads all of it. */
+  /** Inspects an object that a client has uploaded, by reading all of it. */
   async inspect(key: string, file: { fileName: string; size: number }, signal: AbortSignal): Promise<Inspected> {
     const inspection = new Inspection({
       fileName: file.fileName,
       maxBytes: file.size,
-      // It was counted when its upload began.
+      // The bytes were counted when the upload began.
       reserve: async () => undefined,
     });
     const reader = new Writable({
@@ -246,8 +246,8 @@ export class ObjectStore {
   }
 
   /**
-   * A link by which anybody can read the object for a while, as the store has it. Throws where its content is known not to
-   * be as it was stored.
+   * A link by which anyone can read the object for a while, as the store has it. Throws if the content is known to be
+   * damaged or missing.
    */
   async presignRead(
     key: string,
@@ -265,8 +265,8 @@ export class ObjectStore {
   }
 
   /**
-   * Removes at most 1,000 objects, with any uploaded parts, and returns the keys of those that the store refuses to
-   * remove, such as one under a legal hold. Absent ones are fine.
+   * Removes at most 1,000 objects, with their parts if asked. Returns the keys that the store refuses to remove, such
+   * as one under a legal hold. Absent objects are fine.
    */
   async remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<string[]> {
     if (keys.length === 0) return [];
@@ -286,7 +286,7 @@ export class ObjectStore {
     });
     const { Errors = [] } = await storageCall(this.client.send(command, soon(this.silenceMs)));
     for (const { Key } of Errors) {
-      // An error of no object is one of all.
+      // An error without a key concerns the whole request.
       if (Key === undefined) {
         throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove objects.');
       }
@@ -296,8 +296,9 @@ export class ObjectStore {
   }
 
   /**
-   * Found by their key, since a process may have been killed before it knew their id. They are gone when the store says
-   * that none is left: what was on its way while they were discarded may have arrived behind it.
+   * Discards a key's parts, and returns whether all are gone. Uploads are found by their key, because a process may
+   * have been killed before it knew their id. Only an empty list proves that all are gone: a part on its way may have
+   * arrived after the discard.
    */
   private async removeParts(key: string): Promise<boolean> {
     const list = new ListMultipartUploadsCommand({ Bucket: this.bucket, Prefix: key });
@@ -330,7 +331,7 @@ async function sendStream(bytes: Readable, reader: Writable): Promise<void> {
   }
 }
 
-/** An object's bytes; a store that ends in the middle of them is a DomainError too. */
+/** An object's bytes. A store that ends in the middle of them causes a DomainError. */
 async function* bytesOf(body: IncomingMessage): AsyncGenerator<Buffer> {
   try {
     for await (const bytes of body) yield bytes as Buffer;

@@ -1,6 +1,6 @@
 /**
- * A part's bytes. Its memory grows with them, to a part's size at most, and is reused for one part after the other:
- * streaming through new memory each time costs a full garbage collection per 64 MiB.
+ * The bytes of a part. The memory grows with them, up to the size of a part, and is reused for the next part: new
+ * memory each time costs a full garbage collection per 64 MiB.
  */
 export class PartBuffer {
   private readonly maxBytes: number;
@@ -15,7 +15,7 @@ export class PartBuffer {
     return this.length === this.maxBytes;
   }
 
-  /** Copies as many of the bytes as there is room for, and returns how many. */
+  /** Copies the bytes that fit, and returns their number. */
   append(bytes: Uint8Array): number {
     const count = Math.min(bytes.length, this.maxBytes - this.length);
     this.grow(this.length + count);
@@ -24,7 +24,7 @@ export class PartBuffer {
     return count;
   }
 
-  /** Its content; valid until `clear`. */
+  /** Valid until `clear`. */
   get content(): Buffer {
     return Buffer.from(this.memory, 0, this.length);
   }

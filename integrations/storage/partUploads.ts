@@ -13,14 +13,14 @@ import { damageOf } from './checkedContent.ts';
 import { storageCall } from './errors.ts';
 import { type S3Clients, soon, toComplete } from './s3.ts';
 
-/** A part that has arrived. */
+/** A part that the store has received. */
 export interface StoredPart {
   partNumber: number;
   size: number;
   etag: string;
 }
 
-/** Objects that are sent in parts: by us, or by a client straight to the store, by signed links. */
+/** Objects that are sent in parts: by us, or by a client directly to the store, with signed links. */
 export class PartUploads {
   private readonly client: S3Client;
   private readonly patient: S3Client;
@@ -44,7 +44,7 @@ export class PartUploads {
     return UploadId;
   }
 
-  /** A link for one part of exactly this size: the size is signed, so nobody can send more than was counted. */
+  /** A link for one part of exactly this size. The size is signed, so a client cannot send more than was counted. */
   async presign(
     part: { key: string; uploadId: string; partNumber: number; size: number },
     expiresInSeconds: number,
@@ -79,8 +79,8 @@ export class PartUploads {
   }
 
   /**
-   * The parts that have arrived so far, by number. Undefined where an attempt to complete the upload has made an object of
-   * `size` bytes of them. Nothing but the upload is ever stored under its key.
+   * The parts that have arrived so far, by number. Undefined if an earlier attempt has already completed them to an
+   * object of `size` bytes: nothing but the upload is ever stored under its key.
    */
   async list(key: string, uploadId: string, size: number): Promise<StoredPart[] | undefined> {
     try {
@@ -110,7 +110,7 @@ export class PartUploads {
     }
   }
 
-  /** Makes one object of the parts. It is fine where an earlier attempt has, though its answer was lost. */
+  /** Makes one object of the parts. Also resolves if an earlier attempt did this and its answer was lost. */
   async complete(key: string, uploadId: string, parts: readonly StoredPart[]): Promise<void> {
     const command = new CompleteMultipartUploadCommand({
       Bucket: this.bucket,

@@ -4,20 +4,20 @@ import { storageCall } from './errors.ts';
 import { PartBuffer } from './partBuffer.ts';
 import type { PartUploads, StoredPart } from './partUploads.ts';
 
-/** With 10,000 parts at most, enough for 80 GiB. */
+/** With at most 10,000 parts, this is enough for 80 GiB. */
 export const partBytes = 8 * 1024 * 1024;
-/** Buffers per upload, however large its file is: one fills while the others are sent. */
+/** Buffers per upload, whatever the file's size: one fills while the others are sent. */
 const partsInMemory = 3;
 /**
- * How long parts under way are waited for when their object is given up. A part that is torn off may still arrive, even
+ * How long to wait for parts under way when their object is given up. A part that is cut off may still arrive, even
  * after the store has discarded the others.
  */
 const lastPartsMs = 2_000;
 
 /**
- * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream or any part fails,
- * nothing more is sent, and the parts are discarded before this rejects with the first failure. A chunk's memory may be
- * reused when the next one is requested.
+ * Sends a stream as one object: in one request if it fits into a part, else in parts. If the stream or a part fails,
+ * sending stops and the parts are discarded. Then this rejects with the first failure. A chunk's memory may be reused
+ * when the next one is requested.
  */
 export async function sendObject(
   store: { client: S3Client; direct: DirectPut | undefined; parts: PartUploads; bucket: string },
@@ -66,13 +66,13 @@ class PartedUpload {
     return this.id !== undefined;
   }
 
-  /** Begins to send a part, and returns the buffer for the next one as soon as there is one. */
+  /** Begins to send a part. Returns the buffer for the next part as soon as one is free. */
   async send(buffer: PartBuffer): Promise<PartBuffer> {
     this.id ??= await this.parts.begin(this.key);
     const partNumber = ++this.partNumber;
     const sending = this.sendPart({ uploadId: this.id, partNumber }, buffer);
     this.sending.add(sending);
-    // The next part's sender reports it.
+    // `throwIfFailed` reports this error.
     sending.catch((error: unknown) => this.failed.abort(error)).finally(() => this.sending.delete(sending));
     while (this.sending.size >= partsInMemory) await Promise.race(this.sending);
     this.throwIfFailed();
@@ -97,7 +97,7 @@ class PartedUpload {
     const tearing = setTimeout(() => this.torn.abort(error), lastPartsMs);
     await Promise.allSettled(this.sending);
     clearTimeout(tearing);
-    // The sweeper finds what cannot be discarded now.
+    // The sweeper finds parts that cannot be discarded now.
     if (this.id !== undefined) await this.parts.abort(this.key, this.id).catch(() => undefined);
     return first;
   }

@@ -1,23 +1,23 @@
 import type { Damage } from './checkedContent.ts';
 
-/** Answers that are remembered: each costs the read of a whole object. */
+/** The number of remembered answers. Each costs the read of a whole object. */
 const mostAnswers = 10_000;
 
 interface Look {
   answer: Promise<Damage | null>;
   hasEnded: boolean;
-  /** How many wait for it. */
+  /** The number of callers that wait for the answer. */
   waiting: number;
   abandoned: AbortController;
 }
 
-/** Reads of whole objects: one at a time for each, for all who want to know, and its answer afterwards. */
+/** Reads of whole objects: one at a time per object, shared by all callers, and with its answer remembered. */
 export class SharedLooks {
   readonly #looks = new Map<string, Look>();
 
   /**
-   * The answer of `look`, which is not asked where another caller has or had the same one. A look whose callers have all
-   * gone is told so by its signal, and one that fails is made again for the next caller.
+   * The answer of `look`. It is not called if another caller has, or had, a look with the same name. The signal aborts
+   * a look when its last caller leaves. A look that fails is repeated for the next caller.
    */
   async share(
     name: string,

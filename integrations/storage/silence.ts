@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Ends a download when the store has sent nothing for `silenceMs` (and up to twice that) although its reader has taken
- * all that came. A slow reader does not count as silence.
+ * Ends a download when the store has sent nothing for `silenceMs` (at most twice that), although the reader has taken
+ * all bytes that came. A slow reader does not count as silence.
  */
 export function watchSilence(body: IncomingMessage, silenceMs: number): IncomingMessage {
   let seen = body.socket.bytesRead;

@@ -15,32 +15,32 @@ import type { Authority } from '../identity/authority.ts';
 import { noteAppChange } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
 
-/** A folder or a repository of the drive that is an app. */
+/** A folder or a repository of the drive that was made an app. */
 export interface App {
-  /** Its own; callers name it by its item. */
+  /** The app's own id. Callers name the app by its item. */
   id: string;
   itemId: string;
   spaceId: string;
-  /** Where a folder's components run; null is the space's default computer. */
+  /** The computer of a folder's components. Null means the space's default computer. */
   computerId: string | null;
-  /** Of the version in use; without components where there is none yet. */
+  /** The manifest of the version in use. It has no components if there is no such version. */
   manifest: AppManifest;
-  /** Of the manifest that was read last. */
+  /** The tag of the manifest that was read last. */
   manifestTag: string;
-  /** What somebody with the rights for it has taken into use; null where nobody has yet. */
+  /** The version in use. Null if none was taken into use yet. */
   versionId: string | null;
-  /** What is in its place now, and waits to be taken into use. */
+  /** The version that waits for approval. */
   waitingId: string | null;
-  /** The last version in use that had no change of an author without all rights. Reviewers compare with it. */
+  /** The last version in use without a change by an author of limited rights. Reviewers compare with it. */
   baseId: string | null;
-  /** Why the present manifest cannot be used. */
+  /** The reason why the present manifest cannot be used. */
   problem: ManifestProblem | null;
   createdBy: string;
-  /** That is in a working tree, where nothing else can run instead. */
+  /** True while the waiting version is in a working tree, where nothing else can run instead. */
   treeWaits: boolean;
-  /** In whose name it runs without somebody asking for it: who took the version into use. */
+  /** The user who took the version into use. Automatic runs act in this user's name. */
   runsAs: string;
-  /** What they could do then. No run of the version can do more, whoever asks for it. */
+  /** The authority of that user at that time. No run of the version can do more, whoever asks for it. */
   authority: Authority;
   createdAt: Date;
   removedAt: Date | null;
@@ -71,7 +71,7 @@ function appOf(row: object): App {
   };
 }
 
-/** The app that an item is. Throws 404. */
+/** The app of an item. Throws 404. */
 export async function getAppOf({ pool }: Pick<Database, 'pool'>, itemId: string): Promise<App> {
   const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);
@@ -79,19 +79,19 @@ export async function getAppOf({ pool }: Pick<Database, 'pool'>, itemId: string)
   return appOf(rows[0]);
 }
 
-/** By its own id; undefined for one that was removed. */
+/** Finds an app by its own id. Undefined if it was removed. */
 export async function findApp({ pool }: Pick<Database, 'pool'>, id: string): Promise<App | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM apps WHERE id = ? AND live = 1`, [id]);
   return rows[0] && appOf(rows[0]);
 }
 
-/** The same, locked. */
+/** Like `findApp`, locked. */
 export async function lockedApp(tx: Transaction, id: string): Promise<App | undefined> {
   const [row] = await select<object>(tx, `SELECT ${columns} FROM apps WHERE id = ? AND live = 1 FOR UPDATE`, [id]);
   return row && appOf(row);
 }
 
-/** In the order in which they were made. */
+/** Lists apps, oldest first. */
 export async function listApps(
   database: Pick<Database, 'pool'>,
   spaceId: string,
@@ -102,8 +102,8 @@ export async function listApps(
 }
 
 /**
- * Makes an item an app. One that is one stays as it is. What is in it has been brought about by its maker, as far as the
- * app is concerned: whoever looks at it first takes it into use in their name, if they may.
+ * Makes an item an app, unless it is one. Its content counts as a change by the maker, so the first look takes it into
+ * use in the maker's name, if the maker may do what it needs.
  */
 export async function makeApp(
   database: Database,
@@ -112,9 +112,9 @@ export async function makeApp(
   const { itemId, spaceId, name, authority, actor } = fields;
   return transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
-    // What is being written to the item is there before it is an app, or is noted as a change of one.
+    // Under this lock, a concurrent write is either there before the app exists, or noted as a change of the app.
     await driveModels(tx).Drive.lock(spaceId, tx);
-    // Git orders begin under this lock: each finds the app, or is noted below.
+    // Git orders begin under this lock. Each finds the app, or is noted below.
     await lockRepository(tx, itemId);
     const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1 FOR UPDATE`;
     const [known] = await select<object>(tx, sql, [itemId]);
@@ -144,13 +144,13 @@ export async function makeApp(
   });
 }
 
-/** Orders what is asked of one app, and of what waits. Throws 404 for one that was removed. */
+/** Serializes requests to one app and changes of its queue. Throws 404 if the app was removed. */
 export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise<void> {
   const rows = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [id]);
   if (rows.length === 0) throw notFound('app');
 }
 
-/** What the app is, stays in the drive. Throws 404. */
+/** Removes the app. Its item stays in the drive. Throws 404. */
 export async function removeApp(database: Database, { id, spaceId, itemId }: App, actor: Actor): Promise<void> {
   await transaction(database, async (tx) => {
     await appendAudit(tx, spaceId, actor, 'app.removed', itemId);

@@ -16,16 +16,16 @@ import { sharedScopes } from './versionRules.ts';
 
 export interface RunRequest {
   app: App;
-  /** The run's. The same one again is the same run. */
+  /** The id of the run. The same id again returns the same run. */
   id: string;
   component: string | undefined;
   trigger: RunTrigger;
-  /** What names the cause: the same one again causes nothing. */
+  /** Names the cause. The same key again returns the same run. */
   triggerKey?: string;
-  /** A delivery that it is given, of a webhook. */
+  /** The webhook delivery that the run gets as its input. */
   deliveryId?: string;
   actor: Actor & { userId: string };
-  /** What the run may do, as far as a key has asked for it. */
+  /** The API key that asks, and its scopes. Null for a person. */
   apiKeyId: string | null;
   scopes: readonly string[] | null;
 }
@@ -33,8 +33,8 @@ export interface RunRequest {
 const maxQueued = 2_000;
 
 /**
- * Writes that a component is to be run; a workflow runs it. Throws 404, 409 `APP_COMPONENT_UNKNOWN`,
- * `APP_COMPONENT_KIND` or `APP_TOO_MANY_RUNS`, 403 `INSUFFICIENT_SCOPE`, and 422 where the manifest cannot be used.
+ * Adds a run of a component, which a workflow executes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, `APP_COMPONENT_KIND`
+ * or `APP_TOO_MANY_RUNS`, 403 `INSUFFICIENT_SCOPE`, and 422 if the manifest cannot be used.
  */
 export async function askToRun(database: Database, request: RunRequest): Promise<Run> {
   const { app, id, actor, triggerKey } = request;
@@ -63,8 +63,8 @@ export type NewRun = Omit<RunRequest, 'component' | 'actor'> & {
 };
 
 /**
- * Adds a run of an app that is locked. It may do what whoever asks for it may do, and no more than whoever took the
- * version into use. Throws 409 `APP_TOO_MANY_RUNS`.
+ * Adds a run of a locked app. Its rights are those that both its requester and the user who took the version into use
+ * have. Throws 409 `APP_TOO_MANY_RUNS`.
  */
 export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
   const { app, id, component, place, trigger, triggerKey, deliveryId, userId, apiKeyId, scopes } = run;
@@ -97,8 +97,8 @@ export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
 }
 
 /**
- * Gives a folder's components another computer, from the next run on. Who may run programs there gets at what they are
- * given, so it takes what those are given. Throws 403 `INSUFFICIENT_SCOPE`.
+ * Gives a folder's components another computer, from the next run on. Users who may run programs there can read what
+ * the components are given, so the caller needs those scopes. Throws 403 `INSUFFICIENT_SCOPE`.
  */
 export async function setComputer(
   database: Database,
@@ -122,13 +122,13 @@ export async function setComputer(
   return { ...app, computerId };
 }
 
-/** One process at a time, which begins anew after a day. */
+/** The limits of a web component: one process at a time, restarted after a day. */
 const serving = { timeoutSeconds: 86_400, retry: { attempts: 20, delaySeconds: 1 }, concurrency: 1 };
 
 function specOf(component: AppComponent, place: PlaceOfRuns): RunSpec {
   const { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency } = component;
   if (component.kind === 'web') {
-    // It serves until nobody has a link to it, and is started again when it ends before.
+    // It serves until its last link is gone. If it ends earlier, it is started again.
     return { kind, command, cwd, env, secrets, ...serving, place, port: component.port };
   }
   return { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency, place };

@@ -8,14 +8,14 @@ import type { Run } from './run.ts';
 /** One start of a run's component. */
 export interface Attempt {
   attempt: number;
-  /** When it was its turn. */
+  /** When its turn came. */
   beganAt: Date;
-  /** When a worker first had it. */
+  /** When a worker first took it. */
   takenAt: Date | null;
-  /** When its computer ran, and whether that had to be woken. */
+  /** When its computer was running, and whether the computer had to be woken. */
   awakeAt: Date | null;
   woke: boolean | null;
-  /** When its process was known to run; null while it is not, and where it never did. */
+  /** When its process was known to run. Null before that, and if it never ran. */
   startedAt: Date | null;
   endedAt: Date | null;
   status: RunOutcome['status'] | null;
@@ -23,9 +23,9 @@ export interface Attempt {
   endSignal: string | null;
   errorCode: string | null;
   errorDetail: string | null;
-  /** Where its log is, when it has ended and there was room for it. */
+  /** The object with its log. Null before the end, and if the quota had no room. */
   logKey: string | null;
-  /** What its process has put out; null where that is not known. */
+  /** Bytes that its process printed. Null if unknown. */
   logBytes: number | null;
 }
 
@@ -33,7 +33,7 @@ const columns = `attempt, began_at AS beganAt, taken_at AS takenAt, awake_at AS 
   ended_at AS endedAt,  status, exit_code AS exitCode, end_signal AS endSignal, error_code AS errorCode, error_detail AS errorDetail,
   log_key AS logKey, log_bytes AS logBytes`;
 
-/** Those of a run, the first one first. */
+/** The attempts of a run, oldest first. */
 export async function attemptsOf({ pool }: Pick<Database, 'pool'>, runId: string): Promise<Attempt[]> {
   const sql = `SELECT ${columns} FROM app_run_attempts WHERE run_id = ? ORDER BY attempt`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [runId]);
@@ -50,7 +50,6 @@ export async function attemptsOf({ pool }: Pick<Database, 'pool'>, runId: string
   });
 }
 
-/** The present one of a run. */
 export async function currentAttempt(database: Pick<Database, 'pool'>, run: Run): Promise<Attempt | undefined> {
   return (await attemptsOf(database, run.id)).find(({ attempt }) => attempt === run.attempt);
 }
@@ -60,13 +59,13 @@ export async function insertAttempt(tx: Transaction, { id, attempt, spaceId }: R
   await execute(tx, sql, [id, attempt, spaceId, new Date()]);
 }
 
-/** A worker has it. The first time counts. */
+/** Records that a worker took the attempt. The first time counts. */
 export async function noteTaken({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
   const sql = 'UPDATE app_run_attempts SET taken_at = ? WHERE run_id = ? AND attempt = ? AND taken_at IS NULL';
   await pool.query(sql, [new Date(), id, attempt]);
 }
 
-/** Its computer runs. The first time counts. */
+/** Records that the computer runs. The first time counts. */
 export async function noteAwake({ pool }: Pick<Database, 'pool'>, run: Run, woke: boolean): Promise<void> {
   await pool.query(
     'UPDATE app_run_attempts SET awake_at = ?, woke = ? WHERE run_id = ? AND attempt = ? AND awake_at IS NULL',
@@ -74,7 +73,7 @@ export async function noteAwake({ pool }: Pick<Database, 'pool'>, run: Run, woke
   );
 }
 
-/** How it was recorded to have ended; null while it was not. */
+/** The recorded end of an attempt. Null if none is recorded. */
 export async function endedAs(
   tx: Transaction,
   { id, attempt }: Pick<Run, 'id' | 'attempt'>,
@@ -84,7 +83,7 @@ export async function endedAs(
   return row?.status ?? null;
 }
 
-/** Records its end. Its log is kept after that. */
+/** Records the end of an attempt. Its log is stored after that. */
 export async function finishAttempt(
   tx: Transaction,
   { id, attempt }: Pick<Run, 'id' | 'attempt'>,

@@ -5,15 +5,15 @@ import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-/** With what authority content is changed that an app may run later. */
+/** The authority of a change to content that an app may run later. */
 export interface Changer extends Authority {
-  /** The turn whose agent does it; null is a person, or a program with a key. */
+  /** The turn of the agent that makes the change. Null for a person, or a program with a key. */
   turnId: string | null;
 }
 
-/** The author of a change to an app that counts for its next version. */
+/** The author of a change that counts for the app's next version. */
 export interface AppAuthor extends Changer {
-  /** Null where nobody knows: then nothing is granted. */
+  /** Null if the author is unknown. Then nothing is granted. */
   userId: string | null;
 }
 
@@ -23,13 +23,13 @@ export interface AppChange extends AppAuthor {
   number: number;
   changedAt: Date;
   unseen: 1 | null;
-  /** 1 where the version in use has changes of this author too, who may not do all that the app may need later. */
+  /** 1 if the version in use has changes of this author, who may not do everything that a later version can need. */
   taken: 1 | null;
 }
 
 /**
- * Notes, in the transaction of the change, that what is in these items was changed; those of them that are apps are
- * looked at again. Without a changer it was nobody who may do anything. Returns whether one of them is an app.
+ * Notes, in the transaction of the change, that the content of these items changed. Those that are apps are looked at
+ * again. A change without a changer has no rights at all. Returns whether one of the items is an app.
  */
 export async function noteAppChange(
   tx: Transaction,
@@ -51,7 +51,7 @@ export async function noteAppChange(
   return affectedRows > 0;
 }
 
-/** Whether one of these items is an app. */
+/** Returns whether one of these items is an app. */
 export async function isAnyApp(tx: Transaction, itemIds: readonly string[]): Promise<boolean> {
   const sql = 'SELECT 1 FROM apps WHERE item_id IN (?) AND live = 1 LIMIT 1';
   return itemIds.length > 0 && (await select(tx, sql, [itemIds])).length > 0;
@@ -65,21 +65,21 @@ function changeOf(row: object): AppChange {
   return { ...rest, scopes: scopes === null ? null : (JSON.parse(scopes) as string[]) };
 }
 
-/** The changes that count for the next version, in the order of the authors' last changes. */
+/** The changes that count for the next version, ordered by the time of each author's last change. */
 export async function changesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppChange[]> {
   const sql = `SELECT ${columns} FROM app_changes WHERE app_id = ? ORDER BY changed_at, id`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
   return rows.map(changeOf);
 }
 
-/** The same, locked: whoever is about to add to them has done so, or waits. */
+/** Like `changesOf`, locked. A concurrent change is included, or waits. */
 export async function lockChanges(tx: Transaction, appId: string): Promise<AppChange[]> {
   const sql = `SELECT ${columns} FROM app_changes WHERE app_id = ? ORDER BY changed_at, id FOR UPDATE`;
   return (await select<object>(tx, sql, [appId])).map(changeOf);
 }
 
 /**
- * Keeps the authors of locked changes that the version in use has, so that they count again when a later version needs
+ * Keeps the authors of locked changes that are now in the version in use. They count again if a later version needs
  * more than they may do.
  */
 export async function keepTaken(tx: Transaction, changes: readonly AppChange[]): Promise<void> {
@@ -88,19 +88,19 @@ export async function keepTaken(tx: Transaction, changes: readonly AppChange[]):
   await execute(tx, 'UPDATE app_changes SET taken = 1, unseen = NULL WHERE id IN (?)', [ids]);
 }
 
-/** Forgets locked changes: somebody with the rights for them has approved them, or the app is as it was before them. */
+/** Forgets locked changes that were approved by a user with the rights for them, or undone. */
 export async function forgetChanges(tx: Transaction, changes: readonly AppChange[]): Promise<void> {
   if (changes.length === 0) return;
   await execute(tx, 'DELETE FROM app_changes WHERE id IN (?)', [changes.map(({ id }) => id)]);
 }
 
-/** The app was looked at since: these changes wait, or say nothing that could be used. */
+/** Records that the app was looked at after these changes, which stay. */
 export async function noteSeen(tx: Transaction, changes: readonly AppChange[]): Promise<void> {
   if (changes.length === 0) return;
   await execute(tx, 'UPDATE app_changes SET unseen = NULL WHERE id IN (?)', [changes.map(({ id }) => id)]);
 }
 
-/** The same of one change, where the app is a repository. */
+/** Like `noteSeen`, for one change of a repository. Does nothing if the author has changed it again since. */
 export async function noteRepositorySeen(
   { pool }: Pick<Database, 'pool'>,
   { id, number }: Pick<AppChange, 'id' | 'number'>,
@@ -115,7 +115,7 @@ export async function noteRepositorySeen(
 
 export type UnseenChange = Waiting & { appId: string; number: number };
 
-/** Changes since which nobody has looked at their apps. */
+/** Changes after which the app was not looked at. */
 export const unseenChanges = waitingIn<UnseenChange>({
   table: 'app_changes',
   columns: ['app_id AS appId', 'number'],

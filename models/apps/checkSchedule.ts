@@ -6,7 +6,7 @@ interface Written {
   jitterSeconds: number;
 }
 
-/** What is wrong with a schedule of a manifest; undefined for one that is right. */
+/** Returns the fault of a manifest's schedule, or undefined. */
 export function checkAppSchedule(
   { cron, timeZone, jitterSeconds }: Written,
   limits: { minIntervalMs: number },

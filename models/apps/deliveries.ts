@@ -16,13 +16,13 @@ import { placeOfRuns } from './placeOfRuns.ts';
 import type { RunStatus } from './run.ts';
 import { countDelivered, lockUsage } from './usage.ts';
 
-/** How a delivery has shown that it may come. */
+/** How a delivery proved that it is allowed. */
 export type DeliveryAuth = 'signature' | 'bearer' | 'none';
 
-/** What came, as its run is given it. */
+/** The request, in the form that its run gets. */
 export interface DeliveryContent {
   method: string;
-  /** As it was sent, without the question mark. */
+  /** Raw, without the question mark. */
   query: string;
   headers: Record<string, string>;
   body: Buffer;
@@ -32,11 +32,11 @@ export interface NewDelivery extends DeliveryContent {
   app: App;
   component: WebhookComponent;
   auth: DeliveryAuth;
-  /** The sender's name for it; null is a delivery that nothing tells from a repeat. */
+  /** The sender's id of the delivery. Null if repeats cannot be recognized. */
   deliveryId: string | null;
-  /** Whose rights its run has. */
+  /** The rights of its run. */
   authority: Authority & { userId: string };
-  /** Who has sent it, where that is known. */
+  /** The sender, if known. */
   actor: Actor | null;
 }
 
@@ -52,7 +52,7 @@ export interface Delivery {
   method: string;
   bodyBytes: number;
   hasContent: boolean;
-  /** Of its run; null once that is forgotten. */
+  /** The status of its run. Null once the run is forgotten. */
   runStatus: RunStatus | null;
   createdAt: Date;
 }
@@ -63,11 +63,11 @@ interface Limits {
 
 interface KeptDelivery {
   runId: string;
-  /** False where it was kept before. */
+  /** False if the delivery was known already. */
   isNew: boolean;
 }
 
-/** That a delivery takes besides what came. */
+/** The size that a delivery counts besides its content. */
 const rowBytes = 500;
 
 const columns = `d.id, d.app_id AS appId, d.item_id AS itemId, d.space_id AS spaceId, d.component, d.auth,
@@ -79,23 +79,23 @@ function deliveryOf(row: RowDataPacket): Delivery {
 }
 
 /**
- * Keeps what was delivered and asks for its run, in one commit. The same delivery id again is the run that there is,
- * for as long as it is kept. Throws 404 for an app that was removed, 429 `APP_TOO_MANY_RUNS`, and 429
- * `APP_DELIVERIES_FULL` where all that the space keeps is still to run.
+ * Stores a delivery and adds its run, in one commit. While a delivery id is known, a repeat returns the same run.
+ * Throws 404 if the app was removed, 429 `APP_TOO_MANY_RUNS`, and 429 `APP_DELIVERIES_FULL` if all stored deliveries of
+ * the space still have to run.
  */
 export async function keepDelivery(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
   try {
     return (await tryToKeep(database, delivery, limits)) ?? (await keepInRoomOfOthers(database, delivery, limits));
   } catch (error) {
     if (!(error instanceof DomainError) || error.code !== 'APP_TOO_MANY_RUNS') throw error;
-    // Its sender is to come again, as for any limit.
+    // The sender should retry, as after any rate limit.
     throw new DomainError('rateLimited', error.code, error.message, {
       retryAfterSeconds: error.retryAfterSeconds ?? 30,
     });
   }
 }
 
-/** The oldest goes for it: what was delivered before has run, and may only not be replayed any more. */
+/** Makes room by forgetting the oldest deliveries. They have run, so only their replay is lost. */
 async function keepInRoomOfOthers(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
   await makeRoom(database, delivery.app.spaceId, limits.deliveredBytesPerSpace - sizeOf(delivery));
   const kept = await tryToKeep(database, delivery, limits);
@@ -104,7 +104,7 @@ async function keepInRoomOfOthers(database: Database, delivery: NewDelivery, lim
   throw new DomainError('rateLimited', 'APP_DELIVERIES_FULL', detail, { retryAfterSeconds: 30 });
 }
 
-/** Undefined where the space has no room for it. */
+/** Undefined if the space has no room for it. */
 async function tryToKeep(
   database: Database,
   delivery: NewDelivery,
@@ -143,17 +143,17 @@ async function tryToKeep(
   });
 }
 
-/** What it counts for in what its space keeps. */
+/** The size that a delivery counts against its space's limit. */
 function sizeOf({ query, headers, body }: DeliveryContent): number {
   return body.length + Buffer.byteLength(query) + Buffer.byteLength(JSON.stringify(headers)) + rowBytes;
 }
 
-/** Where anybody may send it, nobody uses up the name of another's: what differs is another delivery. */
+/** If anyone may send deliveries, a stranger must not use up an id. So other content is another delivery. */
 function hashOf({ method, query, body }: DeliveryContent): string {
   return createHash('sha256').update(`${method}\0${query}\0`).update(body).digest('hex');
 }
 
-/** An app's, newest first. */
+/** Lists an app's deliveries, newest first. */
 export async function listDeliveries(
   database: Pick<Database, 'pool'>,
   appId: string,
@@ -172,7 +172,7 @@ export async function getDelivery({ pool }: Pick<Database, 'pool'>, id: string):
   return deliveryOf(rows[0]);
 }
 
-/** What came, for a run. Throws 410 `DELIVERY_GONE`. */
+/** The content of a delivery, for a run. Throws 410 `DELIVERY_GONE`. */
 export async function contentOf(
   { pool }: Pick<Database, 'pool'>,
   id: string,

@@ -13,28 +13,28 @@ import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
 import { runOfTrigger } from './run.ts';
 import { type AppSchedule, dueWith, findSchedule, jitterMsOf, lockSchedule } from './schedules.ts';
 
-/** What has come of looking at a schedule. */
+/** The result of looking at a schedule. */
 export interface DueRun {
-  /** The run of its tick, to be started. */
+  /** The run of the tick, which is to be started. */
   run?: { id: string; spaceId: string };
-  /** Runs that are to end for it. */
+  /** Earlier runs that must end for it. */
   interrupted?: { id: string; spaceId: string }[];
-  /** How long to wait for its tick, where that has come but for the jitter. */
+  /** How long to wait for the tick, if only its jitter is left. */
   waitMs?: number;
 }
 
 interface Limits {
   catchUpMs: number;
-  /** How far the clock of who asks may be ahead of ours. */
+  /** How far the caller's clock may be ahead of ours. */
   aheadMs: number;
 }
 
 /**
- * Moves a schedule on, when its tick has come, and asks for the run of that tick. Whoever asks, and however often, a
- * tick has one run, and several that were missed have one together.
+ * Advances a schedule whose tick has come, and adds the run of that tick. However often this is called, a tick has one
+ * run. Several missed ticks share one run.
  */
 export async function takeDueRun(database: Database, scheduleId: string, limits: Limits): Promise<DueRun> {
-  // As if nobody had looked: its time is passed by, or made up for, once the installation is resumed.
+  // Leaves the schedule alone: resuming the installation skips or makes up for the missed ticks.
   if (await isQuiet(database)) return {};
   const found = await findSchedule(database, scheduleId);
   const known = found && (await findApp(database, found.appId));
@@ -64,7 +64,7 @@ export async function takeDueRun(database: Database, scheduleId: string, limits:
   });
 }
 
-/** The run of a tick, or the code of why there is none. */
+/** The run of a tick, or the code that says why there is none. */
 async function addRunOf(
   tx: Transaction,
   { app, schedule, tick, place }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns },
@@ -75,7 +75,7 @@ async function addRunOf(
   if (component === undefined) return 'APP_COMPONENT_UNKNOWN';
   if ((await findPlaces(tx, [itemId])).get(itemId)?.isLive !== true) return 'APP_IN_TRASH';
   const triggerKey = `schedule:${component.name}:${tick.toISOString()}`;
-  // Its schedule was changed to and fro.
+  // The schedule was changed back and forth, and this tick has run before.
   const known = await runOfTrigger(tx, app.id, triggerKey);
   if (known !== undefined) return { run: { id: known.id, spaceId } };
   const before = await activeRunsOf(tx, app.id, component.name);

@@ -8,8 +8,8 @@ const maxBytes = 512 * 1_048_576;
 const pageSize = 500;
 
 /**
- * The files of a folder and of the folders in it, by their paths below it. Repositories and apps in it are left out.
- * Throws 422 `APP_TOO_LARGE`.
+ * The files of a folder and its subfolders, by their paths below it. Repositories and apps in it are left out. Throws
+ * 422 `APP_TOO_LARGE`.
  */
 export async function filesBelow(
   database: Database,

@@ -9,10 +9,10 @@ interface Old {
 }
 
 const forgottenAtOnce = 200;
-/** Without a run that has not ended: that needs what came. */
+/** A run that has not ended still needs the content. */
 const isOver = 'NOT EXISTS (SELECT 1 FROM app_runs r WHERE r.delivery_id = d.id AND r.active = 1)';
 
-/** Forgets what deliveries before this brought, but for what is still to run. Returns how many there were. */
+/** Forgets the content of deliveries before a time, except those that still have to run. Returns their number. */
 export async function forgetDeliveries(database: Database, before: Date, onBatch: () => void): Promise<number> {
   for (let count = 0; ; onBatch()) {
     const [rows] = await database.pool.query<RowDataPacket[]>(
@@ -28,7 +28,7 @@ export async function forgetDeliveries(database: Database, before: Date, onBatch
   }
 }
 
-/** Forgets the oldest that a space keeps until it keeps no more than this, but for what is still to run. */
+/** Forgets a space's oldest deliveries until it stores at most `mostBytes`, except those that still have to run. */
 export async function makeRoom(database: Database, spaceId: string, mostBytes: number): Promise<void> {
   for (;;) {
     const [usage] = await database.pool.query<RowDataPacket[]>(
@@ -53,8 +53,8 @@ export async function makeRoom(database: Database, spaceId: string, mostBytes: n
 }
 
 /**
- * What signed deliveries, and those with a bearer, are known by stays, so that none runs twice. Names that anybody may
- * send go as well: they would have no end.
+ * Forgets contents. The ids of signed and bearer deliveries stay, so that none runs twice. Unauthenticated deliveries
+ * are deleted, because anyone could send ids without end.
  */
 async function forget(database: Database, spaceId: string, old: readonly { id: string }[]): Promise<void> {
   await transaction(database, async (tx) => {
@@ -76,7 +76,7 @@ async function forget(database: Database, spaceId: string, old: readonly { id: s
   });
 }
 
-/** Removes all deliveries of an app that is removed. */
+/** Deletes all deliveries of a removed app. */
 export async function removeDeliveriesOf(database: Database, appId: string): Promise<void> {
   for (;;) {
     const sql = 'SELECT id, space_id AS spaceId FROM app_deliveries WHERE app_id = ? ORDER BY id LIMIT ?';

@@ -5,12 +5,12 @@ import { select } from '../database/sql.ts';
 import { isActive, type Run } from './run.ts';
 import { lockUsage } from './usage.ts';
 
-/** How many runs of a space there may be at once. */
+/** The maximum number of running runs of a space. */
 interface Limits {
   runsPerSpace: number;
 }
 
-/** Whether fewer of its component run than may, and those that have waited longer have a place too. */
+/** True if the component has a free slot, and no older queued run of the component takes it. */
 export async function hasPlace(tx: Transaction, { appId, component, id, spec }: Run): Promise<boolean> {
   const of = (status: 'running' | 'queued', limit: number) =>
     select<{ id: string }>(
@@ -26,8 +26,8 @@ const runningSql = "SELECT id FROM app_runs WHERE space_id = ? AND status = 'run
 const waitingIn = 'FROM app_runs FORCE INDEX (app_runs_waiting) WHERE space_id = ? AND waits_for_space = 1';
 
 /**
- * Whether fewer of its space run than may, and those that have waited longer for any of them have a place too: one space
- * does not take the places of all others.
+ * True if the space has a free slot, and the older waiting runs of the space leave it free. The limit keeps one space
+ * from taking the capacity of all others.
  */
 export async function spaceHasPlace(tx: Transaction, { id, spaceId }: Run, limits: Limits): Promise<boolean> {
   await lockUsage(tx, spaceId);
@@ -37,13 +37,13 @@ export async function spaceHasPlace(tx: Transaction, { id, spaceId }: Run, limit
   return earlier.length < places;
 }
 
-/** Of those that wait for any run of their space, how many are told at a time: each of them tells the next. */
+/** How many of the runs that wait for their space are told at a time. Each of them tells the next. */
 const toldOfSpace = 5;
 
 /**
- * The ones whose turn it is when a run has taken a step: where it has ended, the next of its component; and in any case
- * the first of those that wait for their space and have a place there now. Places may have come free together, and a
- * run that could have one may have left it to others.
+ * The runs to tell when a run has taken a step. If it has ended, these are the next runs of its component. In any case
+ * they are the first runs that wait for their space and have a slot there now: several slots may have become free
+ * together, and a run that could take one may have left it.
  */
 export async function nextInLine(
   { pool }: Pick<Database, 'pool'>,

@@ -23,7 +23,7 @@ interface Deps {
   appManifests: ManifestReader;
 }
 
-/** Reads the manifest of an item that is, or is to be, an app. Throws 409 where the item can be none. */
+/** Reads the manifest of an item that is, or will be, an app. Throws 409 if the item cannot be an app. */
 async function readManifestOf(
   { database, appManifests }: Deps,
   item: DriveItem,
@@ -36,7 +36,7 @@ async function readManifestOf(
   return { kind: 'refused', tag: missingTag, problem: { code: 'APP_MANIFEST_MISSING', detail, faults: [] } };
 }
 
-/** The name that the manifest gives an item that is to be an app. Throws 422 where the manifest cannot be used. */
+/** The name in the manifest of an item that will be an app. Throws 422 if the manifest cannot be used. */
 export async function requireManifestOf(deps: Deps, item: DriveItem, signal: AbortSignal): Promise<string> {
   const reading = await readManifestOf(deps, item, signal);
   if (reading.kind === 'same') throw new Error('No tag was given.');
@@ -46,13 +46,13 @@ export async function requireManifestOf(deps: Deps, item: DriveItem, signal: Abo
 }
 
 /**
- * The app, after what is in it now was taken into use, or waits for that. A folder is looked at when somebody has
- * changed it; a repository each time, since its working tree changes without us.
+ * Returns the app after its present content was taken into use, or waits for approval. A folder is read only after a
+ * change. A repository is read each time, because its working tree changes without our knowledge.
  */
 export async function lookAtApp(deps: Deps, known: App, item: DriveItem, signal: AbortSignal): Promise<App> {
   const { database } = deps;
   const changes = await changesOf(database, known.id);
-  // Read after its changes: whoever looked at these meanwhile has changed its row too.
+  // Read after the changes, because a concurrent look at those has changed this row too.
   const app = await findApp(database, known.id);
   if (app === undefined) throw notFound('app');
   const isChanged = changes.some(({ unseen }) => unseen !== null);

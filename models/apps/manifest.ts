@@ -1,22 +1,22 @@
-/** What every part of an app has that can be run, as its manifest says, with what that leaves out filled in. */
+/** What every component has, with defaults for what its manifest leaves out. */
 interface CommonComponent {
   name: string;
-  /** For the shell. */
+  /** Passed to the shell. */
   command: string;
-  /** Below the app's folder; empty is the folder itself. */
+  /** Relative to the app's folder. Empty means the folder itself. */
   cwd: string;
   env: Record<string, string>;
-  /** Names of the space's secrets, which become variables of the same names. */
+  /** Names of the space's secrets. Each becomes a variable of the same name. */
   secrets: string[];
   timeoutSeconds: number;
   retry: { attempts: number; delaySeconds: number };
-  /** How many of its runs there may be at once. */
+  /** The maximum number of simultaneous runs. */
   concurrency: number;
-  /** Among those of its kind. */
+  /** The default among the components of its kind. */
   isDefault: boolean;
 }
 
-/** Runs when somebody asks for it. */
+/** Runs on request. */
 export type ProcessComponent = CommonComponent & { kind: 'process' };
 
 /** Runs once for each delivery. */
@@ -27,13 +27,12 @@ export type ScheduleComponent = CommonComponent & {
   kind: 'schedule';
   cron: string;
   timeZone: string;
-  /** What becomes of a run while the one before has not ended. */
+  /** What happens to a run while the previous one has not ended. */
   overlap: 'skip' | 'queue' | 'interrupt';
-  /** How much later than its tick it may run. */
+  /** The maximum delay after its tick. */
   jitterSeconds: number;
 };
 
-/** Listens on a port of its computer. */
 export type WebComponent = CommonComponent & { kind: 'web'; port: number };
 
 export type AppComponent = ProcessComponent | WebhookComponent | ScheduleComponent | WebComponent;
@@ -43,35 +42,35 @@ export interface AppManifest {
   components: AppComponent[];
 }
 
-/** The schedule component of this name; undefined where the manifest has none. */
+/** The schedule component with this name, if any. */
 export function scheduleNamed({ components }: AppManifest, name: string): ScheduleComponent | undefined {
   return components.filter((component) => component.kind === 'schedule').find((component) => component.name === name);
 }
 
-/** Why a manifest cannot be used. */
+/** The reason why a manifest cannot be used. */
 export interface ManifestProblem {
   code: 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID' | 'APP_TOO_LARGE';
   detail: string;
-  /** What is wrong, and where; both count from 1. */
+  /** Lines and columns count from 1. */
   faults: { line: number; column: number; detail: string }[];
 }
 
-/** Where a manifest is. `tag` names its bytes, where that is known without reading them. */
+/** Where a manifest is. `tag` identifies its bytes if they are known without reading them. */
 export type ManifestSource =
   | { in: 'folder'; spaceId: string; objectKey: string; size: number; tag: string }
   | { in: 'computer'; spaceId: string; computerId: string; folder: string; path: string };
 
-/** `same`: its bytes are those of the tag that was given. */
+/** `same`: the bytes are those of the given tag. */
 export type ManifestReading =
   | { kind: 'same' }
   | { kind: 'read'; tag: string; manifest: AppManifest }
   | { kind: 'refused'; tag: string; problem: ManifestProblem };
 
-/** Reads manifests where they are, and wakes nothing for it. */
+/** Reads manifests in place, and wakes no computer for it. */
 export interface ManifestReader {
   read(source: ManifestSource, knownTag: string | undefined, signal: AbortSignal): Promise<ManifestReading>;
 }
 
 export const manifestName = 'atrium.yaml';
-/** The tag of what is not there. */
+/** The tag of a manifest that does not exist. */
 export const missingTag = 'missing';

@@ -1,11 +1,11 @@
 import type { RunStatus } from './run.ts';
 
-/** How an attempt has ended. */
+/** How an attempt ended. */
 export interface RunOutcome {
   status: Extract<RunStatus, 'succeeded' | 'failed' | 'cancelled' | 'timed_out'>;
   exitCode: number | null;
   signal: string | null;
-  /** For people. */
+  /** Shown to people. */
   error: { code: string; detail: string } | null;
 }
 
@@ -21,7 +21,7 @@ const killed = {
   stop: { code: 'RUN_COMPUTER_STOPPED', detail: 'Its computer was stopped while it ran.' },
 } as const;
 
-/** What a process's end means for its run; `isCancelled` where we have ended it. */
+/** The outcome of a run whose process has ended. `isCancelled`: we ended the process. */
 export function outcomeOf(
   exit: Exit | undefined,
   { isCancelled, timeoutSeconds }: { isCancelled: boolean; timeoutSeconds: number },
@@ -45,7 +45,7 @@ export function outcomeOf(
   }
 }
 
-/** What stays as it is until somebody mends it: to try again would only be the same again. */
+/** Errors that a person must fix. A retry would fail in the same way. */
 const forPeople = [
   'SECRET_MISSING',
   'CWD_NOT_FOUND',
@@ -62,7 +62,7 @@ export function isForPeople(code: string | null): boolean {
   return code !== null && forPeople.includes(code);
 }
 
-/** Of what could not be run at all. */
+/** The outcome of an attempt that could not start. */
 export function notRun(code: string, detail: string): RunOutcome {
   return { status: 'failed', exitCode: null, signal: null, error: { code, detail } };
 }

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 import { nextOf, scheduleColumns, scheduleOf } from './schedules.ts';
 
-/** Moves every schedule on to its first tick after a time, without a run for those before. */
+/** Moves every due schedule to its first tick after `now`, without runs for the ticks before. */
 export async function passMissedTicks({ pool }: Pick<Database, 'pool'>, now: Date): Promise<number> {
   const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE due_at <= ?`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [now]);

@@ -6,8 +6,8 @@ import { type App, lockApp } from './app.ts';
 import { type AppSchedule, lockSchedule, nextOf, pauseIn } from './schedules.ts';
 
 /**
- * Pauses a schedule, or has it begin anew: its failures are forgotten, and its next tick is the first from now on. What
- * is so already stays as it is. Throws 404.
+ * Pauses or resumes a schedule. Resuming resets the failures, and the next tick is the first from now on. Does nothing
+ * if the schedule is already in that state. Throws 404.
  */
 export async function setPaused(
   database: Database,

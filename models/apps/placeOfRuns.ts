@@ -7,11 +7,11 @@ import type { App } from './app.ts';
 export interface PlaceOfRuns {
   kind: 'folder' | 'repository';
   computerId: string;
-  /** Its files, below the computer's home. */
+  /** The folder with the app's files, below the computer's home. */
   folder: string;
 }
 
-/** A repository's run in its working tree; a folder's files are brought to the computer that it was given. */
+/** A repository runs in its working tree. A folder's files are copied to the app's computer. */
 export async function placeOfRuns(
   database: Database,
   { itemId, spaceId, computerId }: Pick<App, 'itemId' | 'spaceId' | 'computerId'>,

@@ -15,7 +15,7 @@ import { requireScopes } from './requireScopes.ts';
 import { requireVersionInUse } from './requireVersionInUse.ts';
 import { getRun, isActive, lockRun, type Run, runsOf } from './run.ts';
 
-/** A link to what a web component serves, and the run that serves it. */
+/** A link to a web component, and the run that serves it. */
 export interface Preview {
   link: PortLink;
   run: Run;
@@ -23,26 +23,26 @@ export interface Preview {
 
 export interface PreviewRequest extends Authority {
   app: App;
-  /** The link's. The same one again is the same link. */
+  /** The id of the link. The same id again returns the same link. */
   linkId: string;
-  /** The run's, if none serves the component already. */
+  /** The id of the new run, if none serves the component already. */
   runId: string;
   component: string | undefined;
   ttlSeconds: number;
   actor: Actor & { userId: string };
 }
 
-/** What a link lasts longer than was asked for until `noteServing`. */
+/** Added to a link's lifetime until `noteServing`, for the start of the process. */
 const startSeconds = 90;
 
-/** Whether a link to what the run serves still holds: without one nobody wants it any more. */
+/** SQL: a link to run `r` still holds. Without one, nobody needs the run. */
 const isLinked = `EXISTS (SELECT 1 FROM port_links l WHERE l.run_id = r.id AND l.revoked_at IS NULL AND l.expires_at > ?)`;
-/** The same of a run `r` that may be of any kind: what is no preview needs no link. */
+/** SQL: like `isLinked`, for a run `r` of any kind. Only previews need a link. */
 export const isStillLinked = `(r.trigger_kind <> 'preview' OR ${isLinked})`;
 
 /**
- * Makes a link to a web component, and has it served by a run: the one that there is, however many ask, else a new one,
- * which a workflow makes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, and 422 where the manifest cannot be used.
+ * Makes a link to a web component. All links share the run that serves the component. If there is none, this adds one,
+ * which a workflow executes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, and 422 if the manifest cannot be used.
  */
 export async function openPreview(database: Database, request: PreviewRequest): Promise<Preview> {
   const { app, linkId, actor, ttlSeconds, apiKeyId, scopes } = request;
@@ -75,7 +75,7 @@ export async function openPreview(database: Database, request: PreviewRequest): 
   return getPreview(database, app, linkId);
 }
 
-/** A link begins to count down when what it shows is there, however long that took to start. */
+/** Starts a link's lifetime once its process serves, so that the start does not shorten it. */
 export async function noteServing(
   { pool }: Pick<Database, 'pool'>,
   { link }: Preview,
@@ -93,7 +93,7 @@ export async function getPreview(database: Database, app: Pick<App, 'id'>, linkI
   return { link, run };
 }
 
-/** Those of an app that hold, newest first. */
+/** The valid links of an app, newest first. */
 export async function listPreviews(database: Database, app: Pick<App, 'id' | 'spaceId'>): Promise<Preview[]> {
   const links = await findLinks(
     database,
@@ -114,14 +114,14 @@ export async function listPreviews(database: Database, app: Pick<App, 'id' | 'sp
   });
 }
 
-/** Whether somebody still has a link to what a run serves; of any other run, true. */
+/** True unless the run is a preview to which no link holds. */
 export async function isLookedAt(tx: Transaction, run: Pick<Run, 'id' | 'triggerKind'>): Promise<boolean> {
   if (run.triggerKind !== 'preview') return true;
   const sql = `SELECT 1 FROM app_runs r WHERE r.id = ? AND ${isLinked}`;
   return (await select(tx, sql, [run.id, new Date()])).length > 0;
 }
 
-/** The run that serves a component, or will. One that nobody has a link to is about to end, and serves no more. */
+/** The run that serves a component, or will. A run without links is about to end and does not count. */
 async function servingRun(tx: Transaction, appId: string, component: string): Promise<Run | undefined> {
   const [row] = await select<{ id: string }>(
     tx,
@@ -130,7 +130,7 @@ async function servingRun(tx: Transaction, appId: string, component: string): Pr
     [appId, component, new Date()],
   );
   const run = row && (await lockRun(tx, row.id));
-  // It may have ended since it was looked for, and its links with it.
+  // The run may have ended since the query, and its links with it.
   return run !== undefined && isActive(run) ? run : undefined;
 }
 

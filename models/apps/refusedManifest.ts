@@ -1,7 +1,7 @@
 import { DomainError } from '../../base/errors.ts';
 import type { ManifestProblem } from './manifest.ts';
 
-/** 422, with every fault by its line and column. */
+/** 422 with the line and column of every fault. */
 export function refusedManifest({ code, detail, faults }: ManifestProblem): DomainError {
   return new DomainError('unprocessable', code, detail, {
     errors: faults.map(({ line, column, detail: fault }) => ({

@@ -8,7 +8,7 @@ import { driveModels } from '../drive/models.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { removeDeliveriesOf } from './forgetDeliveries.ts';
 
-/** In the transaction that removes their items for good: what there is of these apps is swept. */
+/** Removes the apps of these items, in the transaction that deletes the items. A sweep deletes the apps' rows. */
 export async function removeAppsOf(tx: Transaction, itemIds: readonly string[]): Promise<void> {
   if (itemIds.length === 0) return;
   const sql = 'SELECT id FROM apps WHERE item_id IN (?) AND live = 1 FOR UPDATE';
@@ -29,7 +29,7 @@ export const removedApps = waitingIn<RemovedApp>({
 
 const runsAtOnce = 200;
 
-/** Forgets a removed app with its runs. Returns those that have not ended: they are to end first. */
+/** Deletes a removed app with its runs. Returns the runs that have not ended and must end first. */
 export async function forgetApp(database: Database, { id }: RemovedApp): Promise<{ id: string; spaceId: string }[]> {
   for (;;) {
     const sql = 'SELECT id FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
@@ -52,7 +52,7 @@ export async function forgetApp(database: Database, { id }: RemovedApp): Promise
   }
 }
 
-/** Forgets those of the runs that have ended, and has their logs removed. Returns how many there were. */
+/** Deletes those of the runs that have ended, and dooms their logs. Returns their number. */
 async function forgetRuns(database: Database, ids: readonly string[]): Promise<number> {
   if (ids.length === 0) return 0;
   return transaction(database, async (tx) => {
@@ -68,7 +68,7 @@ async function forgetRuns(database: Database, ids: readonly string[]): Promise<n
   });
 }
 
-/** Forgets runs that ended before this, with their logs. Returns how many there were. */
+/** Deletes runs that ended before a time, with their logs. Returns their number. */
 export function forgetOldRuns(database: Database, before: Date, onBatch: () => void): Promise<number> {
   const select = 'SELECT id FROM app_runs WHERE ended_at < ? ORDER BY ended_at, id LIMIT ?';
   const remove = (ids: readonly string[]) => forgetRuns(database, ids);

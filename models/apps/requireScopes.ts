@@ -4,7 +4,7 @@ import { type Authority, insufficientScope, may } from '../identity/authority.ts
 import type { App } from './app.ts';
 import type { AppComponent } from './manifest.ts';
 
-/** Throws 403 `INSUFFICIENT_SCOPE` where a component is given what its caller may not have: nothing is asked to run then. */
+/** Throws 403 `INSUFFICIENT_SCOPE` if the component gets secrets, or a database, that its caller may not have. */
 export async function requireScopes(
   database: Pick<Database, 'pool'>,
   { id }: Pick<App, 'id'>,

@@ -5,17 +5,17 @@ import type { App } from './app.ts';
 import { changesOf } from './changes.ts';
 import { whyItWaits } from './versionRules.ts';
 
-/** Said where a run is of the version in use, while what is in the app now is another one. */
+/** The message of a run that uses the version in use while the app has newer content. */
 export const waitsBeside = 'What was changed in the app since waits for approval; the version in use runs.';
 
-/** Throws 409 `APP_VERSION_WAITS` while nobody with the rights for it has taken what is in the app into use. */
+/** Throws 409 `APP_VERSION_WAITS` if no version is in use, or the working tree waits for approval. */
 export function requireVersionInUse({
   versionId,
   manifest,
   treeWaits: isTreeWaiting,
 }: Pick<App, 'versionId' | 'manifest' | 'treeWaits'>): void {
   if (isTreeWaiting) throw treeWaits();
-  // What was there before there were versions runs until it is looked at.
+  // Apps from before there were versions run until they are looked at.
   if (versionId !== null || manifest.components.length > 0) return;
   throw versionWaits(
     'No version of this app is in use yet: one waits for a person with the rights for it to approve it.',
@@ -31,8 +31,8 @@ function versionWaits(detail: string): DomainError {
 }
 
 /**
- * The same for a run in the working tree of a repository, by who has changed that tree since the version was taken into
- * use: also where nobody could look at it, or its manifest is wrong.
+ * Like `requireVersionInUse`, for a run in a repository's working tree. It also checks who has changed the tree since
+ * the version was taken into use, even if the tree could not be looked at or its manifest is wrong.
  */
 export async function requireTreeInUse(database: Database, app: App): Promise<void> {
   requireVersionInUse(app);

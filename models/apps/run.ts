@@ -10,15 +10,15 @@ import type { PlaceOfRuns } from './placeOfRuns.ts';
 
 export type RunStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
 
-/** Who or what has caused a run. */
+/** The cause of a run. */
 export type RunTrigger = 'request' | 'agent' | 'webhook' | 'replay' | 'schedule' | 'preview';
 
-/** What is run, as it was when it was asked for. */
+/** The component as it was when the run was asked for. */
 export type RunSpec = Omit<AppComponent, 'name' | 'isDefault'> & {
   place: PlaceOfRuns;
-  /** That it listens on, of a web component. */
+  /** The port of a web component. */
   port?: number;
-  /** Of the app, when it was asked for: its files are those that run. */
+  /** The app's version when the run was asked for. The run uses its files. */
   versionId?: string;
 };
 
@@ -30,25 +30,25 @@ export interface Run {
   component: string;
   spec: RunSpec;
   triggerKind: RunTrigger;
-  /** What it is given. */
+  /** The delivery that is its input. */
   deliveryId: string | null;
   userId: string;
-  /** Of the key that asked, with what it may do; null is a person signed in. */
+  /** The API key that asked, and its scopes. Null for a person who is signed in. */
   apiKeyId: string | null;
   scopes: string[] | null;
   status: RunStatus;
-  /** How often it was started; 0 while it waits. */
+  /** The number of starts. 0 while it waits for the first. */
   attempt: number;
-  /** Whether the process of this attempt is known to have begun. */
+  /** True if the process of this attempt is known to have begun. */
   isStarted: boolean;
   retryAt: Date | null;
-  /** Whether it waits for any run of its space to end; null where it does not. */
+  /** True if it waits for other runs of its space to end, else null. */
   waitsForSpace: true | null;
   exitCode: number | null;
   endSignal: string | null;
   errorCode: string | null;
   errorDetail: string | null;
-  /** The beginning and the end of what it has put out, of its last attempt. */
+  /** The beginning and the end of the last attempt's output. */
   output: string | null;
   cancelRequestedAt: Date | null;
   createdAt: Date;
@@ -86,7 +86,7 @@ export function isActive({ status }: Pick<Run, 'status'>): boolean {
   return status === 'queued' || status === 'running';
 }
 
-/** The process of its present attempt: what is started under this id is started once. */
+/** The id of the current attempt's process. A process with this id is started only once. */
 export function processIdOf({ id, attempt }: Pick<Run, 'id' | 'attempt'>): string {
   return `${id}-${attempt}`;
 }
@@ -114,14 +114,14 @@ export async function lockRun(tx: Transaction, id: string): Promise<Run | undefi
   return row && runOf(row);
 }
 
-/** What was caused by the same thing before. */
+/** The earlier run with the same cause. */
 export async function runOfTrigger(tx: Transaction, appId: string, triggerKey: string): Promise<Run | undefined> {
   const sql = `SELECT ${columns} FROM app_runs WHERE app_id = ? AND trigger_key = ?`;
   const [row] = await select<object>(tx, sql, [appId, triggerKey]);
   return row && runOf(row);
 }
 
-/** An app's, newest first. */
+/** Lists an app's runs, newest first. */
 export async function listRuns(database: Pick<Database, 'pool'>, appId: string, page: PageRequest): Promise<Page<Run>> {
   const sql = `SELECT ${columns} FROM app_runs WHERE app_id = ?`;
   return readPage(database, page, { sql, values: [appId], by: 'id', order: 'desc', read: runOf });
@@ -143,7 +143,7 @@ const columnOf = {
   endedAt: 'ended_at',
 } as const satisfies Partial<Record<keyof Run, string>>;
 
-/** Changes a locked run, in its row and in this object. */
+/** Changes a locked run, both its row and this object. */
 export async function changeRun(
   tx: Transaction,
   run: Run,
@@ -158,7 +158,7 @@ export async function changeRun(
   const data = { runId: id, appId, spaceId, component, status, exitCode: run.exitCode, errorCode: run.errorCode };
   await noteEvent(tx, { id: `run.ended:${id}`, type: 'run.ended', spaceId, data });
   if (run.triggerKind !== 'preview') return;
-  // Whatever listens on its port after it is something else.
+  // Another program may listen on its port from now on.
   const sql = 'UPDATE port_links SET revoked_at = ? WHERE run_id = ? AND revoked_at IS NULL';
   await execute(tx, sql, [new Date(), run.id]);
 }

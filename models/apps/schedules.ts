@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { everyWaiting, type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-/** A schedule component of an app, and how far it has come. */
+/** A schedule component of an app, and its progress. */
 export interface AppSchedule {
   id: string;
   appId: string;
@@ -16,18 +16,18 @@ export interface AppSchedule {
   timeZone: string;
   jitterSeconds: number;
   enabled: boolean;
-  /** Why it is paused; null where it is not. */
+  /** Null if it is not paused. */
   pause: { code: string; detail: string; at: Date } | null;
-  /** How many of its last runs have failed one after the other. */
+  /** The number of consecutive failed runs. */
   failures: number;
-  /** The next tick, and when its run begins; null where it is paused. */
+  /** The next tick, and when its run begins (with jitter). Null while it is paused. */
   nextAt: Date | null;
   dueAt: Date | null;
-  /** The last tick, with its run or the code of why it had none; null before the first. */
+  /** The last tick, with its run or the code that says why it had none. Null before the first. */
   last: { at: Date; runId: string | null; code: string | null } | null;
-  /** When the manifest lost it; null for one that it has. */
+  /** When it disappeared from the manifest. Null if it is there. */
   goneAt: Date | null;
-  /** Counts its changes. */
+  /** The version of this row, which the schedule in Temporal must match. */
   version: number;
 }
 
@@ -58,7 +58,7 @@ export function scheduleOf(row: object): AppSchedule {
   };
 }
 
-/** An app's, by the names of their components. */
+/** An app's schedules, ordered by component name. */
 export async function schedulesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppSchedule[]> {
   const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? AND gone_at IS NULL
     ORDER BY component`;
@@ -81,7 +81,7 @@ export async function lockSchedule(
   return row && scheduleOf(row);
 }
 
-/** When a schedule runs next, after a time: its tick, and the tick with its own share of the jitter. */
+/** The first tick after a time, and that tick with the schedule's jitter. */
 export function nextOf(
   schedule: Pick<AppSchedule, 'id' | 'cron' | 'timeZone' | 'jitterSeconds'>,
   after: Date,
@@ -94,7 +94,7 @@ export function dueWith(schedule: Pick<AppSchedule, 'id' | 'jitterSeconds'>, nex
   return { next_at: next, due_at: new Date(next.getTime() + jitterMsOf(schedule)) };
 }
 
-/** Always the same for a schedule, so that its runs are as far from each other as its ticks. */
+/** Constant for each schedule, so that its runs are as far apart as its ticks. */
 export function jitterMsOf({ id, jitterSeconds }: Pick<AppSchedule, 'id' | 'jitterSeconds'>): number {
   const number = createHash('sha256').update(id).digest().readUInt32BE(0);
   return (number % (jitterSeconds + 1)) * 1_000;
@@ -105,7 +105,7 @@ export interface Pause {
   detail: string;
 }
 
-/** Stops a locked schedule from running by itself. A run that has begun, or waits, goes on. */
+/** Pauses a locked schedule. A run that has begun, or waits, goes on. */
 export async function pauseIn(tx: Transaction, { id, version }: AppSchedule, { code, detail }: Pause): Promise<void> {
   const pause = { pause_code: code, pause_detail: detail.slice(0, 500), paused_at: new Date() };
   const row = { enabled: 0, next_at: null, due_at: null, version: version + 1, ...pause };
@@ -119,12 +119,12 @@ const due = { table: 'app_schedules', index: 'app_schedules_due', where: 'due_at
 /** Schedules whose tick has come. */
 export const dueSchedules = waitingIn<DueSchedule>({ ...due, columns: ['space_id AS spaceId'] });
 
-/** Every schedule that waits for a tick, a page at a time: each should have one in Temporal. */
+/** Every schedule that waits for a tick, page by page. Each should exist in Temporal. */
 export async function* waitingSchedules(database: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
   for await (const page of everyWaiting(database, { ...due, columns: [scheduleColumns] })) yield page.map(scheduleOf);
 }
 
-/** What the launcher makes its schedule from; null where it waits for no tick. */
+/** The launcher's input for the Temporal schedule. `when` is null if it waits for no tick. */
 export function asCalendar(schedule: AppSchedule) {
   const { id, spaceId, version, dueAt } = schedule;
   return { id, spaceId, version, when: dueAt === null ? null : calendarOf(schedule) };
@@ -132,7 +132,7 @@ export function asCalendar(schedule: AppSchedule) {
 
 const mostFailures = 5;
 
-/** In the transaction in which a run of a schedule ends: so many failures in a row pause it. */
+/** Counts failures, in the transaction that ends a run of a schedule. `mostFailures` in a row pause the schedule. */
 export async function countEnd(
   tx: Transaction,
   run: { appId: string; component: string; status: string; errorDetail: string | null },

@@ -12,17 +12,17 @@ import { isLookedAt, isStillLinked } from './previews.ts';
 import { changeRun, findRun, isActive, lockRun, type Run, type RunTrigger } from './run.ts';
 import { countEnd } from './schedules.ts';
 
-/** What a run's workflow does next. */
+/** The next step of a run's workflow. */
 export type RunStep =
   | { do: 'rest'; badEnd?: RunBadEnd }
-  /** Others of its component run, or it is to be tried again later. It is told when it is its turn. */
+  /** The run waits for its turn, or for a retry. It is told when its turn comes. */
   | { do: 'watch'; waitMs: number }
   | { do: 'attempt'; attempt: number; timeoutMs: number; of: RunOf };
 
-/** What is run, for the Temporal UI. The app is named by its id: its own name is what people have typed. */
+/** Names the run in the Temporal UI. It has the app's id, because the app's name is user input. */
 export type RunOf = Pick<Run, 'component' | 'itemId'>;
 
-/** A run that was to do something and has not, as an operator finds it. */
+/** A run that did not succeed, as operators see it. */
 export interface RunBadEnd {
   of: RunOf;
   status: 'failed' | 'timed_out' | 'cancelled';
@@ -30,16 +30,13 @@ export interface RunBadEnd {
   userId: string;
 }
 
-/** Nobody asks for these by hand. */
+/** Triggers that no person asks for. */
 const automatic: readonly RunTrigger[] = ['webhook', 'schedule'];
 const longestWaitMs = 10 * 60_000;
-/** How the attempt before went is in its own row. */
+/** Resets the result of the run. The result of the previous attempt is in its own row. */
 const asBegun = { exitCode: null, endSignal: null, errorCode: null, errorDetail: null, output: null } as const;
 
-/**
- * Says what is to be done next, and takes a place among those that run where there is one. Asked again, it says the
- * same.
- */
+/** Decides the next step of a run, and takes a slot if one is free. Asked again, it returns the same step. */
 export async function nextRunStep(
   database: Database,
   runId: string,
@@ -49,18 +46,18 @@ export async function nextRunStep(
   if (found === undefined) return { do: 'rest' };
   const isHeldBack = automatic.includes(found.triggerKind) && (await isQuiet(database));
   const look = () => lookForStep(database, found, { ...limits, isHeldBack });
-  // Whoever has ended while the first look was under way could not see that this one waits for it, and told it nothing.
+  // A run that ended during the first look could not see that this one waits, and told it nothing. So look twice.
   return (await look()) ?? (await look()) ?? { do: 'watch', waitMs: longestWaitMs };
 }
 
-/** Undefined where it has been noted just now that the run waits for others of its space. */
+/** Undefined if it was just recorded that the run waits for others of its space. */
 function lookForStep(
   database: Database,
   found: Run,
   { isHeldBack, ...limits }: { runsPerSpace: number; isHeldBack: boolean },
 ): Promise<RunStep | undefined> {
   return transaction(database, async (tx): Promise<RunStep | undefined> => {
-    // One after the other, so that no two take the same place.
+    // The lock serializes the looks at an app, so that two runs cannot take the same slot.
     const sql = 'SELECT live FROM apps WHERE id = ? FOR UPDATE';
     const [app] = await select<{ live: number | null }>(tx, sql, [found.appId]);
     const run = await lockRun(tx, found.id);
@@ -68,7 +65,7 @@ function lookForStep(
     if (!isActive(run)) return restOf(run);
     const isUnwanted =
       run.cancelRequestedAt !== null || app === undefined || app.live === null || !(await isLookedAt(tx, run));
-    // While an attempt is under way, whoever makes it ends it.
+    // While an attempt is under way, its worker ends it.
     const isBetween = run.status === 'queued' || run.retryAt !== null;
     if (isUnwanted && isBetween) {
       await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date(), waitsForSpace: null });
@@ -77,7 +74,7 @@ function lookForStep(
     if (isHeldBack && isBetween) return { do: 'watch', waitMs: quietLookMs };
     if (run.status === 'queued') {
       if (!(await hasPlace(tx, run))) {
-        // It is told by those of its own component.
+        // Runs of its own component tell it.
         if (run.waitsForSpace) await changeRun(tx, run, { waitsForSpace: null });
         return { do: 'watch', waitMs: longestWaitMs };
       }
@@ -109,11 +106,11 @@ function partsOf({ component, itemId }: Run): RunOf {
   return { component, itemId };
 }
 
-/** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */
+/** Records that the attempt's process has begun. From now on, a missing process is lost and not started again. */
 export async function noteStarted({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
   const sql = 'UPDATE app_run_attempts SET started_at = ? WHERE run_id = ? AND attempt = ? AND started_at IS NULL';
   await pool.query(sql, [new Date(), id, attempt]);
-  // Last: until then it is looked for again, so whoever is killed in between leaves no log that nobody finds.
+  // Last: before this, the process is looked for again, so a kill in between leaves no log that is never found.
   await pool.query('UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
 }
 
@@ -122,15 +119,15 @@ interface AttemptOf {
   attempt: number;
 }
 
-/** What is known of an attempt that is over. */
+/** The result of an attempt that is over. */
 export interface AttemptEnd extends AttemptOf {
   outcome: RunOutcome;
   output: string;
-  /** What its process has put out; null where it has put out nothing, or nobody knows what. */
+  /** Bytes that its process printed. Null if it printed nothing, or the number is unknown. */
   logBytes: number | null;
 }
 
-/** The run, locked, while this attempt of it is under way. */
+/** Locks the run. Undefined unless this attempt of it is under way. */
 async function lockAttempt(tx: Transaction, { runId, attempt }: AttemptOf): Promise<Run | undefined> {
   const run = await lockRun(tx, runId);
   const isUnderWay = run?.status === 'running' && run.attempt === attempt && run.retryAt === null;
@@ -138,8 +135,8 @@ async function lockAttempt(tx: Transaction, { runId, attempt }: AttemptOf): Prom
 }
 
 /**
- * Records how an attempt has ended, before anything else is done: whatever comes after, this is its end. The first one
- * counts. The attempt is under way until `closeAttempt`, so that its log can be kept.
+ * Records how an attempt ended, before anything else is done. Only the first record counts. The attempt stays under way
+ * until `closeAttempt`, so that its log can be stored.
  */
 export async function noteEnd(database: Database, end: AttemptEnd): Promise<void> {
   await transaction(database, async (tx) => {
@@ -152,7 +149,7 @@ export async function noteEnd(database: Database, end: AttemptEnd): Promise<void
   });
 }
 
-/** Goes on after an attempt whose end is recorded, with its log where that was kept. Again, it changes nothing. */
+/** Continues after an attempt whose end is recorded, with its log if there is one. Idempotent. */
 export async function closeAttempt(
   database: Database,
   of: AttemptOf,
@@ -180,11 +177,11 @@ export async function closeAttempt(
   });
 }
 
-/** Whether it is to be tried again after its present attempt, whose end is in the row. */
+/** Decides about a retry after the present attempt, whose end is in the row. */
 function isTriedAgain(run: Run, status: RunOutcome['status']): boolean {
   const isServing = run.spec.kind === 'web';
-  // What serves is not to end by itself; what could not be started at all will not be the next time. A computer that
-  // was stopped is not woken by what ran on it.
+  // A web process must not end by itself. One that never started will not start next time either. A computer that was
+  // stopped must not be woken by a run on it.
   const mayHelp = isServing
     ? run.isStarted && status !== 'cancelled' && run.errorCode !== 'RUN_COMPUTER_STOPPED'
     : (status === 'failed' || status === 'timed_out') && !isForPeople(run.errorCode);
@@ -193,19 +190,19 @@ function isTriedAgain(run: Run, status: RunOutcome['status']): boolean {
 
 const longestPauseSeconds = 60;
 
-/** In seconds; it grows for what serves, so that one that dies at once is not started without end. */
+/** In seconds. It doubles for a web component, so that one that crashes at once is not restarted in a tight loop. */
 function pauseAfter({ attempt, spec }: Run): number {
   const { delaySeconds } = spec.retry;
   return spec.kind === 'web' ? Math.min(delaySeconds * 2 ** (attempt - 1), longestPauseSeconds) : delaySeconds;
 }
 
-/** Ends an attempt that has no log: as was recorded, else like this. */
+/** Ends an attempt without a log. An outcome that is already recorded counts, else this one. */
 export async function endAttempt(database: Database, of: AttemptOf, outcome: RunOutcome): Promise<void> {
   await noteEnd(database, { ...of, outcome, output: '', logBytes: null });
   await closeAttempt(database, of, null);
 }
 
-/** Asks for a run's end. False where it has ended already. */
+/** Asks a run to end. False if it has ended already. */
 export async function askToCancel(database: Database, run: Run, actor: Actor): Promise<boolean> {
   return transaction(database, async (tx) => {
     const locked = await lockRun(tx, run.id);
@@ -217,7 +214,7 @@ export async function askToCancel(database: Database, run: Run, actor: Actor): P
   });
 }
 
-/** Whether somebody wants a run to end, or it is not wanted any more, or whoever asked for it has been disabled. */
+/** True if the run was cancelled or has ended, its app or last link is gone, or its user was disabled. */
 export async function isUnwanted({ pool }: Pick<Database, 'pool'>, runId: string): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT 1 FROM app_runs r JOIN apps a ON a.id = r.app_id AND a.live = 1

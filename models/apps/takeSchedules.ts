@@ -10,10 +10,10 @@ interface Of {
   spaceId: string;
 }
 
-/** Of those that the manifest has lost, how many are kept for when they come back. */
+/** How many schedules that have left the manifest are kept for their return. */
 const mostGone = 100;
 
-/** Makes the schedules of an app that is locked those of its manifest. One that is paused stays so, also when it was gone. */
+/** Makes a locked app's schedules match its manifest. A paused one stays paused, even if it was gone in between. */
 export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppManifest }): Promise<void> {
   const wanted = app.manifest.components.filter((component) => component.kind === 'schedule');
   const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? FOR UPDATE`;
@@ -32,7 +32,7 @@ export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppMa
   if (forgotten.length > 0) await execute(tx, 'DELETE FROM app_schedules WHERE id IN (?)', [forgotten]);
 }
 
-/** It has no ticks while the manifest does not name it. */
+/** The schedule has no ticks until the manifest names it again. */
 async function leave(tx: Transaction, { id, version }: AppSchedule): Promise<void> {
   const row = { gone_at: new Date(), next_at: null, due_at: null, version: version + 1 };
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, id]);
@@ -76,7 +76,7 @@ async function changeSchedule(
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, known.id]);
 }
 
-/** A tick that has come, and that nobody has taken yet, is not lost for the change: it runs, or it is said to be missed. */
+/** A tick that is due and was not taken yet survives the change: it runs, or is recorded as missed. */
 function nextOfChanged({ nextAt, dueAt }: AppSchedule, changed: Parameters<typeof nextOf>[0]) {
   const now = new Date();
   if (nextAt === null || nextAt > now) return nextOf(changed, now);

@@ -21,23 +21,22 @@ import {
 } from './version.ts';
 import { mayDoAll, scopesNeeded, sharedScopes, whyItWaits, whyMoreWaits } from './versionRules.ts';
 
-/** What an app was found to be, and the changes that were known before it was looked at. */
+/** The content that was found in an app, and the changes that were known before it was read. */
 export interface Found {
   content: AppContent;
   changes: readonly AppChange[];
 }
 
-/** Under whose name, and with what rights, a version is taken into use. */
+/** The user in whose name, and the rights with which, a version is taken into use. */
 interface Taker extends Authority {
   userId: string;
 }
 
 /**
- * Takes what was found in an app into use, in the name of whoever has changed it last, if all its authors may do what
- * it and the version in use need. Authors are all who have changed it since the version in use, and those authors of
- * that version who may not do everything and whose changes nobody has approved. Else it waits, and the version in use
- * stays. Where somebody has changed the app meanwhile, nothing is done: the next one looks again. Returns the app as it
- * is then.
+ * Takes found content into use, in the name of its last author, if all its authors may do what the content and the
+ * version in use need. Authors are all who changed the app since the version in use, and authors of that version who
+ * have limited rights and whose changes are not approved. Otherwise the content waits, and the version in use stays. If
+ * the app was changed meanwhile, nothing is done, and the next look decides. Returns the app in its new state.
  */
 export async function considerContent(database: Database, known: App, { content, changes }: Found): Promise<App> {
   const isConnected = await hasDatabase(database, known.id);
@@ -50,7 +49,7 @@ export async function considerContent(database: Database, known: App, { content,
     const isRepository = content.files === null;
     const byThem = whyItWaits(now, { manifest: withAllOf(content, inUse), hasDatabase: isConnected });
     const treeWaits = isRepository && byThem.length > 0;
-    // What is in a tree is told from what was there before by who has changed it since.
+    // The files of a working tree are not hashed, so its changes stand for them.
     const contentHash = contentHashOf(content, treeWaits ? now : []);
     if (inUse?.contentHash === contentHash) return dropWaiting(tx, app, content, now);
     const asksForMore = isRepository && inUse !== undefined ? whyMoreWaits(inUse.manifest, content.manifest) : [];
@@ -68,7 +67,7 @@ export async function considerContent(database: Database, known: App, { content,
       return keepSeen(tx, { ...app, waitingId: id, treeWaits }, content, now);
     }
     const last = now.at(-1);
-    // A repository that asks for no more than before goes on in the name of who took that into use.
+    // A repository that asks for no more than before keeps the user and the rights of its version in use.
     const taker: Taker =
       last?.userId == null || (isRepository && inUse !== undefined)
         ? { userId: app.runsAs, ...app.authority }
@@ -82,8 +81,8 @@ export async function considerContent(database: Database, known: App, { content,
 }
 
 /**
- * The authors of a version need what either manifest asks for: who may not change the app as it is in use may not take
- * a part of it away either, and may bring into a working tree a moment later what is not there now.
+ * Authors need the rights for both manifests. An author who may not change the version in use may not remove a part of
+ * it either, and could put the part back into a working tree a moment later.
  */
 function withAllOf({ manifest }: AppContent, inUse: AppContent | undefined): AppManifest {
   if (inUse === undefined) return manifest;
@@ -91,13 +90,13 @@ function withAllOf({ manifest }: AppContent, inUse: AppContent | undefined): App
 }
 
 function isSame(now: readonly AppChange[], before: readonly AppChange[]): boolean {
-  // With the time: an author who was forgotten in between counts from one again.
+  // With the time, because an author who was forgotten in between counts from 1 again.
   const nameOf = ({ id, number, changedAt }: AppChange) => `${id} ${number} ${changedAt.getTime()}`;
   const known = new Set(before.map(nameOf));
   return now.length === before.length && now.every((change) => known.has(nameOf(change)));
 }
 
-/** It is again as the version in use is. */
+/** The content equals the version in use again. */
 async function dropWaiting(
   tx: Transaction,
   app: App,
@@ -164,7 +163,7 @@ async function take(
   return { ...app, manifest, manifestTag, problem: null, ...taken };
 }
 
-/** Keeps why what is in an app now cannot be used; the version in use stays. */
+/** Records why an app's present content cannot be used. The version in use stays. */
 export async function noteProblem(
   database: Database,
   known: App,
@@ -189,8 +188,8 @@ interface Decision {
 }
 
 /**
- * Takes a version that waits into use, in the name of who decides so. Again it changes nothing. Throws 404, 403
- * `INSUFFICIENT_SCOPE`, and 409 `APP_VERSION_REPLACED` where what waited is not what is there now.
+ * Takes a waiting version into use, in the name of the approver. Idempotent. Throws 404, 403 `INSUFFICIENT_SCOPE`, and
+ * 409 `APP_VERSION_REPLACED` if the version is not the present content.
  */
 export async function approveVersion(
   database: Database,
@@ -206,7 +205,7 @@ export async function approveVersion(
     if (version.state === 'in_use') return;
     const missing = scopesNeeded({ ...version, hasDatabase: isConnected }).find((scope) => !may(authority, scope));
     if (missing !== undefined) throw insufficientScope(missing, ', which this version of the app needs');
-    // What nobody has looked at since is not what was decided about.
+    // The approver has not seen changes that were not looked at.
     if (version.state !== 'waiting' || changes.some(({ unseen }) => unseen !== null)) throw replaced();
     if (version.files === null) await requireSettledTree(tx, app, { version, changes, hasDatabase: isConnected });
     const taker = { userId: actor.userId, ...authority };
@@ -214,7 +213,7 @@ export async function approveVersion(
     await take(tx, app, { id: version.id, content: version, taker, actor, isCleared });
     await forgetChanges(tx, changes);
     if (isCleared) return;
-    // The approver answers for all of it, as far as the approver's key goes.
+    // The approver answers for the whole content, within the limits of the approver's key.
     await noteAppChange(tx, [app.itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
     await keepTaken(tx, await lockChanges(tx, app.id));
   });
@@ -222,9 +221,9 @@ export async function approveVersion(
 }
 
 /**
- * The working tree of a repository is not part of a version: what was decided about is the tree after the changes that
- * were known when it was looked at. Throws 409 `APP_VERSION_REPLACED` where there are others, and `GIT_REPOSITORY_BUSY`
- * while git is still to change it.
+ * A version does not contain a repository's working tree. The approver has seen the tree after the changes that were
+ * known at the last look. Throws 409 `APP_VERSION_REPLACED` if there are others, and `GIT_REPOSITORY_BUSY` while git is
+ * about to change the tree.
  */
 async function requireSettledTree(
   tx: Transaction,
@@ -240,7 +239,7 @@ async function requireSettledTree(
   throw new DomainError('conflict', 'GIT_REPOSITORY_BUSY', detail, { retryAfterSeconds: 10 });
 }
 
-/** Says that a version is not to be taken into use: the one in use goes on. Again it changes nothing. */
+/** Refuses a waiting version. The version in use stays. Idempotent. */
 export async function refuseVersion(
   database: Database,
   known: App,
@@ -252,7 +251,7 @@ export async function refuseVersion(
     const version = await lockVersion(tx, app.id, versionId);
     if (version.state === 'refused') return;
     if (version.state !== 'waiting') throw replaced();
-    // Its changes stay known: what is changed next is changed on top of them.
+    // The changes stay recorded, because the next change builds on them.
     await execute(tx, "UPDATE app_versions SET state = 'refused', decided_by = ?, decided_at = ? WHERE id = ?", [
       actor.userId,
       new Date(),

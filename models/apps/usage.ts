@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { execute, select } from '../database/sql.ts';
 
-/** What a space's apps keep, locked: whoever counts what they keep, or run, waits here for whoever does so too. */
+/** Locks a space's usage. Transactions that count what its apps store or run are serialized here. */
 export async function lockUsage(tx: Transaction, spaceId: string): Promise<{ deliveredBytes: number }> {
   const make = 'INSERT INTO app_usage (space_id) VALUES (?) ON DUPLICATE KEY UPDATE space_id = app_usage.space_id';
   await execute(tx, make, [spaceId]);
@@ -10,7 +10,7 @@ export async function lockUsage(tx: Transaction, spaceId: string): Promise<{ del
   return { deliveredBytes: Number(row?.deliveredBytes ?? 0) };
 }
 
-/** Of a usage that is locked. */
+/** Changes a locked usage. */
 export async function countDelivered(tx: Transaction, spaceId: string, bytes: number): Promise<void> {
   if (bytes === 0) return;
   const change = bytes > 0 ? 'delivered_bytes + ?' : 'delivered_bytes - LEAST(delivered_bytes, ?)';

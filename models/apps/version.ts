@@ -11,31 +11,31 @@ import type { AppAuthor } from './changes.ts';
 import type { AppManifest } from './manifest.ts';
 import type { WhyItWaits } from './versionRules.ts';
 
-/** `replaced` is what was in use, or has waited, before another one. */
+/** A `replaced` version was in use, or waited, before another one. */
 export type VersionState = 'in_use' | 'waiting' | 'refused' | 'replaced';
 
-/** A folder's files by their paths below it. */
+/** A folder's files, by their paths below it. */
 export type AppFiles = Record<string, { objectKey: string; sha256: string }>;
 
-/** What an app is made of at one time. */
+/** The content of an app at one time. */
 export interface AppContent {
   manifest: AppManifest;
   manifestTag: string;
-  /** Null for a repository: what is in a working tree is not kept. */
+  /** Null for a repository, because the files of a working tree are not kept. */
   files: AppFiles | null;
 }
 
-/** What of an app somebody has taken into use, or is to. */
+/** Content of an app that was taken into use, or waits for approval. */
 export interface AppVersion extends AppContent {
   id: string;
   appId: string;
   spaceId: string;
   state: VersionState;
   contentHash: string;
-  /** Whose changes have brought it about since the version in use then. */
+  /** The authors of the changes since the version that was in use then. */
   authors: AppAuthor[];
   reasons: WhyItWaits[];
-  /** Who took it into use, and what its runs may do; null where nobody has. */
+  /** The user who took it into use, and the limits of its runs. Null if it was never in use. */
   userId: string | null;
   authority: Authority;
   createdAt: Date;
@@ -43,7 +43,7 @@ export interface AppVersion extends AppContent {
   decidedAt: Date | null;
 }
 
-/** How many an app keeps. */
+/** The number of versions that an app keeps. */
 const mostKept = 20;
 
 const columns = `id, app_id AS appId, space_id AS spaceId, state, content_hash AS contentHash, manifest,
@@ -64,7 +64,7 @@ function versionOf(row: object): AppVersion {
   };
 }
 
-/** The same for the same content, wherever it was read, and the same changes that tell it from another. */
+/** Equal for equal content, wherever it was read. Changes tell apart contents of a working tree. */
 export function contentHashOf(
   { manifest, files }: Pick<AppContent, 'manifest' | 'files'>,
   changes: readonly { id: string; number: number }[] = [],
@@ -93,7 +93,7 @@ export async function lockVersion(tx: Transaction, appId: string, id: string): P
   return versionOf(row);
 }
 
-/** An app's, newest first, without their files. */
+/** Lists an app's versions, newest first, without their files. */
 export async function listVersions(
   database: Pick<Database, 'pool'>,
   appId: string,
@@ -103,7 +103,7 @@ export async function listVersions(
   return readPage(database, page, { sql, values: [appId], by: 'id', order: 'desc', read: versionOf });
 }
 
-/** Adds one that is neither waiting nor in use yet, and forgets those that are too many. */
+/** Adds a version that the caller puts in use or lets wait. Deletes versions beyond the limit. */
 export async function addVersion(
   tx: Transaction,
   app: { id: string; spaceId: string; baseId: string | null },

@@ -3,7 +3,7 @@ import { allows, type Scope } from '../identity/scopes.ts';
 import type { AppAuthor } from './changes.ts';
 import type { AppComponent, AppManifest } from './manifest.ts';
 
-/** Why a version waits for somebody to take it into use. */
+/** The reason why a version waits for approval. */
 export interface WhyItWaits {
   code: 'SCOPE_MISSING' | 'CHANGED_BY_AGENT' | 'ASKS_FOR_MORE';
   detail: string;
@@ -14,16 +14,16 @@ interface Needing {
   hasDatabase: boolean;
 }
 
-/** What an API key must be allowed that takes a version into use: all that its runs are given. */
+/** The scopes that an API key needs to take a version into use: everything that its runs are given. */
 export function scopesNeeded({ manifest, hasDatabase }: Needing): Scope[] {
   const needsSecrets = manifest.components.some(({ secrets }) => secrets.length > 0);
   return ['apps:write', ...(needsSecrets ? (['secrets:read'] as const) : []), ...databaseScopes(hasDatabase)];
 }
 
-/** All that a version of an app can need. */
+/** All scopes that a version of an app can need. */
 const allScopes: readonly Scope[] = ['apps:write', 'secrets:read', 'databases:write'];
 
-/** Whether a person has made the change, or a program with a key that covers whatever the app may need later. */
+/** True if a person made the change, or a program whose key covers everything that the app may need later. */
 export function mayDoAll(author: AppAuthor): boolean {
   return author.userId !== null && author.turnId === null && allScopes.every((scope) => may(author, scope));
 }
@@ -32,12 +32,12 @@ function databaseScopes(hasDatabase: boolean): Scope[] {
   return hasDatabase ? ['databases:write'] : [];
 }
 
-/** Whether something runs of it by itself or for strangers, or is given what a program elsewhere does not get. */
+/** True if the component runs by itself or for strangers, or is given secrets. */
 function isGivenMuch(component: AppComponent): boolean {
   return component.secrets.length > 0 || component.kind === 'schedule' || component.kind === 'webhook';
 }
 
-/** Why a change by these authors, one after the other, is not taken into use in their name. Nothing where it is. */
+/** The reasons why a change by these authors is not taken into use in their name. Empty if it is. */
 export function whyItWaits(authors: readonly AppAuthor[], version: Needing): WhyItWaits[] {
   const needed = scopesNeeded(version);
   const lacking = needed.filter((scope) => authors.some((author) => author.userId === null || !may(author, scope)));
@@ -59,8 +59,8 @@ const byAgent: WhyItWaits = {
 };
 
 /**
- * The same of a repository, whose files anybody changes who may run programs on its computer: nobody knows who has
- * changed its manifest, so it waits where it asks for more than the one in use.
+ * The reasons why a repository's new manifest waits: it asks for more than the one in use. Anyone who may run programs
+ * on its computer can change its files, so the author of the manifest is unknown.
  */
 export function whyMoreWaits(inUse: AppManifest, next: AppManifest): WhyItWaits[] {
   return next.components.flatMap((component) => {
@@ -83,7 +83,7 @@ function moreThan(before: AppComponent | undefined, now: AppComponent): string |
   return undefined;
 }
 
-/** What several may do together: no more than each of them. */
+/** The scopes that all of these authorities have. Null means all scopes. */
 export function sharedScopes(authorities: readonly Pick<Authority, 'scopes'>[]): readonly string[] | null {
   return authorities.reduce<readonly string[] | null>((shared, { scopes }) => {
     if (shared === null || scopes === null) return shared ?? scopes;

@@ -17,11 +17,11 @@ const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUnt
 
 type Of = Pick<App, 'id' | 'spaceId' | 'itemId'>;
 
-/** The secrets that senders of webhooks to an app sign with. They are sealed, and shown once. */
+/** The secrets with which senders of webhooks sign. They are stored sealed, and shown once. */
 export function createAppSecrets(database: Database, envelope: Envelope) {
   const placeOf = ({ id, spaceId }: Pick<Of, 'id' | 'spaceId'>) => ({ spaceId, context: `app_webhook_secrets/${id}` });
   return {
-    /** Makes a new one. The one before holds for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
+    /** Makes a new secret. The previous one stays valid for a day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
     async renew(app: Of, request: SecretRequest, actor: Actor): Promise<void> {
       const sealed = await newWebhookSecret(envelope, placeOf(app));
       await transaction(database, async (tx) => {
@@ -38,13 +38,13 @@ export function createAppSecrets(database: Database, envelope: Envelope) {
       });
     },
 
-    /** The one of this id, while it is the present one. Throws 409 `SECRET_RENEWED`. */
+    /** The secret with this id, while it is the current one. Throws 409 `SECRET_RENEWED`. */
     async shown(app: Of, id: string): Promise<{ secret: string; previousUntil: Date | null }> {
       const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT ${secretColumns} WHERE app_id = ?`, [app.id]);
       return shownSecret(envelope, placeOf(app), rows[0] as SecretRow | undefined, id);
     },
 
-    /** Those that hold now; none where none was ever made. */
+    /** The valid secrets of an app. Empty if none was ever made. */
     async of(app: Pick<Of, 'id' | 'spaceId'>): Promise<string[]> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
         `SELECT secret, old_secret AS oldSecret, old_secret_until AS oldUntil FROM app_webhook_secrets WHERE app_id = ?`,

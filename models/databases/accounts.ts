@@ -5,37 +5,36 @@ import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import type { Database } from '../database/database.ts';
 
 /**
- * What Atrium's own accounts are for. Both only read: `reader` what agents ask for, `keeper` what goes into backups, for
- * as long as it takes.
+ * The purposes of Atrium's own accounts. Both are read-only: `reader` for queries of agents, and `keeper` for backups,
+ * without a time limit.
  */
 export type AccountPurpose = 'reader' | 'keeper';
 
 export const purposes: readonly AccountPurpose[] = ['reader', 'keeper'];
 
-/** An account that gets into a space's database. */
+/** An account with access to a space's database. */
 export interface DatabaseAccount {
   id: string;
   databaseId: string;
   spaceId: string;
-  /** What the server calls it. */
+  /** The account's name on the server. */
   serverUser: string;
   sealed: Buffer;
-  /** The password before, and until when it holds. */
+  /** The previous password, and until when it is valid. */
   previousSealed: Buffer | null;
   previousUntil: Date | null;
-  /** Counts its passwords. */
+  /** Incremented with each new password. */
   passwordVersion: number;
-  /** The one of them that the server is known to have. */
+  /** The `passwordVersion` that the server is known to have. */
   setVersion: number;
-  /** The app whose runs have it; null is the space's own. */
+  /** The app whose runs use the account. Null for the space's own account. */
   appId: string | null;
-  /** The app's item. */
   itemId: string | null;
-  /** Since when it lets nobody in any more. */
+  /** Set when the account was revoked. */
   revokedAt: Date | null;
-  /** Whether whoever is in by it is to be cut off once. */
+  /** True if its open connections are to be cut once. */
   isCut: boolean;
-  /** Null for those of the space and of its apps. */
+  /** Null for the accounts of the space and of its apps. */
   purpose: AccountPurpose | null;
 }
 
@@ -44,14 +43,14 @@ const columns = `id, database_id AS databaseId, space_id AS spaceId, server_user
   set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt,
   is_cut AS isCut, purpose`;
 
-/** The accounts of a database: the space's own, and those of its apps. */
+/** The accounts of a database: the space's own, those of its apps, and Atrium's. */
 export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: string): Promise<DatabaseAccount[]> {
   const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? ORDER BY id`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
   return rows as unknown as DatabaseAccount[];
 }
 
-/** The space's own account. Ids do not tell which it is: those of one millisecond may come from several processes. */
+/** The space's own account. Its id need not be the lowest: several processes may make ids in one millisecond. */
 export async function ownAccountOf(
   { pool }: Pick<Database, 'pool'>,
   databaseId: string,
@@ -84,7 +83,7 @@ function sealedContext(id: string): string {
   return `space_database_accounts/${id}`;
 }
 
-/** One of Atrium's own, once the server has it. */
+/** One of Atrium's own accounts, once the server has its password. */
 export async function atriumAccountOf(
   { pool }: Pick<Database, 'pool'>,
   databaseId: string,
@@ -96,7 +95,7 @@ export async function atriumAccountOf(
   return rows[0] as unknown as DatabaseAccount | undefined;
 }
 
-/** The account that an app has, or has had, in a database. */
+/** The id of the account that an app has, or had, in a database. */
 export async function findAccountOf(
   { pool }: Pick<Database, 'pool'>,
   { databaseId, appId }: { databaseId: string; appId: string },
@@ -106,7 +105,7 @@ export async function findAccountOf(
   return rows[0] && String(rows[0].id);
 }
 
-/** Whose accounts these are, by what the server calls them. */
+/** Maps the server's account names to their spaces. */
 export async function spacesOf(
   { pool }: Pick<Database, 'pool'>,
   users: readonly string[],
@@ -116,7 +115,7 @@ export async function spacesOf(
   return new Map(rows.map(({ user, spaceId }) => [String(user), String(spaceId)]));
 }
 
-/** The passwords that a space's accounts have, and had before, which nobody is to be shown. */
+/** All current and previous passwords of a space's accounts. They must not be shown to anyone. */
 export async function passwordsIn(
   { pool }: Pick<Database, 'pool'>,
   envelope: Envelope,

@@ -11,7 +11,7 @@ import { type LeftOut, writeLeftOut } from './leftOut.ts';
 import { newName } from './names.ts';
 import { type DatabaseState, lockDatabase } from './spaceDatabase.ts';
 
-/** How the server should have a database now. */
+/** The state that the server should give a database now. */
 export interface Alignment {
   id: string;
   version: number;
@@ -19,14 +19,14 @@ export interface Alignment {
   state: DatabaseState;
   isFull: boolean;
   isFullOfDefinitions: boolean;
-  /** The version that wished its tables to be written anew; 0 for none. */
+  /** The version that asked for its tables to be rewritten. 0 if none did. */
   compacts: number;
-  /** The backup from which it is to be made. */
+  /** The backup from which the database is to be made. */
   restores: string | null;
-  /** Of that, where the server has been filled from it. */
+  /** What the backup left out. Set once the server was filled from it. */
   leftOut?: LeftOut;
   accounts: AlignedAccount[];
-  /** When it is to be had otherwise, by the time alone. */
+  /** When the wanted state changes next without a request, by time alone. */
   nextAt: Date | null;
 }
 
@@ -36,18 +36,18 @@ export interface AlignedAccount {
   password: string;
   previous: string | undefined;
   passwordVersion: number;
-  /** Whether the server may have other passwords for it. */
+  /** True if the server may have other passwords for it. */
   setsPasswords: boolean;
   isRevoked: boolean;
-  /** Whether whoever is in by it is cut off once. */
+  /** True if its open connections are to be cut once. */
   isCut: boolean;
-  /** Whether it is one of those with which Atrium reads. */
+  /** True for the accounts with which Atrium reads. */
   onlyReads: boolean;
-  /** Whether it is the space's own. */
+  /** True for the space's own account. */
   isOwn: boolean;
 }
 
-/** What the server should have now; undefined when there is no such row. A deleted one whose days are over is gone. */
+/** The wanted state. Undefined without a row. A deleted database whose retention has passed becomes `purged`. */
 export async function readAlignment(
   database: Database,
   envelope: Envelope,
@@ -67,7 +67,7 @@ export async function readAlignment(
   const { version, serverName, state, purgeAt, isFull, isFullOfDefinitions, compacts } = found;
   const restores = found.isMade ? null : found.restores;
   const rows = await accountsOf(database, id);
-  // What goes needs no password, and its space's keys may be gone before it.
+  // A purged database needs no passwords, and its space's keys may be gone already.
   const open: OpenSealed =
     state === 'purged' ? async () => '' : (account, sealed) => openPassword(envelope, account, sealed);
   const accounts = await Promise.all(rows.map((account) => asAligned(open, account, now)));
@@ -94,7 +94,7 @@ async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date):
   return { id, serverUser, password, previous, passwordVersion, setsPasswords, onlyReads, isOwn, ...ends };
 }
 
-/** Whether it takes long to have a database as it is wanted: it is filled, or its tables are written anew. */
+/** True if aligning the database takes long, because it is filled or its tables are rewritten. */
 export async function takesLong({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT 1 FROM space_databases
@@ -105,8 +105,8 @@ export async function takesLong({ pool }: Pick<Database, 'pool'>, id: string): P
 }
 
 /**
- * Begins to make a database from a backup. Gives it a name on the server that no attempt before had, which the alignment
- * has from then on. Throws 503 `DATABASE_TAKEN_OVER` where another has begun since the alignment was read.
+ * Begins to make a database from a backup. Gives it a new name on the server, which no earlier attempt had, in the row
+ * and in `aligned`. Throws 503 `DATABASE_TAKEN_OVER` if another worker has begun since `aligned` was read.
  */
 export async function beginFill(database: Database, aligned: Alignment, prefix: string): Promise<string> {
   const serverName = newName(prefix);
@@ -124,9 +124,9 @@ function takenOver(): DomainError {
 }
 
 /**
- * Takes note that the server has it so, and ends the operations that have asked for it. False where something else was
- * wished meanwhile: then it is to be done again, by whoever comes next, also where another has already done what was
- * wished: nobody knows which of the two the server has. Throws 503 `DATABASE_TAKEN_OVER` where another is making it.
+ * Records that the server matches `aligned`, and ends the operations that asked for it. False if another request came
+ * meanwhile: then it is aligned again, even if another worker has done so, because it is unknown which of the two
+ * states the server has. Throws 503 `DATABASE_TAKEN_OVER` if another worker makes the database.
  */
 export async function finishAlignment(database: Database, aligned: Alignment): Promise<boolean> {
   return transaction(database, async (tx) => {
@@ -134,7 +134,7 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     if (row === undefined) return true;
     if (row.serverName !== aligned.serverName) throw takenOver();
     if (row.version !== aligned.version) {
-      // Whatever else was wished meanwhile, what took long is not done again.
+      // Long work that is done is not repeated, whatever else was asked for meanwhile.
       if (aligned.restores !== null && aligned.state === 'living') await noteFilled(tx, aligned);
       if (aligned.compacts > 0 && aligned.compacts === row.compacts) {
         await execute(tx, 'UPDATE space_databases SET compacts = 0 WHERE id = ?', [aligned.id]);
@@ -147,7 +147,7 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     await execute(tx, 'UPDATE space_database_accounts SET is_cut = 0 WHERE database_id = ? AND is_cut = 1', [
       aligned.id,
     ]);
-    // What is deleted before it was filled is filled when it is restored.
+    // A database that was deleted before it was filled is filled when it is restored.
     if (aligned.restores === null || aligned.state !== 'deleted') await noteFilled(tx, aligned);
     const note = { due_at: aligned.nextAt, compacts: 0 };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
@@ -157,7 +157,7 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
   });
 }
 
-/** All that it was made from is in it, or it has gone. */
+/** Records that the database is filled from its backup, or gone. */
 async function noteFilled(tx: Transaction, { id, restores, state, leftOut }: Alignment): Promise<void> {
   const made = { is_made: state === 'purged' ? 0 : 1, restores: null };
   const note = leftOut === undefined ? made : { ...made, left_out: writeLeftOut(leftOut) };
@@ -177,7 +177,7 @@ async function noteSet(
   ]);
 }
 
-/** Ends what waits for a server that does not do it. What was wished stays wished: the sweep asks again. */
+/** Fails the operations that wait for a server that cannot do it. The wanted state stays, and the sweep tries again. */
 export async function giveUpAlignment(
   database: Database,
   id: string,
@@ -185,13 +185,13 @@ export async function giveUpAlignment(
 ): Promise<void> {
   await transaction(database, async (tx) => {
     await lockDatabase(tx, id);
-    // It is not begun again and again: whoever wants it asks once more.
+    // Rewriting is not retried forever. The user can ask again.
     await execute(tx, 'UPDATE space_databases SET compacts = 0 WHERE id = ?', [id]);
     await endOperations(tx, id, { status: 'failed', ...failure });
   });
 }
 
-/** What cannot be made from its backup goes, and whoever waits is told. False where another is making it. */
+/** Purges a database that cannot be made, and fails its operations. False if another worker is making it. */
 export async function failRestore(
   database: Database,
   { id, serverName }: Pick<Alignment, 'id' | 'serverName'>,

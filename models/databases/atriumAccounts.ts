@@ -14,7 +14,7 @@ import {
 import { newName, newPassword } from './names.ts';
 import { lockDatabase } from './spaceDatabase.ts';
 
-/** Gives a living database the accounts with which Atrium reads it, where it has none yet. */
+/** Adds Atrium's missing read accounts to a living database. */
 export async function giveAtriumAccounts(
   database: Database,
   envelope: Envelope,

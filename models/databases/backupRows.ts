@@ -9,20 +9,20 @@ import { type LeftOut, readLeftOut } from './leftOut.ts';
 
 export type BackupState = 'making' | 'kept' | 'failed';
 
-/** What was in a database at one moment. */
+/** The content of a database at one moment. */
 export interface DatabaseBackup {
   id: string;
   databaseId: string;
   spaceId: string;
   state: BackupState;
-  /** The object that it is in. */
+  /** The object with the backup's bytes. */
   objectKey: string | null;
   sizeBytes: number | null;
   leftOut: LeftOut;
   errorCode: string | null;
-  /** In words, for whoever can do something about it. */
+  /** For people who can fix the problem. */
   errorDetail: string | null;
-  /** Null where it was made by itself. */
+  /** Null for an automatic backup. */
   createdBy: string | null;
   createdAt: Date;
   endedAt: Date | null;
@@ -63,14 +63,14 @@ export async function getBackup(
   return found;
 }
 
-/** Locked; undefined when there is none. */
+/** Locks a backup. Undefined if there is none. */
 export async function lockBackup(tx: Transaction, id: string): Promise<DatabaseBackup | undefined> {
   const sql = `SELECT ${columns} FROM space_database_backups WHERE id = ? FOR UPDATE`;
   const [row] = await select<object>(tx, sql, [id]);
   return row && read(row);
 }
 
-/** With their objects, which the sweeper removes. */
+/** Deletes backups and dooms their objects. */
 export async function dropBackups(tx: Transaction, backups: readonly Pick<DatabaseBackup, 'id' | 'objectKey'>[]) {
   if (backups.length === 0) return;
   const keys = backups.flatMap(({ objectKey }) => objectKey ?? []);
@@ -78,12 +78,12 @@ export async function dropBackups(tx: Transaction, backups: readonly Pick<Databa
   await execute(tx, 'DELETE FROM space_database_backups WHERE id IN (?)', [backups.map(({ id }) => id)]);
 }
 
-/** Of a database that has gone for good, but for those from which one is being made. */
+/** Deletes the backups of a purged database, except those from which a database is being made. */
 export async function dropBackupsOf(tx: Transaction, databaseId: string): Promise<void> {
   await dropBackups(tx, await unused(tx, await backupsOf(tx, databaseId)));
 }
 
-/** After a database was made from it, or could not be: it was kept for that alone where its own database has gone. */
+/** Deletes a backup after a restore from it has ended, if its own database is gone and no other restore uses it. */
 export async function dropIfLeft(tx: Transaction, id: string): Promise<void> {
   const found = await lockBackup(tx, id);
   if (found === undefined) return;
@@ -91,13 +91,13 @@ export async function dropIfLeft(tx: Transaction, id: string): Promise<void> {
   if ((await select(tx, sql, [found.databaseId])).length === 0) await dropBackups(tx, await unused(tx, [found]));
 }
 
-/** Whether a database is being made from one of another's. */
+/** True if a database is being made from one of this database's backups. */
 export async function isRestoredFrom(tx: Transaction, databaseId: string): Promise<boolean> {
   const all = await backupsOf(tx, databaseId);
   return (await unused(tx, all)).length < all.length;
 }
 
-/** Those beyond the newest, unless a database is being made from them. */
+/** Deletes backups beyond the newest `kept` of each state, except those from which a database is being made. */
 export async function dropOldBackups(tx: Transaction, databaseId: string, kept: number): Promise<void> {
   const ended = (await backupsOf(tx, databaseId)).filter(({ state }) => state !== 'making');
   const beyond = (state: BackupState) => ended.filter((one) => one.state === state).slice(kept);
@@ -105,7 +105,7 @@ export async function dropOldBackups(tx: Transaction, databaseId: string, kept: 
   await dropBackups(tx, await unused(tx, old));
 }
 
-/** Those from which no database is being made. */
+/** The backups from which no database is being made. */
 export async function unused(tx: Transaction, backups: readonly DatabaseBackup[]): Promise<DatabaseBackup[]> {
   if (backups.length === 0) return [];
   const sql = 'SELECT restores FROM space_databases WHERE restores IN (?)';

@@ -21,7 +21,7 @@ interface Asked {
 }
 
 /**
- * Has a backup made; the same id again is the same one. Throws 404, 409 `DATABASE_DELETED`, `DATABASE_NOT_READY` or
+ * Begins a backup. The same id again is the same backup. Throws 404, 409 `DATABASE_DELETED`, `DATABASE_NOT_READY` or
  * `BACKUP_UNDER_WAY`.
  */
 export async function askForBackup(database: Database, { spaceId, databaseId, id, actor }: Asked): Promise<void> {
@@ -60,7 +60,7 @@ async function begin(
   await insert(tx, 'space_database_backups', { ...row, created_at: now, due_at: now });
 }
 
-/** Throws 404, 409 `BACKUP_IN_USE` where it is being made, or a database from it. */
+/** Throws 404, and 409 `BACKUP_IN_USE` while it is being made, or a database from it. */
 export async function removeBackup(database: Database, { spaceId, databaseId, id, actor }: Asked): Promise<void> {
   await transaction(database, async (tx) => {
     await lockOf(tx, { spaceId, id: databaseId });
@@ -74,7 +74,7 @@ export async function removeBackup(database: Database, { spaceId, databaseId, id
   });
 }
 
-/** What is to be backed up now; undefined where nobody wants it any more. */
+/** The backup that is to be made, with its database's name. Undefined if it is no longer wanted. */
 export async function backupOrder(
   database: Database,
   id: string,
@@ -96,14 +96,14 @@ interface MadeBackup {
   kept: number;
 }
 
-/** Its object is complete in the store. The oldest beyond those that are kept go. */
+/** Records a backup whose object is complete in the store. Deletes the oldest beyond `kept`. */
 export async function keepBackup(
   database: Database,
   { id, objectKey, sizeBytes, sha256, leftOut, kept }: MadeBackup,
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const backup = await lockBackup(tx, id);
-    // Another worker has done it, or the database has gone meanwhile: then the object is given up.
+    // Another worker has recorded it, or the database is gone. The object is then given up.
     if (backup?.state !== 'making') return;
     await driveModels(tx).DriveObject.keep(objectKey, sha256, tx);
     const as = {
@@ -119,7 +119,7 @@ export async function keepBackup(
   });
 }
 
-/** It is not tried again. Where an attempt has noted why, that is kept. */
+/** Fails a backup for good. An error that an attempt has recorded stays. */
 export async function failBackup(database: Database, id: string, code: string, kept: number): Promise<void> {
   await transaction(database, async (tx) => {
     const backup = await lockBackup(tx, id);
@@ -130,7 +130,7 @@ export async function failBackup(database: Database, id: string, code: string, k
   });
 }
 
-/** Why an attempt has failed. It names what is its tenant's, so it is in the row and in no history. */
+/** Records why an attempt failed. The text has the tenant's data, so it is in the row and not in a history. */
 export async function noteFailure({ pool }: Pick<Database, 'pool'>, id: string, detail: string | null): Promise<void> {
   const sql = "UPDATE space_database_backups SET error_detail = ? WHERE id = ? AND state = 'making'";
   await pool.query(sql, [detail?.slice(0, mostDetail) ?? null, id]);
@@ -138,7 +138,7 @@ export async function noteFailure({ pool }: Pick<Database, 'pool'>, id: string, 
 
 export type DueBackup = Waiting & { spaceId: string };
 
-/** Backups that are to be made. */
+/** Backups that are still to be made. */
 export const dueBackups = waitingIn<DueBackup>({
   table: 'space_database_backups',
   index: 'space_database_backups_due',
@@ -147,7 +147,7 @@ export const dueBackups = waitingIn<DueBackup>({
   time: 'due_at',
 });
 
-/** Databases whose next backup is to begin. */
+/** Databases with a time for their next backup. */
 export const databasesToBackUp = waitingIn<DueBackup>({
   table: 'space_databases',
   index: 'space_databases_backup',
@@ -156,7 +156,7 @@ export const databasesToBackUp = waitingIn<DueBackup>({
   time: 'backup_at',
 });
 
-/** Begins a database's next backup, where it is wanted, and says when the one after that is. */
+/** Begins a database's next backup if it is wanted, and sets the time of the one after it. */
 export async function beginDueBackup(
   database: Database,
   databaseId: string,

@@ -6,17 +6,17 @@ import { openPassword, ownAccountOf } from './accounts.ts';
 import { getDatabase, requireLiving } from './spaceDatabase.ts';
 import type { DatabaseActor } from './wishes.ts';
 
-/** With what somebody gets into a database. */
+/** The details with which a client connects to a database. */
 export interface ConnectionDetails {
   database: string;
   user: string;
   password: string;
-  /** Until when the password before holds, where one does. */
+  /** Until when the previous password is valid. Null if it is not. */
   previousUntil: Date | null;
 }
 
 /**
- * The details of the space's own account. Each look is in the audit log. Throws 404, and 409 `DATABASE_DELETED` or
+ * The details of the space's own account. Each read is in the audit log. Throws 404, and 409 `DATABASE_DELETED` or
  * `DATABASE_NOT_READY`.
  */
 export async function readConnectionDetails(

@@ -7,7 +7,7 @@ import { execute, insert, select } from '../database/sql.ts';
 import { openPassword } from './accounts.ts';
 import type { DatabaseState, SpaceDatabase } from './spaceDatabase.ts';
 
-/** An app that is connected to a database: its own id, and that of its item, by which callers name it. */
+/** An app that is connected to a database. Callers name it by the id of its item. */
 export interface ConnectedApp {
   id: string;
   itemId: string;
@@ -22,12 +22,12 @@ interface NewConnection {
 }
 
 /**
- * Gives an app an account in a locked database. What changes of the database; undefined where it has one. An account
- * that was revoked comes back with a new password: what it has defined is still there.
+ * Gives an app an account in a locked database. Returns the database's columns to change, or undefined if the app is
+ * connected already. A revoked account is reused with a new password, because its definitions still exist.
  */
 export async function connectApp(tx: Transaction, connection: NewConnection): Promise<object | undefined> {
   const { database, app, account, sealed, serverUser } = connection;
-  // One after the other: an app has one database.
+  // The lock serializes connections of an app, which has at most one database.
   const living = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [app.id]);
   if (living.length === 0) throw notFound('app');
   const known = await select<{ id: string; databaseId: string; revokedAt: Date | null }>(
@@ -63,7 +63,7 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
   return {};
 }
 
-/** Revokes an app's account. What changes of the database; undefined where it is revoked already. Throws 404. */
+/** Revokes an app's account. Returns the database's columns to change; undefined if already revoked. Throws 404. */
 export async function disconnectApp(
   tx: Transaction,
   { id }: Pick<SpaceDatabase, 'id'>,
@@ -81,14 +81,14 @@ export async function disconnectApp(
   return {};
 }
 
-/** With what the runs of an app get into its database. */
+/** The details with which an app's runs connect to its database. */
 export interface AppDatabase {
   serverName: string;
   user: string;
   password: string;
 }
 
-/** Undefined where it has none. Throws 409 `DATABASE_NOT_READY` or `DATABASE_DELETED`. */
+/** Undefined if the app has no database. Throws 409 `DATABASE_NOT_READY` or `DATABASE_DELETED`. */
 export async function databaseOfApp(
   { pool }: Pick<Database, 'pool'>,
   envelope: Envelope,
@@ -121,14 +121,14 @@ export async function databaseOfApp(
   return { serverName, user, password: await openPassword(envelope, row, row.sealed) };
 }
 
-/** Whether an app is connected to a database. */
+/** True if an app is connected to a database. */
 export async function hasDatabase({ pool }: Pick<Database, 'pool'>, appId: string): Promise<boolean> {
   const sql = 'SELECT 1 FROM space_database_accounts WHERE app_id = ? AND revoked_at IS NULL LIMIT 1';
   const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
   return rows.length > 0;
 }
 
-/** Whether an app of this space is connected to the database of this name: then the space's computers get there. */
+/** True if an app of this space is connected to the database. Then the space's computers may reach it. */
 export async function isConnected(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, serverName }: { spaceId: string; serverName: string },
@@ -142,7 +142,7 @@ export async function isConnected(
   return rows.length > 0;
 }
 
-/** The items of the apps that are connected to each of these databases. */
+/** For each of these databases, the items of the apps that are connected to it. */
 export async function appsConnectedTo(
   { pool }: Pick<Database, 'pool'>,
   databaseIds: readonly string[],
@@ -157,7 +157,7 @@ export async function appsConnectedTo(
   return new Map([...grouped].map(([id, found]) => [id, found.map(({ itemId }) => String(itemId))]));
 }
 
-/** In the transaction that removes these apps: nobody gets in any more with what their runs had. */
+/** Revokes the accounts of these apps, in the transaction that removes the apps. */
 export async function revokeAccountsOf(tx: Transaction, appIds: readonly string[]): Promise<void> {
   if (appIds.length === 0) return;
   const now = new Date();

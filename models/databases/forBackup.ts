@@ -6,7 +6,7 @@ import { lockDatabase } from './spaceDatabase.ts';
 export interface DatabaseOnServer {
   id: string;
   serverName: string;
-  /** A deleted one lets nobody in, not even Atrium. */
+  /** A deleted database refuses all connections, even Atrium's. */
   isLiving: boolean;
 }
 
@@ -19,14 +19,14 @@ export async function databasesOnServer({ pool }: Pick<Database, 'pool'>): Promi
   return rows.map(({ id, serverName, isLiving }) => ({ id, serverName, isLiving: Boolean(isLiving) }));
 }
 
-/** Its server was lost, and somebody is about to make it again and fill it. */
+/** Records that the server lost the database, before the caller makes and fills it again. */
 export async function noteLost(database: Database, id: string): Promise<void> {
   await transaction(database, (tx) =>
     execute(tx, 'UPDATE space_databases SET is_made = 0, restores = NULL WHERE id = ?', [id]),
   );
 }
 
-/** Whether that has still to be done. */
+/** True if the caller has not filled it yet. */
 export async function isToBeFilled({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const sql = "SELECT 1 FROM space_databases WHERE id = ? AND state = 'living' AND is_made = 0 AND restores IS NULL";
   const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
@@ -34,8 +34,8 @@ export async function isToBeFilled({ pool }: Pick<Database, 'pool'>, id: string)
 }
 
 /**
- * Its server was lost: has the product make it again, from its newest own backup, or empty where there is none. A deleted
- * one is made when it is restored.
+ * After the server lost a database: has it made again from its newest own backup, or empty if there is none. A deleted
+ * database is made when it is restored.
  */
 export async function makeFromOwnBackup(database: Database, id: string): Promise<void> {
   await transaction(database, async (tx) => {

@@ -8,7 +8,7 @@ import { type AppDatabase, databaseOfApp } from './connections.ts';
 import { namesOf } from './names.ts';
 import { createDatabaseWishes, type DatabaseActor, type DatabaseSettings } from './wishes.ts';
 
-/** What of spaces' databases needs their passwords: to ask for one, to get into one, to make the server have it. */
+/** The operations on spaces' databases that need passwords. */
 export function createSpaceDatabases(database: Database, envelope: Envelope, settings: DatabaseSettings) {
   return {
     wishes: createDatabaseWishes(database, envelope, settings),
@@ -24,11 +24,11 @@ export function createSpaceDatabases(database: Database, envelope: Envelope, set
       return readAlignment(database, envelope, id);
     },
 
-    /** With what its space writes to it. */
+    /** The account with which the space writes to the database. */
     ownerOf: (id: string): Promise<{ user: string; password: string } | undefined> =>
       readOwnAccount(database, envelope, id),
 
-    /** With what Atrium itself reads a database; undefined while the server does not have it. */
+    /** The account with which Atrium reads a database. Undefined while the server does not have it. */
     readerOf: (id: string, purpose: AccountPurpose): Promise<{ user: string; password: string } | undefined> =>
       readAtriumAccount(database, envelope, id, purpose),
   };

@@ -1,7 +1,7 @@
-/** What a backup, or a database that was made from one, does not have of what it was made from. */
+/** What is missing in a backup, or in a database that was made from one. */
 export interface LeftOut {
   count: number;
-  /** The first of them. */
+  /** The first ones. */
   items: { kind: 'table' | 'view' | 'function' | 'procedure' | 'trigger'; name: string }[];
 }
 

@@ -6,13 +6,13 @@ import { lockDatabase } from './spaceDatabase.ts';
 export interface SizeLimits {
   maxBytes: number;
   maxTables: number;
-  /** Whether the server's disk has no room for more of anybody. */
+  /** True if the server's disk has no room for more data of any space. */
   isDiskFull: boolean;
-  /** What of the sizes is no tables. */
+  /** The part of each size that is not tables. */
   defined?: ReadonlyMap<string, Measured>;
 }
 
-/** In the row's `is_full`. */
+/** The values of `is_full`. */
 const [hasRoom, full, fullOfDefinitions] = [0, 1, 2];
 
 interface Measured {
@@ -33,8 +33,8 @@ const rowsAtOnce = 500;
 const nothing: Measured = { bytes: 0, tables: 0 };
 
 /**
- * Takes note of how large the databases are, by the names of the server. Returns those that have become full, or are it
- * no more: the server is to follow.
+ * Records the sizes of databases, by their names on the server. Returns those that have become full, or are no longer
+ * full, so that the server can follow.
  */
 export async function recordSizes(
   database: Database,
@@ -75,8 +75,8 @@ async function record(database: Database, known: Known, { bytes, tables }: Measu
     if (row?.state !== 'living') return false;
     const sql = 'UPDATE space_databases SET is_full = ?, version = version + 1, due_at = ? WHERE id = ?';
     await execute(tx, sql, [isFull, new Date(), known.id]);
-    // Connections that are open have the rights with which they came.
-    // Those of Atrium's own read only: a backup goes on.
+    // Open connections keep the rights with which they began, so they are cut. Atrium's own only read: a backup goes
+    // on.
     const cut = 'UPDATE space_database_accounts SET is_cut = 1 WHERE database_id = ? AND purpose IS NULL';
     await execute(tx, cut, [known.id]);
     return true;

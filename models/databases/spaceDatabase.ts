@@ -7,40 +7,40 @@ import { select } from '../database/sql.ts';
 import { type LeftOut, readLeftOut } from './leftOut.ts';
 import { nameKey } from './names.ts';
 
-/** `living` and `deleted` ones are there on the server, deleted ones for nobody; `purged` is gone. */
+/** The server has `living` and `deleted` ones, but a deleted one refuses all connections. `purged` is gone. */
 export type DatabaseState = 'living' | 'deleted' | 'purged';
 
-/** A database of a space, on the server that is only for those. */
+/** A database of a space, on the server for such databases. */
 export interface SpaceDatabase {
   id: string;
   spaceId: string;
-  /** What its space calls it. */
+  /** The space's name for it. */
   name: string;
-  /** What the server calls it. */
+  /** Its name on the server. */
   serverName: string;
-  /** As it is wanted; the server follows. */
+  /** The wanted state. The server follows. */
   state: DatabaseState;
-  /** Whether the server has had it. */
+  /** True once the server has it. */
   isMade: boolean;
-  /** Counts what was wished of it. */
+  /** Incremented with each request for a change. */
   version: number;
   createdBy: string;
   createdAt: Date;
   deletedAt: Date | null;
-  /** When a deleted one goes for good. */
+  /** When a deleted database is purged. */
   purgeAt: Date | null;
-  /** Of its files, as they were measured last. */
+  /** The size of its files when last measured. */
   sizeBytes: number;
   tableCount: number;
-  /** It is too large: nothing more is written to it. */
+  /** It is too large, so writes are refused. */
   isFull: boolean;
-  /** And that without its tables. */
+  /** Its definitions alone are too large: views, functions, procedures and triggers. */
   isFullOfDefinitions: boolean;
-  /** The version that wished its tables to be written anew; 0 where that is done. */
+  /** The version that asked for its tables to be rewritten. 0 once that is done. */
   compacts: number;
   /** The backup from which it is being made. */
   restores: string | null;
-  /** Of the backup from which it was made. */
+  /** What was missing in the backup from which it was made. */
   leftOut: LeftOut;
 }
 
@@ -58,7 +58,7 @@ function read(row: object): SpaceDatabase {
   return { ...found, sizeBytes: Number(found.sizeBytes), ...flags, leftOut: readLeftOut(found.leftOut) };
 }
 
-/** In the order in which they were made, those too that can still be restored. */
+/** Oldest first, including deleted ones that can still be restored. */
 export async function listDatabases(
   database: Pick<Database, 'pool'>,
   spaceId: string,
@@ -81,7 +81,7 @@ export async function getDatabase(
   return read(rows[0]);
 }
 
-/** The living one of this name. Throws 404. */
+/** The living database with this name. Throws 404. */
 export async function findByName(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, name }: { spaceId: string; name: string },
@@ -92,20 +92,19 @@ export async function findByName(
   return read(rows[0]);
 }
 
-/** Whether there is such a one that is not deleted. */
 export async function isLiving({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const sql = "SELECT 1 FROM space_databases WHERE id = ? AND state = 'living'";
   const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
   return rows.length > 0;
 }
 
-/** Locked, whatever its state; undefined when there is none. */
+/** Locks a database in any state. Undefined if there is none. */
 export async function lockDatabase(tx: Transaction, id: string): Promise<SpaceDatabase | undefined> {
   const [row] = await select<object>(tx, `SELECT ${columns} FROM space_databases WHERE id = ? FOR UPDATE`, [id]);
   return row && read(row);
 }
 
-/** Locked. Throws 404. */
+/** Locks a database of the space. Throws 404. */
 export async function lockOf(
   tx: Transaction,
   { spaceId, id }: { spaceId: string; id: string },
@@ -115,7 +114,7 @@ export async function lockOf(
   return database;
 }
 
-/** Throws 409 for a deleted one. */
+/** Throws 409 `DATABASE_DELETED` for a deleted database. */
 export function requireLiving({ state }: Pick<SpaceDatabase, 'state'>): void {
   if (state === 'living') return;
   throw new DomainError('conflict', 'DATABASE_DELETED', 'The database is deleted. Restore it first.');

@@ -4,7 +4,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-/** Databases that the server may have otherwise than their rows, or whose next time has come. */
+/** Databases that may differ between the server and their rows, or whose next change by time is due. */
 export const dueDatabases = waitingIn<Waiting & { spaceId: string }>({
   table: 'space_databases',
   index: 'space_databases_due',
@@ -13,19 +13,19 @@ export const dueDatabases = waitingIn<Waiting & { spaceId: string }>({
   time: 'due_at',
 });
 
-/** How the rows have what the server may have. */
+/** What the server should have of a database, according to the rows. */
 export interface KnownDatabase {
   id: string;
   serverName: string;
   isThere: boolean;
-  /** Whether its row is ahead of the server. */
+  /** True if the row has changed and the server has not followed yet. */
   isUnderWay: boolean;
   users: { name: string; isLocked: boolean }[];
 }
 
 const rowsAtOnce = 500;
 
-/** Every database, a page at a time. */
+/** All databases, page by page. */
 export async function* knownDatabases({ pool }: Pick<Database, 'pool'>): AsyncGenerator<KnownDatabase[]> {
   for (let after = ''; ; ) {
     const [rows] = await pool.query<RowDataPacket[]>(
@@ -55,12 +55,12 @@ export async function* knownDatabases({ pool }: Pick<Database, 'pool'>): AsyncGe
   }
 }
 
-/** Has a database looked at again. */
+/** Marks a database for a new alignment. */
 export async function markDue({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
   await pool.query(`UPDATE space_databases SET due_at = ?, version = version + 1 WHERE id = ?`, [new Date(), id]);
 }
 
-/** Forgets what has been gone for a while: until then, whatever brings it back is found and removed. */
+/** Deletes the rows of databases purged before a time. Until then, one that comes back is found and removed. */
 export function forgetPurged(database: Database, before: Date, onBatch: () => void): Promise<number> {
   const select = "SELECT id FROM space_databases WHERE state = 'purged' AND due_at IS NULL AND purge_at < ? LIMIT ?";
   const remove = (ids: readonly string[]) =>

@@ -32,14 +32,14 @@ type DatabaseOperation = Extract<
 >;
 
 /**
- * What people ask of databases. Each wish is a change of the rows, and an operation that ends when the server has it so:
- * a workflow sees to that.
+ * Requests that change databases. Each changes the rows and begins an operation. A workflow aligns the server with the
+ * rows, and ends the operation.
  */
 export function createDatabaseWishes(database: Database, envelope: Envelope, settings: DatabaseSettings) {
   const { maxPerSpace, keptMs, rotationMs, backupMs } = settings.databases;
   const names = namesOf(settings.installation);
 
-  /** The operation of a wish; undefined where there was nothing to change. */
+  /** Applies a request and returns its operation. Undefined if there was nothing to change. */
   function change(
     { spaceId, id, actor }: { spaceId: string; id: string; actor: DatabaseActor },
     kind: DatabaseOperation,
@@ -67,7 +67,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
 
   return {
     /**
-     * Empty, or with all that was in a backup. The same id again is the same database. Throws 404, 409
+     * Makes a database, empty or from a backup. The same id again is the same database. Throws 404, 409
      * `DATABASE_NAME_TAKEN` or `BACKUP_NOT_KEPT`, 422 `TOO_MANY_DATABASES`.
      */
     async make(
@@ -114,7 +114,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       });
     },
 
-    /** Nobody gets in any more. It can be restored for some days. A deleted one stays deleted. Throws 404. */
+    /** Refuses all connections. The database can be restored for `keptMs`. Idempotent. Throws 404. */
     remove: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
       change(asked, 'deleteDatabase', async (_tx, { state }) => {
         if (state === 'deleted') return undefined;
@@ -123,19 +123,19 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         return { state: 'deleted', live_name: null, deleted_at: now, purge_at: purgeAt };
       }),
 
-    /** One that is not deleted stays as it is. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
+    /** Restores a deleted database. A living one stays as it is. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
     restore: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
       change(asked, 'restoreDatabase', async (tx, { id, spaceId, name, state, purgeAt }) => {
         if (state === 'living') return undefined;
-        // Whoever sweeps may have begun: the row would say what the server does not have.
+        // The purge may have begun. The server would not have what the row says.
         if (purgeAt !== null && purgeAt <= new Date()) throw notFound('database');
         const sql = 'SELECT id FROM space_databases WHERE space_id = ? AND live_name = ? AND id <> ?';
         if ((await select(tx, sql, [spaceId, nameKey(name), id])).length > 0) throw nameTaken();
-        // A deleted one is backed up no more; its time may have come and gone.
+        // A deleted database is not backed up, so its time for that may have passed.
         return { state: 'living', live_name: nameKey(name), deleted_at: null, purge_at: null, backup_at: new Date() };
       }),
 
-    /** A deleted one goes for good now. Throws 404, 409 `DATABASE_NOT_DELETED` or `BACKUP_IN_USE`. */
+    /** Purges a deleted database at once. Throws 404, 409 `DATABASE_NOT_DELETED` or `BACKUP_IN_USE`. */
     purge: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
       change(asked, 'purgeDatabase', async (tx, { id, state }) => {
         if (state !== 'deleted') {
@@ -148,14 +148,14 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         return { state: 'purged', purge_at: new Date() };
       }),
 
-    /** Writes its tables anew, so that what was deleted in them takes no room. Throws 404, 409 `DATABASE_DELETED`. */
+    /** Rewrites the tables, to free the space of deleted rows. Throws 404, 409 `DATABASE_DELETED`. */
     compact: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
       change(asked, 'compactDatabase', async (_tx, found) => {
         requireLiving(found);
         return { compacts: found.version + 1 };
       }),
 
-    /** What its space calls it; the server calls it something else. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
+    /** Changes the space's name for the database, not the server's. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
     rename: ({ spaceId, id, actor, name }: { spaceId: string; id: string; actor: DatabaseActor; name: string }) =>
       transaction(database, async (tx) => {
         const found = await lockOf(tx, { spaceId, id });
@@ -167,9 +167,9 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       }),
 
     /**
-     * Gives the space's own account a new password. The one before holds for some hours beside it; what was before
-     * that, not any more. `now` lets nobody go on with the one before, and ends the connections of the account. The same
-     * operation again is the same password. Throws 404, 409 `DATABASE_DELETED`.
+     * Gives the space's own account a new password. The previous one stays valid for `rotationMs`, older ones do not.
+     * `now` ends the previous one at once, with the account's connections. The same operation id again is the same
+     * password. Throws 404, 409 `DATABASE_DELETED`.
      */
     async rotate(asked: { spaceId: string; id: string; actor: DatabaseActor; operationId: string; now: boolean }) {
       const own = await ownAccountOf(database, asked.id);
@@ -177,7 +177,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       const sealed = await sealPassword(envelope, own, newPassword());
       const work = async (tx: Transaction, found: SpaceDatabase) => {
         requireLiving(found);
-        // A password that the server never had is nobody's: the one before it stays the one before.
+        // If the server never had the current password, the previous one stays the previous one.
         const before = asked.now
           ? 'previous_sealed = NULL, previous_until = NULL, is_cut = 1'
           : `previous_sealed = IF(set_version = password_version, sealed, previous_sealed),
@@ -194,7 +194,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
     },
 
     /**
-     * Gives an app of the space an account of its own, which its runs are told of. One that has it keeps it. Throws 404,
+     * Gives an app of the space its own account, whose details its runs get. An app that has one keeps it. Throws 404,
      * 409 `DATABASE_DELETED` or `APP_HAS_DATABASE`.
      */
     async connect(asked: { spaceId: string; id: string; actor: DatabaseActor; app: ConnectedApp }) {
@@ -208,7 +208,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       });
     },
 
-    /** Its account lets nobody in any more, whoever has it. Throws 404 for an app that was never connected. */
+    /** Revokes the app's account. Throws 404 for an app that was never connected. */
     disconnect: (asked: { spaceId: string; id: string; actor: DatabaseActor; itemId: string }) =>
       change(asked, 'disconnectApp', (tx, found) => disconnectApp(tx, found, asked.itemId)),
   };
@@ -219,7 +219,7 @@ interface BackupReference {
   databaseId: string;
 }
 
-/** Of a database of this space that has not gone for good. */
+/** Requires a complete backup of a database of this space that is not purged. */
 async function requireKept(tx: Transaction, spaceId: string, { id, databaseId }: BackupReference): Promise<void> {
   await lockOf(tx, { spaceId, id: databaseId });
   const backup = await lockBackup(tx, id);

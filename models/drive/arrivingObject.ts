@@ -4,14 +4,14 @@ import { driveModels } from './models.ts';
 import { removeObjects } from './removeObjects.ts';
 import type { ByteStore } from './uploadSession.ts';
 
-/** An object on its way to the store that is no file of the tree. Disposing of it gives it up, unless it was kept. */
+/** An object on its way to the store, without a file in the tree. Disposing gives it up, unless it was kept. */
 export interface ArrivingObject extends AsyncDisposable {
   objectKey: string;
-  /** Counts bytes against the space's quota, before they are stored. Throws 413 `QUOTA_EXCEEDED`. */
+  /** Counts bytes against the space's quota before they are stored. Throws 413 `QUOTA_EXCEEDED`. */
   reserve(bytes: number): Promise<void>;
 }
 
-/** Notes an object before its first byte is sent: the store never holds what no row tells of. */
+/** Records an object before its first byte is sent, so that the store never holds an object without a row. */
 export async function beginObject(
   deps: { database: Database; store: Pick<ByteStore, 'remove'>; quotaBytes: number },
   spaceId: string,
@@ -27,7 +27,8 @@ export async function beginObject(
     reserve: (bytes) => object.reserve(database, bytes, quotaBytes),
     async [Symbol.asyncDispose]() {
       clearInterval(renewal);
-      // Where the store or the database is away, the sweeper finds the row, at once or when its lease has run out.
+      // If the store or the database does not answer, the sweeper finds the row: at once, or when its lease has
+      // expired.
       const left = await DriveObject.giveUp([objectKey]).catch(() => []);
       await removeObjects({ database, store }, left).catch(() => undefined);
     },

@@ -20,7 +20,7 @@ import {
 } from './tree.ts';
 import { indexWords } from './wordIndex.ts';
 
-/** Who changes the tree, and with what authority. */
+/** The user who changes the tree, and the authority of the change. */
 export interface Who {
   userId: string;
   by?: Changer | undefined;
@@ -32,10 +32,10 @@ export interface Placed {
   place: Place;
 }
 
-/** A folder by its id, or by its path, which is made where it is missing. */
+/** A folder by its id, or by its path. Missing folders of the path are made. */
 export type FolderRef = { folderId: string } | { names: readonly string[] };
 
-/** Makes a folder. The ones above it are made too where a path names them. The same id again is the same folder. */
+/** Makes a folder, with its missing parents if given a path. The same id again returns the same folder. */
 export async function makeFolder(
   database: Database,
   fields: Container & { id: string; parent: FolderRef; name: string; onConflict: 'error' | 'rename' },
@@ -57,10 +57,10 @@ export async function makeFolder(
   });
 }
 
-/** A write in the transaction of a change, so that it exists exactly when the change does. */
+/** A write in the transaction of the change, so that it exists exactly when the change does. */
 export type AlsoIn = (tx: Transaction, placed: Placed) => Promise<void>;
 
-/** Gives an item another name, another folder, or both. One row changes, however much is below it. */
+/** Gives an item another name, another folder, or both. One row changes, whatever the size of the subtree. */
 export async function moveItem(
   database: Database,
   change: {
@@ -115,7 +115,7 @@ export async function moveItem(
   });
 }
 
-/** Replacing by a move puts the replaced item into the trash. A folder neither replaces nor is replaced. */
+/** Replacing by a move puts the replaced item into the trash. Only a file can replace, and only a file. */
 async function makeWay(item: DriveItem, taken: Placed, who: Who, tx: Transaction): Promise<void> {
   if (!item.isFile || !taken.item.isFile) {
     throw new DomainError('conflict', 'NAME_TAKEN', 'Only a file can be replaced, and only by a file.');
@@ -123,7 +123,7 @@ async function makeWay(item: DriveItem, taken: Placed, who: Who, tx: Transaction
   await intoTrash(taken, who, tx);
 }
 
-/** Puts an item, with all that is below it, into the trash of its container. */
+/** Puts an item, with everything below it, into the trash of its container. */
 export async function trashItem(
   database: Database,
   change: { itemId: string; spaceId: string; ifMatch?: string | undefined } & Who,
@@ -146,7 +146,7 @@ export async function intoTrash({ item, place }: Placed, who: Who, tx: Transacti
   await noteChange(tx, [place], who);
 }
 
-/** Brings an item back from the trash, to where it was or to another folder. */
+/** Brings an item back from the trash, to its former folder or to another one. */
 export async function restoreItem(
   database: Database,
   change: {
@@ -179,13 +179,13 @@ export async function restoreItem(
   });
 }
 
-/** Notes a change where these items are, or were, for the apps above them. */
+/** Notes the change for the apps above these places. */
 async function noteChange(tx: Transaction, places: readonly Place[], who: Who): Promise<void> {
   const above = places.flatMap(({ chain }) => chain.slice(0, -1).map(({ id }) => id));
   await noteAppChange(tx, [...new Set(above)], who);
 }
 
-/** An item that is neither in the trash nor below something that is. */
+/** An item that is not in the trash and not below a trashed item. */
 export async function openLiving(on: On, spaceId: string, itemId: string): Promise<Placed> {
   const item = await driveModels(on).DriveItem.find(itemId, transactionOf(on));
   if (item === null || item.spaceId !== spaceId) throw notFound('item');
@@ -194,7 +194,7 @@ export async function openLiving(on: On, spaceId: string, itemId: string): Promi
   return { item, place };
 }
 
-/** An item that was itself put into the trash. */
+/** An item that was itself put into the trash. Throws 409 `NOT_IN_TRASH` otherwise. */
 async function openTrashed(on: On, spaceId: string, itemId: string): Promise<DriveItem> {
   const item = await driveModels(on).DriveItem.find(itemId, transactionOf(on));
   if (item === null || item.spaceId !== spaceId) throw notFound('item');
@@ -202,7 +202,7 @@ async function openTrashed(on: On, spaceId: string, itemId: string): Promise<Dri
   return item;
 }
 
-/** An item that is alive, or was itself put into the trash. */
+/** An item that is not in the trash, or was itself put there. An item below a trashed one is not found. */
 export async function openAny(on: On, spaceId: string, itemId: string): Promise<Placed> {
   const item = await driveModels(on).DriveItem.find(itemId, transactionOf(on));
   if (item === null || item.spaceId !== spaceId) throw notFound('item');

@@ -5,7 +5,7 @@ import { type Database, transaction } from '../database/database.ts';
 import type { DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
 
-/** A parsed container id: the space's own drive, the files of a thread, or those of an app. */
+/** A parsed container id: the space's own drive, the files of a thread, or the files of an app. */
 export type ContainerRef = { kind: 'drive' } | { kind: 'thread'; threadId: string } | { kind: 'app'; itemId: string };
 
 export const driveContainerId = 'drive';
@@ -29,8 +29,8 @@ export function parseContainerId(containerId: string): ContainerRef | undefined 
 }
 
 /**
- * A container's root, made if it is not there yet. It checks again, under the drive's lock, what the container belongs
- * to, so that an upload that ends after its thread was deleted leaves nothing that the purge would miss.
+ * A container's root. Makes it if needed. This checks again, under the drive's lock, that the container's owner exists.
+ * So an upload that ends after its thread was deleted leaves nothing that the purge would miss.
  */
 export async function openRoot(
   where: { spaceId: string; containerId: string; userId: string },
@@ -43,7 +43,7 @@ export async function openRoot(
   return found ?? DriveItem.make({ spaceId, parentId: spaceId, kind: 'folder', name: containerId, userId }, tx);
 }
 
-/** The same for a reader: an empty, unsaved root for a container that was never written to. */
+/** The root for a reader, without the lock if it exists. Makes the root of a container that was never written to. */
 export async function findRoot(
   database: Database,
   where: { spaceId: string; containerId: string; userId: string },
@@ -59,7 +59,7 @@ export async function findRoot(
   );
 }
 
-/** Throws 404 when the container's owner is gone, or belongs to another space. */
+/** Throws 404 if the container's owner is gone or belongs to another space. */
 export async function requireOwner(
   { spaceId, containerId }: { spaceId: string; containerId: string },
   tx: Transaction,

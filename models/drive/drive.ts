@@ -9,14 +9,15 @@ export type DriveModel = ReturnType<typeof defineDrive>;
 export function defineDrive(sequelize: Sequelize) {
   class Drive extends Model {
     declare spaceId: string;
-    /** A short name for the drive, which saves space in the word index. */
+    /** A short id of the drive, which saves space in the word index. */
     declare number: number;
-    /** The total size of its objects: kept, arriving, and not yet removed. */
+    /** The total size of the drive's objects: kept, arriving, and not yet removed. */
     declare usedBytes: number;
 
     /**
-     * The drive's row, locked. Every change to the space's tree holds it, so that changes are serialized: no cycles, no
-     * duplicate names, no wrong counts. A change is a few statements; bytes are never moved under the lock.
+     * Locks the drive's row and returns it. Every change to the space's tree holds this lock, so changes are
+     * serialized: no cycles, duplicate names or wrong counts. A change is a few statements. Bytes are never moved under
+     * the lock.
      */
     static async lock(spaceId: string, tx: Transaction): Promise<Drive> {
       const found = await Drive.wait(spaceId, tx);
@@ -27,7 +28,7 @@ export function defineDrive(sequelize: Sequelize) {
       return made;
     }
 
-    /** The same for a space that is being purged, which may have no drive. */
+    /** Like `lock`, for a space that is being purged and may have no drive. */
     static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
       const [row] = await select<Record<string, unknown>>(tx, 'SELECT * FROM drives WHERE space_id = ? FOR UPDATE', [
         spaceId,
@@ -35,7 +36,7 @@ export function defineDrive(sequelize: Sequelize) {
       return row === undefined ? null : instanceOf(Drive, row);
     }
 
-    /** A deleted space gets no new drive, however late an upload ends. */
+    /** A deleted space gets no new drive, even if an upload ends late. */
     private static async make(spaceId: string, tx: Transaction | null): Promise<void> {
       await sequelize.query(
         `INSERT INTO drives (space_id) SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL
@@ -56,7 +57,7 @@ export function defineDrive(sequelize: Sequelize) {
         [bytes, spaceId, quotaBytes, bytes, quotaBytes],
       );
       if (affectedRows > 0) return;
-      // No room, no drive yet, or nothing to count.
+      // The quota is exceeded, the drive does not exist yet, or `bytes` is 0.
       const drive = await Drive.lock(spaceId, tx);
       if (quotaBytes > 0 && drive.usedBytes + bytes > quotaBytes) throw quotaExceeded();
       await drive.update({ usedBytes: drive.usedBytes + bytes }, { transaction: tx });

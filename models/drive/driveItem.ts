@@ -4,10 +4,9 @@ import { along, behind } from '../database/pages.ts';
 import { insertInstance, insertInstances, select } from '../database/sql.ts';
 import { nameKey } from './names.ts';
 
-/** Apps and repositories are leaves of this tree; their contents are in containers and on computers of their own. */
+/** Apps and repositories are leaves of this tree. Their contents live in containers and on computers of their own. */
 export type ItemKind = 'folder' | 'file' | 'app' | 'repository';
 
-/** A file's content. */
 export interface Content {
   objectKey: string;
   size: number;
@@ -32,11 +31,11 @@ export interface NewItem {
   userId: string;
   id?: string;
   content?: Content;
-  /** For a folder that will have levels below it in the same transaction. */
+  /** Set for a folder that gets levels below it in the same transaction. */
   height?: number;
 }
 
-/** One name in a space's tree. An item knows its parent and not its path, so that moving a folder changes one row. */
+/** One name in a space's tree. An item knows its parent, not its path, so moving a folder changes one row. */
 export type DriveItem = InstanceType<DriveItemModel>;
 export type DriveItemModel = ReturnType<typeof defineDriveItem>;
 
@@ -45,24 +44,24 @@ export function defineDriveItem(sequelize: Sequelize) {
     declare number: number;
     declare id: string;
     declare spaceId: string;
-    /** The space's own id for the root of a container. */
+    /** The space's own id if this is the root of a container. */
     declare parentId: string;
     declare kind: ItemKind;
     declare isFile: boolean;
-    /** As it was given; for the root of a container, the container's id. */
+    /** The name as it was given. The root of a container has the container's id as its name. */
     declare name: string;
     declare nameKey: Buffer;
     /** 1, or null in the trash. Items below a trashed item still have 1. */
     declare live: 1 | null;
-    /** Its living children. */
+    /** Children that are not in the trash. */
     declare childCount: number;
-    /** At least how many levels are below it; it never sinks. */
+    /** Upper bound of the number of levels below this item. It never decreases. */
     declare height: number;
     declare objectKey: string | null;
     declare size: number | null;
     declare contentType: string | null;
     declare sha256: Buffer | null;
-    /** 1 for a file's first content; 0 for anything but a file. */
+    /** 1 for a file's first content, 0 for other kinds. */
     declare version: number;
     declare createdBy: string;
     declare createdAt: Date;
@@ -70,16 +69,16 @@ export function defineDriveItem(sequelize: Sequelize) {
     declare updatedAt: Date;
     declare trashedBy: string | null;
     declare trashedAt: Date | null;
-    /** The container in whose trash it is. */
+    /** The container whose trash holds the item. */
     declare trashedFrom: string | null;
-    /** It is being permanently removed, and is hidden. */
+    /** Set while the item is being permanently removed and is hidden. */
     declare purgingAt: Date | null;
 
     get isRoot(): boolean {
       return this.parentId === this.spaceId;
     }
 
-    /** A strong validator: the same tag means the same bytes. Null for anything but a file. */
+    /** A strong validator: the same tag means the same bytes. Null unless this is a file. */
     get etag(): string | null {
       return this.sha256 === null ? null : `"${this.sha256.toString('hex')}"`;
     }
@@ -90,7 +89,7 @@ export function defineDriveItem(sequelize: Sequelize) {
       return { objectKey, size, contentType, sha256 };
     }
 
-    /** A new item that is not saved yet. */
+    /** Builds a new item without saving it. */
     static fresh(fields: NewItem): DriveItem {
       const now = new Date();
       const values = {
@@ -119,7 +118,7 @@ export function defineDriveItem(sequelize: Sequelize) {
       return item.set('number', await insertInstance(tx, item), { raw: true });
     }
 
-    /** Saves several new ones in one statement. Either all are saved or, where one's name is taken, none. */
+    /** Saves several new items in one statement. If one name is taken, none is saved. */
     static async insertAll(items: DriveItem[], tx: Transaction): Promise<DriveItem[]> {
       const first = await insertInstances(tx, items);
       const [only] = items;
@@ -133,17 +132,16 @@ export function defineDriveItem(sequelize: Sequelize) {
       return items.map((item) => item.set('number', numbers.get(item.id), { raw: true }));
     }
 
-    /** The columns of a name. */
     static named(name: string): { name: string; nameKey: Buffer } {
       return { name, nameKey: nameKey(name) };
     }
 
-    /** In any state, unless it is being purged. */
+    /** Finds an item in any state except "being purged". */
     static async find(id: string, tx?: Transaction): Promise<DriveItem | null> {
       return DriveItem.findOne({ where: { id, purgingAt: null }, transaction: tx });
     }
 
-    /** The living child of that name. */
+    /** The child with this name that is not in the trash. */
     static async childOf(parentId: string, name: string, tx?: Transaction): Promise<DriveItem | null> {
       return DriveItem.findOne({ where: { parentId, nameKey: nameKey(name), live: 1 }, transaction: tx });
     }
@@ -152,7 +150,7 @@ export function defineDriveItem(sequelize: Sequelize) {
       return DriveItem.childOf(spaceId, containerId, tx);
     }
 
-    /** The living children in their order, after a position. Costs what it returns, however many there are. */
+    /** The children that are not in the trash, in order, after a position. The cost depends only on `limit`. */
     static async children(parentId: string, limit: number, after?: ChildPosition): Promise<DriveItem[]> {
       const read = (where: object, count: number) =>
         DriveItem.findAll({
@@ -164,7 +162,7 @@ export function defineDriveItem(sequelize: Sequelize) {
           limit: count,
         });
       if (after === undefined) return read({}, limit);
-      // Two ranges of the index: as one condition with OR it would be read from the folder's beginning.
+      // Two ranges of the index. As one condition with OR, the server would read the folder from its beginning.
       const same = await read({ isFile: after.isFile, nameKey: { [Op.gt]: after.nameKey } }, limit);
       if (after.isFile || same.length === limit) return same;
       return [...same, ...(await read({ isFile: true }, limit - same.length))];

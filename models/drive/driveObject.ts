@@ -5,22 +5,21 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insertInstance } from '../database/sql.ts';
 import type { DriveModel } from './drive.ts';
 
-/** `arriving` until its owner's row is written, `kept` while it has an owner, `doomed` until it has been removed. */
+/** `arriving` until its owner's row is written, `kept` while it has an owner, `doomed` until it is removed. */
 export type ObjectState = 'arriving' | 'kept' | 'doomed';
 
-/** A writer that is silent for this long is considered dead, and what it has sent is removed. */
+/** A writer that is silent for this long counts as dead, and the bytes it sent are removed. */
 export const leaseMs = 5 * 60_000;
-/** A request that nobody waits for any more reaches the store within this time, or never. */
+/** An abandoned request reaches the store within this time, or never. */
 const lateArrivalMs = 15 * 60_000;
 
-/** A key that no object has. */
 export function newObjectKey(): string {
   return randomBytes(20).toString('hex');
 }
 
 /**
- * One object in the object store. Its row is committed before the first byte is sent and deleted after the object is
- * gone, so the store never holds an object without a row, whatever is killed in between.
+ * One object in the object store. Its row is committed before the first byte is sent, and deleted after the object is
+ * gone. So the store never holds an object without a row, even if a process is killed in between.
  */
 export type DriveObject = InstanceType<DriveObjectModel>;
 export type DriveObjectModel = ReturnType<typeof defineDriveObject>;
@@ -31,14 +30,14 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     declare objectKey: string;
     declare spaceId: string;
     declare state: ObjectState;
-    /** It was kept once, so the store has no loose parts of it. */
+    /** The object was kept at some time, so the store has no loose parts of it. */
     declare isComplete: boolean;
-    /** The bytes that the drive has counted for it so far. */
+    /** The bytes that the drive's account counts for this object so far. */
     declare size: number;
     declare leaseExpiresAt: Date | null;
     declare createdAt: Date;
 
-    /** Records an arriving object with its first bytes, or all of them, counted against the quota. */
+    /** Records an arriving object, and counts its first bytes (or all of them) against the quota. */
     static async begin(
       database: Database,
       fields: { objectKey: string; spaceId: string; bytes: number; quotaBytes: number },
@@ -55,7 +54,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       });
     }
 
-    /** Counts the next bytes of an arriving object against the quota, before they are stored. */
+    /** Counts the next bytes of an arriving object against the quota before they are stored. */
     async reserve(database: Database, bytes: number, quotaBytes: number): Promise<void> {
       await transaction(database, async (tx) => {
         await Drive.reserve(this.spaceId, bytes, quotaBytes, tx);
@@ -68,7 +67,6 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       this.size += bytes;
     }
 
-    /** Renews its lease. */
     static async renewLeases(objectKeys: string[]): Promise<void> {
       await DriveObject.update(
         { leaseExpiresAt: new Date(Date.now() + leaseMs) },
@@ -80,13 +78,13 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       await DriveObject.changeArriving(objectKey, { lease_expires_at: until }, tx);
     }
 
-    /** In the transaction that writes what the object belongs to. The object is complete in the store. */
+    /** Runs in the transaction that writes the object's owner. The object must be complete in the store. */
     static async keep(objectKey: string, sha256: Buffer, tx: Transaction): Promise<void> {
       const kept = { state: 'kept', is_complete: true, lease_expires_at: null, sha256, kept_at: new Date() };
       await DriveObject.changeArriving(objectKey, kept, tx);
     }
 
-    /** The same for one of the reserve: its bytes are counted only now. Throws 413 `QUOTA_EXCEEDED`. */
+    /** Like `keep`, for an object from the reserve, whose bytes are counted only now. Throws 413 `QUOTA_EXCEEDED`. */
     static async keepReserved(
       objectKey: string,
       { spaceId, size, sha256, quotaBytes }: { spaceId: string; size: number; sha256: Buffer; quotaBytes: number },
@@ -112,8 +110,8 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     /**
-     * Gives up arriving objects, and returns those given up. One that has been kept in the meantime stays, even where
-     * the answer to that commit was lost.
+     * Gives up arriving objects and returns those that are doomed now. An object that was kept in the meantime stays,
+     * even if the answer to that commit was lost.
      */
     static async giveUp(objectKeys: string[]): Promise<DriveObject[]> {
       if (objectKeys.length === 0) return [];
@@ -124,7 +122,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       return DriveObject.findAll({ where: { objectKey: objectKeys, state: 'doomed' } });
     }
 
-    /** Nothing refers to them any more: the sweeper removes them, and gives their bytes back. */
+    /** Marks objects that nothing refers to any more. The sweeper removes them and gives their bytes back. */
     static async doom(objectKeys: string[], tx?: Transaction): Promise<void> {
       if (objectKeys.length === 0) return;
       await DriveObject.update(
@@ -133,7 +131,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       );
     }
 
-    /** Gives up the arriving objects whose writers are gone. From here on none of them can be kept. */
+    /** Gives up arriving objects whose lease has expired. From here on they cannot be kept. */
     static async doomExpired(now: Date): Promise<number> {
       const [count] = await DriveObject.update(
         { state: 'doomed', leaseExpiresAt: null },
@@ -142,12 +140,12 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       return count;
     }
 
-    /** Everything of a deleted space. */
+    /** Dooms all objects of a deleted space. */
     static async doomSpace(spaceId: string): Promise<void> {
       await DriveObject.update({ state: 'doomed', leaseExpiresAt: null }, { where: { spaceId } });
     }
 
-    /** What is to be removed now, of all spaces; or all of a space, whatever is still to be looked at again. */
+    /** The doomed objects that are due, of all spaces; or all doomed objects of one space, due or not. */
     static async doomed(
       limit: number,
       { spaceId, except }: { spaceId?: string | undefined; except: string[] },
@@ -162,8 +160,8 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     /**
-     * Gives back the bytes of objects that are gone from the store, and has it look for them once more later: what was
-     * sent before they were given up may reach the store only then.
+     * Gives back the bytes of objects that are gone from the store, and schedules a second look for them. Bytes that
+     * were sent before the object was given up may reach the store only later.
      */
     static async lookAgain(database: Database, objects: DriveObject[]): Promise<void> {
       const change = { size: 0, leaseExpiresAt: new Date(Date.now() + lateArrivalMs) };
@@ -185,7 +183,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       const bySpace = Map.groupBy(objects, ({ spaceId }) => spaceId);
       for (const [spaceId, ofSpace] of bySpace) {
         await transaction(database, async (tx) => {
-          // Locked first, as everywhere; a purged space's drive is gone, and its bytes with it.
+          // Locked first, as everywhere. The drive of a purged space is gone, and its account with it.
           await Drive.wait(spaceId, tx);
           const where = { objectKey: ofSpace.map(({ objectKey }) => objectKey) };
           const rows = await DriveObject.findAll({ where, transaction: tx, lock: tx.LOCK.UPDATE });
@@ -196,7 +194,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       }
     }
 
-    /** What the drive's account must say. */
+    /** The sum that the drive's account of bytes must equal. */
     static async sumOfSizes(spaceId: string): Promise<number> {
       const [row] = await sequelize.query<{ bytes: number | string }>(
         'SELECT COALESCE(SUM(size), 0) AS bytes FROM drive_objects WHERE space_id = ?',

@@ -8,10 +8,10 @@ const mebibyte = 1_048_576;
 const smallestPartBytes = 16 * mebibyte;
 const mostParts = 1_000;
 
-/** How long a client has for all of its parts. */
+/** How long a client has to send all parts. */
 export const uploadLifetimeMs = 24 * 3_600_000;
 
-/** A file whose parts its client sends straight to the object store. */
+/** A file whose parts the client sends directly to the object store. */
 export type DriveUpload = InstanceType<ReturnType<typeof defineDriveUpload>>;
 
 export function defineDriveUpload(sequelize: Sequelize) {
@@ -24,14 +24,14 @@ export function defineDriveUpload(sequelize: Sequelize) {
     declare target: FileTarget;
     declare size: number;
     declare partSize: number;
-    /** The latest attempt to complete it. */
+    /** The latest attempt to complete the upload. */
     declare operationId: string | null;
-    /** The file that it became. */
+    /** The file that the upload became. */
     declare itemId: string | null;
     declare createdAt: Date;
     declare expiresAt: Date;
 
-    /** How large each part must be, by its number from 1. */
+    /** The required size of each part, in order. Part numbers start at 1. */
     get partSizes(): number[] {
       const count = Math.ceil(this.size / this.partSize);
       return Array.from({ length: count }, (_, i) => Math.min(this.partSize, this.size - i * this.partSize));
@@ -41,7 +41,7 @@ export function defineDriveUpload(sequelize: Sequelize) {
       return Math.max(smallestPartBytes, Math.ceil(size / mostParts / mebibyte) * mebibyte);
     }
 
-    /** An upload, for the user who began it; for others it does not exist. */
+    /** The upload, for the user who began it. For other users it does not exist (404). */
     static async open(
       id: string,
       { spaceId, userId }: { spaceId: string; userId: string },
@@ -55,8 +55,8 @@ export function defineDriveUpload(sequelize: Sequelize) {
     }
 
     /**
-     * Somebody gets the links by which its parts are sent, or completes it. With another API key than it was begun with,
-     * nobody knows any more whose content it is.
+     * Called when a user gets links for the parts, or completes the upload. If that user comes with another API key
+     * than the upload began with, the content's author is no longer known.
      */
     async noteSharer({ apiKeyId }: Changer): Promise<void> {
       if (apiKeyId === null || this.target.by === undefined || this.target.by.apiKeyId === apiKeyId) return;
@@ -64,12 +64,12 @@ export function defineDriveUpload(sequelize: Sequelize) {
       await this.update({ target });
     }
 
-    /** The file is in the tree. In the transaction that puts it there, so that it is put there once. */
+    /** Records that the file is in the tree, in the transaction that puts it there, so that it is put there once. */
     async complete(itemId: string, tx: Transaction): Promise<void> {
       await this.update({ itemId }, { transaction: tx });
     }
 
-    /** Deletes expired uploads. Their objects' leases have run out with them. */
+    /** Deletes expired uploads. The leases of their objects end at the same time. */
     static async purgeExpired(now: Date): Promise<number> {
       return DriveUpload.destroy({ where: { expiresAt: { [Op.lt]: now } } });
     }

@@ -3,7 +3,7 @@ import { behind } from '../database/pages.ts';
 import type { Content, DriveItem } from './driveItem.ts';
 import type { DriveObjectModel } from './driveObject.ts';
 
-/** A file's earlier content. Its present content is in the file's own row. */
+/** An earlier content of a file. The current content is in the file's own row. */
 export type DriveVersion = InstanceType<ReturnType<typeof defineDriveVersion>>;
 
 export function defineDriveVersion(sequelize: Sequelize, DriveObject: DriveObjectModel) {
@@ -26,7 +26,10 @@ export function defineDriveVersion(sequelize: Sequelize, DriveObject: DriveObjec
       return { objectKey, size, contentType, sha256 };
     }
 
-    /** Gives a file its next content, and keeps the one before as a version; the oldest beyond `keptVersions` go. */
+    /**
+     * Gives a file its next content and keeps the previous one as a version. Versions beyond `keptVersions` are
+     * removed, oldest first.
+     */
     static async replace(
       item: DriveItem,
       content: Content,

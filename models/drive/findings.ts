@@ -1,18 +1,18 @@
 import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 
-/** `suspect`: it may not be as it was kept, and is to be looked at. */
+/** `suspect`: the content may differ from what was kept, and must be checked. */
 export type Finding = 'suspect' | Damage;
-/** Another content than it was kept with, or no longer in the store. */
+/** `damaged`: the content differs from what was kept. `missing`: the store no longer has it. */
 export type Damage = 'damaged' | 'missing';
 
-/** How far behind the last object that was kept others become suspect when power may have been lost. */
+/** When power may have been lost, objects kept within this time before the last one become suspect. */
 const suspectMs = 10 * 60_000;
-/** What the kernel has not written yet is a few minutes of work; more than this is not looked at again. */
+/** A few minutes of work can be unwritten in the kernel. Beyond this number, objects are not checked again. */
 const maxSuspects = 100_000;
 const atOnce = 1_000;
 
-/** What is found of objects' contents, whoever reads them. */
+/** Records what reads of objects find out about their contents. */
 export type ContentFindings = ReturnType<typeof createContentFindings>;
 
 export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
@@ -22,7 +22,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
   }
 
   return {
-    /** Undefined for what is no object of the drive's, or still arriving. `foundAt` goes with the finding. */
+    /** Undefined if the drive does not keep an object with this key. `foundAt` goes with the finding. */
     async find(
       objectKey: string,
     ): Promise<{ sha256: Buffer | null; finding: Finding | null; foundAt: Date | null } | undefined> {
@@ -34,7 +34,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       return row;
     },
 
-    /** True where that was not known: null is for content that is as it was kept. */
+    /** Records a finding, or null for an intact content. Returns true if this is new. */
     async note(objectKey: string, finding: Damage | null): Promise<boolean> {
       const sql = `UPDATE drive_objects SET finding = ?, found_at = ?
         WHERE object_key = ? AND state = 'kept' AND NOT finding <=> ?`;
@@ -43,15 +43,15 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       return affectedRows > 0;
     },
 
-    /** An object was looked at, whatever came of it: the others are looked at before it is again. */
+    /** Records that an object was looked at, whatever the result, so that others are looked at before it is again. */
     async noteLook(objectKey: string): Promise<void> {
       const sql = 'UPDATE drive_objects SET found_at = ? WHERE object_key = ? AND finding IS NOT NULL';
       await pool.query(sql, [new Date(), objectKey]);
     },
 
     /**
-     * After an end that may have been a loss of power: what was kept shortly before becomes suspect. The last object
-     * that was kept was kept before that end, whenever it was.
+     * Called after a shutdown that may have been a loss of power: objects that were kept shortly before it become
+     * suspect. The time of the shutdown is unknown, so this counts back from the last object that was kept.
      */
     async suspectLatest(): Promise<number> {
       const [last] = await rows<{ keptAt: Date }>(
@@ -72,30 +72,26 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       return count;
     },
 
-    /**
-     * Keys of what is to be looked at: first what has not been for longest, and of what became suspect together the
-     * smallest.
-     */
+    /** Keys of the suspects to check next: those whose last look is oldest, and among equals the smallest. */
     async suspects(limit: number): Promise<string[]> {
       const sql = `SELECT object_key AS objectKey FROM drive_objects
         WHERE finding = 'suspect' AND state = 'kept' ORDER BY found_at, size LIMIT ?`;
       return (await rows<{ objectKey: string }>(sql, [limit])).map(({ objectKey }) => objectKey);
     },
 
-    /** Keys of what was last found to be damaged or missing before a time: it may be whole again. */
+    /** Keys of objects last found damaged or missing before a time. They may be intact again. */
     async foundBefore(before: Date, limit: number): Promise<string[]> {
       const sql = `SELECT object_key AS objectKey FROM drive_objects
         WHERE finding IN ('damaged', 'missing') AND state = 'kept' AND found_at < ? ORDER BY found_at LIMIT ?`;
       return (await rows<{ objectKey: string }>(sql, [before, limit])).map(({ objectKey }) => objectKey);
     },
 
-    /** How many objects are still to be looked at. */
     async suspectCount(): Promise<number> {
       const sql = "SELECT COUNT(*) AS count FROM drive_objects WHERE finding = 'suspect' AND state = 'kept'";
       return Number((await rows<{ count: number | string }>(sql, []))[0]?.count);
     },
 
-    /** How many objects are damaged, and how many are missing. */
+    /** The numbers of damaged and of missing objects. */
     async counts(): Promise<Map<Damage, number>> {
       const sql = `SELECT finding, COUNT(*) AS count FROM drive_objects
         WHERE finding IN ('damaged', 'missing') AND state = 'kept' GROUP BY finding`;
@@ -104,7 +100,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       return new Map((['damaged', 'missing'] as const).map((finding) => [finding, counts.get(finding) ?? 0]));
     },
 
-    /** Some of them, with their space, and the item whose present content they are, if they are one's. */
+    /** Up to `limit` damaged or missing objects, with their space and the item whose current content it is. */
     list(limit: number): Promise<{ objectKey: string; spaceId: string; finding: Damage; itemId: string | null }[]> {
       const sql = `SELECT o.object_key AS objectKey, o.space_id AS spaceId, o.finding,
           (SELECT i.id FROM drive_items i WHERE i.space_id = o.space_id AND i.object_key = o.object_key LIMIT 1) AS itemId
@@ -114,7 +110,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
   };
 }
 
-/** The damage that is known of the contents of files, or of their versions, by their objects' keys. */
+/** The known damage of these contents of files or versions, by object key. */
 export async function damageOf(
   { pool }: Pick<Database, 'pool'>,
   contents: readonly { objectKey: string | null }[],
@@ -128,11 +124,11 @@ export async function damageOf(
 }
 
 /**
- * What was found of contents in another store says nothing of those in this one: they are to be looked at. What was kept
- * without a hash stays missing until it is looked at again.
+ * Findings about another store say nothing about this one, so the contents become suspect. A content that was kept
+ * without a hash stays as it is until it is looked at again.
  */
 export async function suspectFound({ pool }: Pick<Database, 'pool'>): Promise<void> {
-  // A backup may be older than the column. Then it knows of no findings.
+  // An older backup may lack the column. Then it has no findings.
   const [columns] = await pool.query<RowDataPacket[]>("SHOW COLUMNS FROM drive_objects LIKE 'finding'");
   if (columns.length === 0) return;
   const sql = `UPDATE drive_objects SET finding = 'suspect', found_at = ?

@@ -3,10 +3,10 @@ import { type On, sequelizeOf, transactionOf } from '../database/bound.ts';
 import type { ChildPosition, DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
 
-/** Where the list of a folder's children was cut. */
+/** Where a folder's list of children was cut off. */
 export interface Cut {
   after: ChildPosition;
-  /** How many children were shown up to here. */
+  /** The number of children shown up to here. */
   shown: number;
 }
 
@@ -14,28 +14,28 @@ export interface Cut {
 export interface TreeNode {
   item: DriveItem;
   children: TreeNode[];
-  /** How many of its children are not shown. */
+  /** The number of children that are not shown. */
   missing: number;
-  /** Where to go on; undefined when nothing is missing, or nothing is shown. */
+  /** Where the list continues. Undefined if no child is missing or none is shown. */
   cut: Cut | undefined;
 }
 
 export interface TreeOptions {
-  /** Entries, the root not counted. */
+  /** The maximum number of entries, not counting the root. */
   budget: number;
-  /** Levels below the root. */
+  /** The maximum number of levels below the root. */
   depth: number;
-  /** Goes on in the root's children. */
+  /** Continues the list of the root's children from here. */
   from?: Cut | undefined;
 }
 
 const foldersPerStatement = 100;
 
 /**
- * The tree below an item, breadth before depth: a level is shown as far as the budget goes before the next one is
- * begun, and where it is not enough for a level, each of its folders gets a fair share. It reads what it shows, by the
- * index that lists a folder, and how much is missing from the folders' own counts: it costs the same in a drive of any
- * size.
+ * The tree below an item, breadth first. A level is shown as far as the budget goes before the next one begins. If the
+ * budget is too small for a level, each of its folders gets a fair share. It reads only the items it shows, by the
+ * index that lists a folder. The missing ones come from the folders' own counts. So the cost does not depend on the
+ * size of the drive.
  */
 export async function buildTree(on: On, root: DriveItem, options: TreeOptions): Promise<TreeNode> {
   const top = nodeOf(root);
@@ -67,7 +67,7 @@ function nodeOf(item: DriveItem): TreeNode {
 function show(node: TreeNode, items: DriveItem[], limit: number, shownBefore = 0): void {
   node.children = items.map(nodeOf);
   const shown = shownBefore + items.length;
-  // Fewer than asked for are all there are, whatever the count said a moment ago.
+  // Fewer items than the limit means that there are no more, even if the count just said otherwise.
   node.missing = items.length < limit ? 0 : Math.max(0, node.item.childCount - shown);
   const last = items.at(-1);
   node.cut = node.missing === 0 || last === undefined ? undefined : { after: positionOf(last), shown };
@@ -77,7 +77,7 @@ function positionOf({ isFile, nameKey }: DriveItem): ChildPosition {
   return { isFile, nameKey };
 }
 
-/** Shows the beginning of several folders, many of them by one statement. */
+/** Shows the first children of several folders, with one statement for many folders. */
 async function fill(on: On, folders: TreeNode[], shares: readonly number[]): Promise<void> {
   const wanted = folders.flatMap((node, i) => ((shares[i] ?? 0) > 0 ? [{ node, share: shares[i] ?? 0 }] : []));
   for (let at = 0; at < wanted.length; at += foldersPerStatement) {
@@ -102,12 +102,13 @@ function inOrder(a: DriveItem, b: DriveItem): number {
 }
 
 /**
- * Divides a budget fairly among directories of these sizes: no directory gets more than it has entries, and what small
- * ones leave is divided equally among the larger ones (max-min fairness). A remainder goes to the first of equals.
+ * Divides a budget fairly among directories of these sizes (max-min fairness). No directory gets more than it has
+ * entries. What small ones leave is divided equally among the larger ones. Among equals, the first ones get the
+ * remainder.
  */
 export function shareBudget(sizes: readonly number[], budget: number): number[] {
   const shares = sizes.map(() => 0);
-  // Each takes its part of what is left, rounded down: what rounding leaves is for those who come later.
+  // Each takes its part of what is left, rounded down. What rounding leaves goes to the later ones.
   const order = sizes.map((size, index) => ({ size, index })).sort((a, b) => a.size - b.size || b.index - a.index);
   let left = budget;
   let waiting = order.length;

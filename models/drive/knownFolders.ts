@@ -4,10 +4,10 @@ import { Place } from './place.ts';
 import type { FileTarget } from './placeFile.ts';
 
 const maxFolders = 1_000;
-/** Deeper ones are looked up each time. */
+/** Deeper folders are not remembered. */
 const maxLevels = 16;
 
-/** A folder that a file was put into lately, and its drive's number. */
+/** A folder that recently received a file, and its drive's number. */
 export interface KnownFolder {
   key: string;
   driveNumber: number;
@@ -18,18 +18,18 @@ export interface KnownFolder {
 export interface KnownSpot {
   folder: KnownFolder;
   name: string;
-  /** The name that it has instead if that is an existing folder's, which it then goes into. */
+  /** The file's name if `name` turns out to be an existing folder that the file then goes into. */
   nameInside: string | undefined;
 }
 
 /**
- * Where this process has put files lately, so that the next one there need not be looked up. It is only a hint: what it
- * says is checked under the drive's lock, by the statement that uses it.
+ * The folders into which this process recently put files, so that the next file there needs no lookup. This is only a
+ * hint: the statement that uses it checks it under the drive's lock.
  */
 class KnownFolders {
   private readonly folders = new Map<string, KnownFolder>();
 
-  /** Undefined where the folder is not known, or what is there matters. */
+  /** Undefined if the folder is not known, or if the request is conditional (If-Match). */
   spotOf(target: FileTarget): KnownSpot | undefined {
     const { names, fileName, pathOf, ifMatch } = target;
     if (ifMatch !== undefined) return undefined;
@@ -63,5 +63,5 @@ function keyOf({ spaceId, containerId }: FileTarget, names: readonly string[]): 
   return JSON.stringify([spaceId, containerId, ...names]);
 }
 
-/** Those of a database. */
+/** One instance for each database. */
 export const knownFoldersOf = modelsOf(() => new KnownFolders());

@@ -2,8 +2,8 @@ import { DomainError } from '../../base/errors.ts';
 import type { DriveItem } from './driveItem.ts';
 
 /**
- * If-Match (RFC 9110 §13.1.1): the change was made for another content than the present one. `*` matches anything that
- * exists; an item that is not a file has no tag, and matches nothing else.
+ * If-Match (RFC 9110 §13.1.1): throws 412 if the change was made for another content than the current one. `*` matches
+ * any item that exists. An item that is not a file has no tag and matches only `*`.
  */
 export function requireMatch(item: DriveItem | null, ifMatch: string | undefined): void {
   if (ifMatch === undefined) return;

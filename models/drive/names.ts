@@ -1,21 +1,21 @@
 import { DomainError } from '../../base/errors.ts';
 
 export const maxNameBytes = 255;
-/** How many levels a tree may have, so that a path is found by a bounded number of steps. */
+/** The maximum depth of a tree. It bounds the steps of resolving a path. */
 export const maxDepth = 100;
 const maxPathLength = 4_096;
 
 /**
- * What two names are compared by: NFC, so that an é typed on a Mac is the é typed elsewhere. Upper and lower case
- * differ, as they do for git and on the computers of a space. The name itself is kept as it was given.
+ * The key by which names are compared: NFC, so that an é typed on a Mac equals an é typed elsewhere. Case matters, as
+ * in git and on a space's computers. The name itself is stored as it was given.
  */
 export function nameKey(name: string): Buffer {
   return Buffer.from(name.normalize('NFC'), 'utf8');
 }
 
 /**
- * Throws 422 `INVALID_NAME` unless `name` can be a file's name on any Unix system, a terminal and an HTTP header
- * included.
+ * Throws 422 `INVALID_NAME` unless `name` is safe as a file name on every Unix system, in a terminal and in an HTTP
+ * header.
  */
 export function checkName(name: string): void {
   const fault = faultOf(name);
@@ -33,7 +33,7 @@ function faultOf(name: string): string | undefined {
   if (name === '') return 'is not empty';
   if (name === '.' || name === '..') return 'is not "." or ".."';
   if (name.includes('/')) return 'has no "/" in it';
-  // A decoder puts U+FFFD where the bytes were not UTF-8: such a name could not be kept as it was given.
+  // A decoder puts U+FFFD where the bytes were not UTF-8. Such a name could not be stored as it was given.
   if (!name.isWellFormed() || name.includes('\uFFFD')) return 'is valid Unicode';
   for (const character of name) {
     if (character < ' ' || character === '\u007F') return 'has no control characters in it';
@@ -43,8 +43,8 @@ function faultOf(name: string): string | undefined {
 }
 
 /**
- * The names along a path from the container's root; `/a/b/`, `a/b` and `//a//b` are one. There is no way up: `..` is
- * refused like any name that cannot be one.
+ * The names along a path from the container's root. `/a/b/`, `a/b` and `//a//b` are the same. There is no way up: `..`
+ * is refused like any other invalid name.
  */
 export function parsePath(path: string): string[] {
   const names = path.split('/').filter((name) => name !== '');
@@ -61,7 +61,7 @@ export function tooDeep(): DomainError {
   return new DomainError('unprocessable', 'TOO_DEEP', `A tree in the drive has at most ${maxDepth} levels.`);
 }
 
-/** `report.pdf` becomes `report (2).pdf`, shortened where it would be too long. */
+/** `report.pdf` becomes `report (2).pdf`. The stem is shortened if the result is too long. */
 export function numberedName(name: string, number: number): string {
   const dot = name.lastIndexOf('.');
   const [stem, extension] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ''];
@@ -69,6 +69,6 @@ export function numberedName(name: string, number: number): string {
   const characters = [...stem];
   while (characters.length > 1 && Buffer.byteLength(characters.join('') + suffix) > maxNameBytes) characters.pop();
   const numbered = characters.join('') + suffix;
-  // An "extension" that fills the whole name is cut with it.
+  // The "extension" alone is too long: shorten it with the rest of the name.
   return Buffer.byteLength(numbered) <= maxNameBytes ? numbered : numberedName(stem, number);
 }

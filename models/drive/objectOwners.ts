@@ -1,14 +1,14 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 
-/** A row that names an object. */
+/** A row that refers to an object. */
 export interface ObjectOwner {
   key: string;
-  /** For people, with the row's id. */
+  /** A description for people, with the row's id. */
   owner: string;
 }
 
-/** Every column in which there is an object's key, but those of uploads that are under way. */
+/** Every column that holds an object key, except in uploads that are under way. */
 const owners = [
   { table: 'drive_items', column: 'object_key', owner: "CONCAT('the file ', id)" },
   { table: 'drive_versions', column: 'object_key', owner: "CONCAT('version ', version, ' of the file ', item_id)" },
@@ -18,7 +18,7 @@ const owners = [
   { table: 'app_run_attempts', column: 'log_key', owner: "CONCAT('the log of the run ', run_id)" },
 ] as const;
 
-/** The rows that name some objects. Reads all of these tables, so it is asked for many objects at once. */
+/** The rows that refer to these objects. This reads all of the tables, so ask for many objects at once. */
 export async function ownersOf({ pool }: Pick<Database, 'pool'>, keys: readonly string[]): Promise<ObjectOwner[]> {
   if (keys.length === 0) return [];
   const found: ObjectOwner[] = [];

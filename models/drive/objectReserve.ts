@@ -2,12 +2,12 @@ import { oneFor } from '../../base/oneFor.ts';
 import type { Database } from '../database/database.ts';
 import { leaseMs, newObjectKey } from './driveObject.ts';
 
-/** The space of an object that is nobody's yet. */
+/** The space of a reserved object that no upload has taken yet. */
 export const noSpace = '';
 
 const keysPerFill = 32;
 const refillBelow = 16;
-/** What is left of a lease when a key is handed out: enough for whoever takes it to renew it. */
+/** What is left of a lease when a key is handed out: enough time for the taker to renew it. */
 const marginMs = 2 * 60_000;
 
 interface ReservedKey {
@@ -16,10 +16,10 @@ interface ReservedKey {
 }
 
 /**
- * Keys of objects whose rows were committed in advance, many at a time: who stores a small file takes one, and needs no
- * commit of its own before the first byte. A row of the reserve is like any other arriving object's but belongs to no
- * space, and counts no bytes, until the commit that keeps it. What is not used in time is deleted again; what a killed
- * process leaves, the sweeper removes when the lease has run out.
+ * Keys of objects whose rows were committed in advance, many at a time. An upload of a small file takes one and needs
+ * no commit of its own before the first byte. A row of the reserve is like that of any arriving object, but it belongs
+ * to no space and counts no bytes until the commit that keeps it. Unused keys are deleted in time. The sweeper removes
+ * those of a killed process when their lease has expired.
  */
 class ObjectReserve {
   private readonly database: Database;
@@ -31,7 +31,7 @@ class ObjectReserve {
     this.database = database;
   }
 
-  /** A key whose row is there. Nobody else gets it. */
+  /** A key whose row is committed. It is handed out only once. */
   async take(): Promise<string> {
     for (;;) {
       this.discardLapsed();
@@ -40,18 +40,18 @@ class ObjectReserve {
         await this.fill();
         continue;
       }
-      // Who finds the reserve empty meets the failure, if it lasts.
+      // A failure is not lost: if it lasts, the caller that finds the reserve empty gets it.
       if (this.free.length < refillBelow) this.fill().catch(() => undefined);
       return taken.objectKey;
     }
   }
 
-  /** One of its keys had been given up, so the others may have been too: they are left to the sweeper. */
+  /** Called when one key turned out to be given up. The others may be too, so they are left to the sweeper. */
   forget(): void {
     this.free = [];
   }
 
-  /** Deletes what nobody has taken, before the database is closed. */
+  /** Deletes the keys that were not taken, before the database is closed. */
   async empty(): Promise<void> {
     clearTimeout(this.lapsing);
     await this.filling?.catch(() => undefined);
@@ -85,7 +85,7 @@ class ObjectReserve {
     const lapsed = this.free.filter(({ usableUntil }) => usableUntil <= now);
     if (lapsed.length === 0) return;
     this.free = this.free.filter(({ usableUntil }) => usableUntil > now);
-    // The sweeper finds what cannot be deleted now.
+    // The sweeper finds rows that cannot be deleted now.
     this.discard(lapsed).catch(() => undefined);
   }
 

@@ -3,18 +3,19 @@ import type { Database } from '../database/database.ts';
 
 const atOnce = 1_000;
 
-/** An object that rows may name. */
+/** An object that a row may refer to. */
 export interface BackedUpObject {
   key: string;
   spaceId: string;
   bytes: number;
-  /** Nothing names it any more, so the store may not have it. */
+  /** No row refers to it any more, so the store may not have it. */
   isDoomed: boolean;
 }
 
 /**
- * All objects but those that are still arriving, by key. Read after the moment of a backup, while nothing is removed,
- * they are all those that its rows name: what was given up since then has its row still.
+ * All objects except arriving ones, ordered by key. If this is read after the moment of the backup, and nothing is
+ * removed meanwhile, it includes every object that the backup's rows refer to. An object that was given up since then
+ * still has its row.
  */
 export async function* objectsForBackup({ pool }: Pick<Database, 'pool'>): AsyncGenerator<BackedUpObject> {
   const sql = `SELECT object_key AS \`key\`, space_id AS spaceId, size AS bytes, state = 'doomed' AS isDoomed
@@ -28,7 +29,7 @@ export async function* objectsForBackup({ pool }: Pick<Database, 'pool'>): Async
   }
 }
 
-/** How many those are, and their bytes. */
+/** The number of those objects, and their total bytes. */
 export async function countObjectsForBackup({ pool }: Pick<Database, 'pool'>) {
   const [rows] = await pool.query<RowDataPacket[]>(
     "SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM drive_objects WHERE state <> 'arriving'",

@@ -5,7 +5,7 @@ import type { DriveItem, ItemKind } from './driveItem.ts';
 import { driveModels } from './models.ts';
 import { joinPath, nameKey } from './names.ts';
 
-/** One item on the way from a container's root down to a place. */
+/** One item on the path from a container's root to a place. */
 export interface Link {
   id: string;
   spaceId: string;
@@ -16,7 +16,7 @@ export interface Link {
   height: number;
 }
 
-/** Where an item is. */
+/** The position of an item in the tree. */
 export class Place {
   /** The container's root first, the item itself last. */
   readonly chain: readonly Link[];
@@ -49,7 +49,7 @@ export class Place {
     return this.chain.length - 1;
   }
 
-  /** Neither it nor anything above it is in the trash. */
+  /** True if neither the item nor any folder above it is in the trash. */
   get isLive(): boolean {
     return this.chain.every(({ live }) => live === 1);
   }
@@ -67,7 +67,7 @@ export function linkOf({ id, spaceId, parentId, kind, name, live, height }: Driv
   return { id, spaceId, parentId, kind, name, live, height };
 }
 
-/** The places of items, by id, in one query; a tree's depth is bounded, and so is its cost. */
+/** The places of items by id, in one query. The depth of a tree is bounded, so the cost is too. */
 export async function findPlaces(on: On, itemIds: readonly string[]): Promise<Map<string, Place>> {
   if (itemIds.length === 0) return new Map();
   const columns = ['id', 'space_id', 'parent_id', 'kind', 'name', 'live', 'height'];
@@ -92,7 +92,7 @@ export async function placeOf(on: On, item: DriveItem): Promise<Place> {
   return place;
 }
 
-/** The item at a path of a container, with its place; undefined where there is none. An empty path is the root. */
+/** The item at a path of a container, with its place. Undefined if there is none. An empty path is the root. */
 export async function findByPath(
   on: On,
   where: { spaceId: string; containerId: string; names: readonly string[] },
@@ -102,7 +102,7 @@ export async function findByPath(
   return item && { item, place: new Place(along.map(linkOf)) };
 }
 
-/** The living items along a path of a container, its root first, as far as they are there. One query. */
+/** The items along a path, root first, in one query. Ends before a name that is missing or in the trash. */
 export async function itemsAlong(
   on: On,
   { spaceId, containerId, names }: { spaceId: string; containerId: string; names: readonly string[] },

@@ -10,12 +10,11 @@ import { itemsAlong, linkOf, Place } from './place.ts';
 import { addItem, type Container, chooseName, type OnConflict, openFolders } from './tree.ts';
 import { indexWords } from './wordIndex.ts';
 
-/** Where a file is to go. */
 export interface FileTarget extends Container {
   names: readonly string[];
-  /** Whose path it is: the file's own, that of a folder it goes into, or whichever is there. */
+  /** Whether the path names the file itself, the folder that receives it, or either: then the existing item decides. */
   pathOf: 'file' | 'folder' | 'either';
-  /** Its name within a folder. */
+  /** The file's name within a folder. */
   fileName: string;
   onConflict: OnConflict;
   ifMatch?: string | undefined;
@@ -24,17 +23,17 @@ export interface FileTarget extends Container {
 /** A file whose bytes are in the object store, but which is not in the tree yet. */
 export interface ArrivedFile {
   content: Content;
-  /** The whole of a small text. */
+  /** The complete text, if the file is a small text. */
   text: string | undefined;
-  /** Its object is one of the reserve: its bytes are counted when it is placed. */
+  /** The object comes from the reserve, so its bytes are counted when the file is placed. */
   isReserved?: boolean;
-  /** Its type by its sender's name, where a path that was taken for the file's own proves to be a folder's. */
+  /** The content type by the sender's file name. Used if the path turns out to be a folder's, not the file's own. */
   contentTypeInside?: string | undefined;
 }
 
 /**
- * Refuses early what would be refused once the bytes have arrived. It guarantees nothing: the target is checked again,
- * under the drive's lock, when the file is placed. Returns the name that the file is to have.
+ * Refuses early what would be refused after the bytes have arrived. This guarantees nothing: the target is checked
+ * again under the drive's lock when the file is placed. Returns the name that the file will have.
  */
 export async function previewTarget(on: On, target: FileTarget): Promise<string> {
   const { found, name } = await lookAt(on, target);
@@ -42,7 +41,7 @@ export async function previewTarget(on: On, target: FileTarget): Promise<string>
   return name;
 }
 
-/** Puts a file into the tree: a new item, or the next content of the one that is there. */
+/** Puts a file into the tree: as a new item, or as the next content of the existing one. */
 export async function placeFile(
   target: FileTarget,
   file: ArrivedFile,
@@ -87,21 +86,22 @@ export async function placeFile(
     parent.chain.map(({ id }) => id),
     target,
   );
-  // It may yet be rolled back: what is remembered is only a hint. A change of an app is noted here alone.
+  // The transaction may still be rolled back, which is fine: the memory is only a hint. A folder in an app is not
+  // remembered, because only this path notes changes of apps.
   if (!isOfApp) knownFoldersOf(tx).remember(target, place, drive);
   return { item, place };
 }
 
-/** Where a file would go, and what is there already. */
+/** Where a file would go, and the item that is there now. */
 interface Spot {
   /** The path of its folder. */
   folder: string[];
-  /** The folder, if all of the path is there. */
+  /** The folder, if the whole path exists. */
   there: Place | undefined;
   name: string;
-  /** What has the file's name. */
+  /** The item that has the file's name. */
   found: DriveItem | null;
-  /** The path is a folder's, although it might have been the file's own. */
+  /** The path could have been the file's own, but names an existing folder. */
   isInside: boolean;
 }
 

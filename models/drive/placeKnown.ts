@@ -14,7 +14,7 @@ import type { ArrivedFile, FileTarget } from './placeFile.ts';
 import type { AlsoPlaced } from './uploadSession.ts';
 import { indexNewItems, type NewlyIndexed, newItemWords } from './wordIndex.ts';
 
-/** A stored file whose object is one of the reserve, for a spot that is believed to be free. */
+/** A stored file whose object comes from the reserve, for a spot that is believed to be free. */
 export interface KnownFile extends KnownSpot {
   target: FileTarget;
   file: ArrivedFile;
@@ -23,7 +23,7 @@ export interface KnownFile extends KnownSpot {
 }
 
 interface Waiting extends KnownFile {
-  /** Undefined where the file has to be placed in the usual way. */
+  /** Resolves to undefined if the file must be placed in the usual way. */
   done: PromiseWithResolvers<Placed | undefined>;
 }
 
@@ -31,15 +31,15 @@ const maxTogether = 32;
 const maxTextBytes = 256 * 1_024;
 
 /**
- * Places new files into known folders. What waits for the same folder shares one transaction: it begins when the one
- * before it has ended, with no timer, so that a lone file does not wait, and many share each commit. Whatever is not as
- * it was believed to be (a folder was moved, a name is taken, there is no room) undoes it, and each of its files is
- * placed alone: none meets another's failure.
+ * Places new files into known folders. Files that wait for the same folder share one transaction. It begins when the
+ * previous one has ended, without a timer, so a lone file does not wait, and many share each commit. If anything is not
+ * as remembered (a folder was moved, a name is taken, there is no room), the transaction is undone and each of its
+ * files is placed alone, so no file meets another's failure.
  */
 class KnownPlacer {
   private readonly waiting = new Map<string, Waiting[]>();
 
-  /** Undefined where nothing was done, and the file has to be placed in the usual way. */
+  /** Undefined if nothing was done and the file must be placed in the usual way. */
   place(database: Database, known: KnownFile): Promise<Placed | undefined> {
     const one = { ...known, done: Promise.withResolvers<Placed | undefined>() };
     const { key } = known.folder;
@@ -53,7 +53,7 @@ class KnownPlacer {
   }
 
   private async run(database: Database, key: string): Promise<void> {
-    // What came with one turn of the event loop goes together.
+    // Files that arrive in the same round of the event loop go together.
     await new Promise((resolve) => setImmediate(resolve));
     const waiting = this.waiting.get(key) ?? [];
     while (waiting.length > 0) await placeGroup(database, takeGroup(waiting));
@@ -90,12 +90,12 @@ async function placeGroup(database: Database, group: readonly Waiting[]): Promis
   }
 }
 
-/** Nothing else is to be asked or written in its transaction. */
+/** True if the transaction needs no other reads or writes than these. */
 function goesInOneTrip(group: readonly Waiting[]): boolean {
   return group.every(({ also, target }) => also === undefined && target.containerId === driveContainerId);
 }
 
-/** Undefined where nothing was done. */
+/** Undefined if nothing was done. */
 async function placeInOneTrip(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
   if (!group.every(isAllowed)) return undefined;
   const { statement, found } = takingIn(group);
@@ -104,7 +104,7 @@ async function placeInOneTrip(database: Database, group: readonly Waiting[]): Pr
   const inserts: number[] = [];
   for (const [n, item] of items.entries()) {
     inserts.push(statements.length);
-    // All of them are taken in together, so the first one's id tells for all.
+    // All files are counted in together, so the check on the first id holds for all.
     statements.push(insertionOf([item], n === 0 ? { id: ifFound(found, item.id) } : {}));
     statements.push(...newItemWords(wordsOf(group[n], item, lastNumber)));
   }
@@ -117,7 +117,7 @@ async function placeInOneTrip(database: Database, group: readonly Waiting[]): Pr
   return placedIn(group, items);
 }
 
-/** The same, statement by statement. */
+/** Like `placeInOneTrip`, statement by statement. */
 async function placeStepwise(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
   let isCommitting = false;
   try {
@@ -128,13 +128,13 @@ async function placeStepwise(database: Database, group: readonly Waiting[]): Pro
       return placed;
     });
   } catch (error) {
-    // Nobody knows whether it was done.
+    // The commit's result is unknown.
     if (isCommitting) throw error;
     return undefined;
   }
 }
 
-/** Rejects where anything is not as it was believed to be. */
+/** Rejects if anything is not as remembered. */
 async function placeAll(group: readonly Waiting[], tx: Transaction): Promise<Placed[]> {
   const { target } = firstOf(group);
   if (!group.every(isAllowed)) throw new NotAsKnown();
@@ -178,11 +178,11 @@ function placedIn(group: readonly Waiting[], items: readonly DriveItem[]): Place
 }
 
 /**
- * Locks the drive, as every change does, counts the bytes against the quota, keeps the objects, and counts the files in
- * at their folder: one statement, which does all of it or nothing. Each table in it is one that it changes, since only
- * their rows are read as they are after the wait for the lock. Only whether the folder is in an app is asked besides:
- * that changes when an app is made, and whoever makes one looks at what is there afterwards. `found` is how many rows
- * it finds, changed or not, if everything is as it was believed to be.
+ * One statement that does all of the following or nothing: locks the drive, as every change does, counts the bytes
+ * against the quota, keeps the objects, and counts the files in at their folder. It changes every table that it joins,
+ * because only rows it changes are read as they are after the wait for the lock. The exception is the check that the
+ * folder is not in an app: this changes when an app is made, and making one looks at the contents afterwards. `found`
+ * is how many rows the statement finds, changed or not, if everything is as remembered.
  */
 function takingIn(group: readonly Waiting[]): { statement: Statement; found: number } {
   const { folder, target, quotaBytes } = firstOf(group);
@@ -213,5 +213,5 @@ function takingIn(group: readonly Waiting[]): { statement: Statement; found: num
   return { statement: { sql, values }, found: 1 + chain.length + keys.length };
 }
 
-/** Something is not as it was when the folder was remembered. */
+/** The tree differs from what was remembered of the folder. */
 class NotAsKnown extends Error {}

@@ -6,8 +6,8 @@ import { abortUploadsInto } from './uploads.ts';
 const itemsPerBatch = 500;
 
 /**
- * Removes the files of a deleted thread, and those still arriving. No new write can begin there; waiting for the
- * drive's lock lets those under way finish.
+ * Removes the files of a deleted container and the uploads into it. No new write can begin there. Waiting for the
+ * drive's lock lets writes that are under way finish.
  */
 export async function purgeContainer(
   database: Database,
@@ -21,7 +21,7 @@ export async function purgeContainer(
   if (root !== null) await purgeSubtree(database, root, onBatch);
 }
 
-/** Removes the whole drive of a deleted space. Without its row no late upload finds a place any more. */
+/** Removes the whole drive of a deleted space. Once its row is gone, a late upload has nowhere to go. */
 export async function purgeDrive(database: Database, spaceId: string, onBatch: () => void): Promise<void> {
   const { Drive, DriveItem, DriveObject, DriveUpload } = driveModels(database);
   for (let isEmpty = false; !isEmpty; ) {

@@ -11,12 +11,12 @@ import { driveModels } from './models.ts';
 import { abortUploadsInto } from './uploads.ts';
 
 const itemsPerBatch = 500;
-/** Marked at once when a trash is emptied. */
+/** Items marked at once when a trash is emptied. */
 const marksPerBatch = 1_000;
 
 /**
- * Hides an item permanently, from the trash or straight from its folder, and writes the intent to purge it. From here
- * on nothing can be added below it.
+ * Hides an item permanently, from the trash or straight from its folder, and records the operation that purges it. From
+ * here on nothing can be added below it.
  */
 export async function beginPurge(
   database: Database,
@@ -33,7 +33,7 @@ export async function beginPurge(
   });
 }
 
-/** Hides what was in a container's trash at `before`. */
+/** Hides the items that were put into a container's trash at or before `before`. */
 export async function markTrash(
   database: Database,
   where: { spaceId: string; containerId: string },
@@ -57,7 +57,7 @@ export async function markTrash(
   }
 }
 
-/** Hides what has been in any trash since before `before`. */
+/** Hides the items that were put into any trash before `before`. */
 export async function markOldTrash(database: Database, before: Date, onBatch: () => void): Promise<void> {
   const { DriveItem } = driveModels(database);
   for (let isMore = true; isMore; ) {
@@ -75,7 +75,7 @@ export async function markOldTrash(database: Database, before: Date, onBatch: ()
   }
 }
 
-/** Removes what is marked: one item, a space's items, or all. */
+/** Removes marked items: one item, those of a space, or all. */
 export async function purgeMarked(
   database: Database,
   { itemId, spaceId }: { itemId?: string; spaceId?: string },
@@ -95,20 +95,20 @@ export async function purgeMarked(
 }
 
 /**
- * Removes an item and all that is below it, deepest first and a batch at a time, so that a crash leaves a smaller tree
- * and no orphan. Objects are only doomed here; removing them from the store is the next step.
+ * Removes an item and everything below it, deepest first and batch by batch, so that a crash leaves a smaller tree
+ * without orphans. Objects are only doomed here. The next step removes them from the store.
  */
 export async function purgeSubtree(database: Database, top: DriveItem, onBatch: () => void): Promise<void> {
   const { DriveItem } = driveModels(database);
   const open = [top];
   for (let item = open.at(-1); item !== undefined; item = open.at(-1)) {
-    // Also what was put into the trash by itself before: its parent goes now.
+    // Includes children that are in the trash themselves, because their parent goes now.
     const children = await DriveItem.findAll({ where: { parentId: item.id }, limit: itemsPerBatch });
     const files = children.filter(({ isFile }) => isFile);
     const others = children.filter(({ isFile }) => !isFile);
     if (files.length > 0) await removeItems(database, files);
     open.push(...others);
-    // What is in an app is not below it in the tree, but in a container of its own.
+    // The contents of an app are not below it in the tree. They are in a container of their own.
     const app = item.kind === 'app' ? { spaceId: item.spaceId, containerId: appContainerId(item.id) } : undefined;
     if (app !== undefined) await abortUploadsInto(database, app);
     const root = app === undefined ? null : await DriveItem.rootOf(app.spaceId, app.containerId);

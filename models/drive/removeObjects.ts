@@ -6,7 +6,7 @@ import { driveModels } from './models.ts';
 import type { ByteStore } from './uploadSession.ts';
 
 const objectsAtOnce = 500;
-/** A store that refuses so many is left alone until the next time. */
+/** If the store refuses this many, stop until the next run. */
 const maxRefused = 2_000;
 
 interface Deps {
@@ -15,10 +15,10 @@ interface Deps {
 }
 
 /**
- * Permanently removes objects: first from the store, then their rows. If killed in between, it is repeated. What the
- * store refuses to remove keeps its row, for the sweeper. So does for a while, without its bytes, what is not known to
- * have arrived: a request that was given up may reach the store after this one. While a backup is made, all is left to
- * the sweeper.
+ * Permanently removes objects: first from the store, then their rows. If killed in between, the sweeper repeats it. An
+ * object that the store refuses to remove keeps its row for the sweeper. An object that is not known to have arrived
+ * keeps its row for a while too, without its bytes, because an abandoned request may reach the store after this
+ * removal. While a backup is made, everything is left to the sweeper.
  */
 export async function removeObjects(
   deps: Deps,
@@ -40,7 +40,7 @@ async function removeFromStore(
   { store }: Deps,
   objects: readonly DriveObject[],
 ): Promise<{ gone: DriveObject[]; refused: string[] }> {
-  // A once complete object has no parts left; checking would cost a request each.
+  // An object that was complete has no loose parts. Checking for parts costs a request each.
   const [complete, arriving] = [
     objects.filter((object) => object.isComplete),
     objects.filter((object) => !object.isComplete),
@@ -54,10 +54,10 @@ async function removeFromStore(
 }
 
 /**
- * Removes what is doomed, of one space or of all; returns how many objects that were. One that the store refuses to
- * remove holds up no other: it is passed over until the next time. Of a space nothing may be left, so there it throws.
- * Whoever sent an object that never became complete may have been cut off from the store: for that one the sweep of all
- * spaces comes back. It does so too for what a backup that is being made may still have to copy.
+ * Removes the doomed objects of one space, or of all. An object that the store refuses to remove is skipped until the
+ * next run and does not block others. With `spaceId` nothing may be left, so refusals throw 503. The writer of an
+ * object that never became complete may have been cut off from the store, so the sweep of all spaces looks for that
+ * object a second time. While a backup is made, nothing is removed; the sweep comes back later.
  */
 export async function removeDoomed(
   deps: Deps,

@@ -20,7 +20,7 @@ export interface Found {
   fields: Field[];
 }
 
-/** Items in whose names or texts each word that is asked for begins a word, as {@link searchWords} finds them. */
+/** Finds items by name or text: each word of the query must begin a word there, see {@link searchWords}. */
 export async function searchDrive(on: On, request: SearchRequest): Promise<{ found: Found[]; next?: SearchPosition }> {
   const drive = await driveModels(on).Drive.findOne({ where: { spaceId: request.spaceId } });
   if (drive === null) return { found: [] };
@@ -30,7 +30,7 @@ export async function searchDrive(on: On, request: SearchRequest): Promise<{ fou
   return searchWords(on, search, (rows) => open(on, rows, request));
 }
 
-/** The items of index rows that are alive and in the container, in the rows' order. */
+/** The items of these index rows that are not in the trash and are in the container, in the order of the rows. */
 async function* open(
   on: On,
   rows: WordRow[],

@@ -15,18 +15,18 @@ import { indexNewItems } from './wordIndex.ts';
  * then write.
  */
 
-/** What to do where a name is already taken. */
+/** What to do if the name is taken. */
 export type OnConflict = 'error' | 'rename' | 'replace';
 
 export interface Container {
   spaceId: string;
   containerId: string;
   userId: string;
-  /** With what authority it is changed; without it, whatever an app runs of it waits. */
+  /** The authority of the change. Without it, a change to an app waits for approval. */
   by?: Changer | undefined;
 }
 
-/** A living folder of the space by its id, with its place. */
+/** A folder of the space that is not in the trash, with its place. Throws 404 otherwise. */
 export async function openFolder(spaceId: string, folderId: string, tx: Transaction): Promise<Place> {
   const folder = await driveModels(tx).DriveItem.find(folderId, tx);
   if (folder === null || folder.spaceId !== spaceId) throw notFound('folder');
@@ -35,7 +35,7 @@ export async function openFolder(spaceId: string, folderId: string, tx: Transact
   return requireFolder(place);
 }
 
-/** The folder at a path, for something to be put into it; what is missing of it is made. */
+/** The folder at a path. Missing folders are made. */
 export async function makeFolders(
   drive: Drive,
   container: Container,
@@ -47,7 +47,7 @@ export async function makeFolders(
   for (const [i, name] of names.entries()) {
     const { spaceId, userId } = container;
     const found = await driveModels(tx).DriveItem.childOf(place.itself.id, name, tx);
-    // It is made as high as it will be: otherwise each level below would raise all above it, one by one.
+    // Set the final height now. Otherwise each level below would raise all levels above it, one by one.
     const height = names.length - i;
     const folder = found ?? (await addItem(drive, place, { spaceId, kind: 'folder', name, userId, height }, tx));
     place = requireFolder(place.below(folder));
@@ -55,7 +55,7 @@ export async function makeFolders(
   return place;
 }
 
-/** The same where it is known what of the path is `there`: all of it, mostly. */
+/** Like `makeFolders`. `there` is the folder if the caller already found the whole path, which is the usual case. */
 export async function openFolders(
   drive: Drive,
   container: Container,
@@ -67,7 +67,7 @@ export async function openFolders(
   return requireFolder(there);
 }
 
-/** Adds an item to a folder. The name is known to be free. `text` is what a file says, if it is a small text. */
+/** Adds an item to a folder. The caller knows that the name is free. `text` is a small text file's content. */
 export async function addItem(
   drive: Drive,
   folder: Place,
@@ -81,12 +81,12 @@ export async function addItem(
   return item;
 }
 
-/** Counts an item in at its new parent, and keeps the tree from growing too deep. */
+/** Counts an item in at its new parent, and refuses it if the tree would become too deep. */
 export async function attach(item: DriveItem, folder: Place, tx: Transaction): Promise<void> {
   const { DriveItem } = driveModels(tx);
   if (folder.depth + 1 + item.height > maxDepth) throw tooDeep();
   await execute(tx, 'UPDATE drive_items SET child_count = child_count + 1 WHERE id = ?', [folder.itself.id]);
-  // Upwards until a folder knows of that many levels below it already: mostly the first one does.
+  // Go up until a folder already has this height. Usually the first one does.
   for (let above = 1; above < folder.chain.length + 1; above++) {
     const link = folder.chain.at(-above);
     const height = item.height + above;
@@ -100,7 +100,7 @@ export async function detach(item: DriveItem, tx: Transaction): Promise<void> {
   await driveModels(tx).DriveItem.decrement('childCount', { where: { id: item.parentId }, transaction: tx });
 }
 
-/** The name that an item gets in a folder where `taken` may have it already. */
+/** The name that an item gets in a folder. `taken` is the item that has the wanted name now. */
 export async function chooseName(
   folder: Place,
   name: string,
@@ -118,7 +118,7 @@ export async function chooseName(
 
 const namesPerLook = 50;
 
-/** Leaps ahead where many are taken, so that the ten-thousandth copy costs little more than the first. */
+/** The candidates leap ahead when many are taken, so that the ten-thousandth copy costs little more than the first. */
 async function freeName(folderId: string, name: string, tx: Transaction): Promise<string> {
   const { DriveItem } = driveModels(tx);
   for (let from = 2; ; from *= 4) {

@@ -19,7 +19,7 @@ export interface StoredBytes {
   contentTypeOfOther?: string | undefined;
 }
 
-/** Where the bytes go. The real one is integrations/storage. */
+/** The object store. The implementation is in integrations/storage. */
 export interface ByteStore {
   write(
     key: string,
@@ -31,7 +31,7 @@ export interface ByteStore {
       reserve(bytes: number): Promise<void>;
     },
   ): Promise<StoredBytes>;
-  /** Returns the keys of what it refuses to remove. */
+  /** Returns the keys that the store refuses to remove. */
   remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<string[]>;
 }
 
@@ -49,20 +49,20 @@ export interface Arrived {
 /** A write in the transaction that places the files, so that it exists exactly when they do. */
 export type AlsoPlaced = (tx: Transaction, placed: readonly Placed[]) => Promise<void>;
 
-/** Files up to this size may be stored before they are counted. */
+/** Files up to this size may be stored before their bytes are counted. */
 export const reservableBytes = 256 * 1_024;
 
 /**
- * Files on their way into a drive. Their bytes are stored one after the other, and then all are placed in one
- * transaction: either all of them are there, or none. What is not placed when the session ends is removed; if this
- * process is killed, by the sweeper.
+ * Files on their way into a drive. Their bytes are stored one after the other, then all are placed in one transaction:
+ * all of them, or none. Files that are not placed when the session ends are removed. If this process is killed, the
+ * sweeper removes them.
  */
 export class UploadSession implements AsyncDisposable {
   private readonly deps: { database: Database; store: ByteStore; limits: DriveLimits };
   private readonly spaceId: string;
-  /** The objects without an owner yet. */
+  /** Objects that have no owner yet. */
   private readonly objectKeys = new Set<string>();
-  /** Those of them that the store has confirmed. */
+  /** The subset that the store has confirmed. */
   private readonly arrived = new Set<string>();
   private readonly renewal: NodeJS.Timeout;
 
@@ -73,14 +73,14 @@ export class UploadSession implements AsyncDisposable {
   }
 
   /**
-   * Where a file is to go, if its object may be one of the reserve: it is small, and its folder has taken files lately.
-   * Else undefined: then its bytes are counted before they are stored.
+   * Where a file goes if its object may come from the reserve: it is small, and its folder recently received a file.
+   * Otherwise undefined, and the bytes are counted before they are stored.
    */
   knownSpot(target: FileTarget, mostBytes: number): KnownSpot | undefined {
     return mostBytes > reservableBytes ? undefined : knownFoldersOf(this.deps.database).spotOf(target);
   }
 
-  /** Stores a file for a known spot; its bytes are counted when it is placed. */
+  /** Stores a file for a known spot. Its bytes are counted when it is placed. */
   async receiveKnown(bytes: AsyncIterable<Buffer>, { name, nameInside }: KnownSpot): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
     const objectKey = await reserveOf(database).take();
@@ -118,7 +118,7 @@ export class UploadSession implements AsyncDisposable {
     return { content: { objectKey, size, contentType, sha256 }, text };
   }
 
-  /** `also` may run more than once: what it did before was rolled back. */
+  /** `also` may run more than once. The effects of the earlier run were rolled back. */
   async place(files: readonly Arrived[], also?: AlsoPlaced): Promise<Placed[]> {
     const placed = (await this.placeKnown(files, also)) ?? (await this.placeAll(files, also));
     for (const { file } of files) this.objectKeys.delete(file.content.objectKey);
@@ -165,12 +165,13 @@ export class UploadSession implements AsyncDisposable {
       const left = await DriveObject.giveUp([...this.objectKeys]);
       await removeObjects(this.deps, left, this.arrived);
     } catch {
-      // The store or the database is away. The sweeper finds the rows, at once or when their lease has run out.
+      // The store or the database does not answer. The sweeper finds the rows: at once, or when their lease has
+      // expired.
     }
   }
 
   private renewLeases(): void {
-    // A renewal that fails is made up for by the next one; a lease lasts for five.
+    // The next renewal makes up for a failed one. A lease lasts for five renewals.
     driveModels(this.deps.database)
       .DriveObject.renewLeases([...this.objectKeys])
       .catch(() => undefined);

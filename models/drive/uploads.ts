@@ -7,7 +7,7 @@ import { type DriveUpload, uploadLifetimeMs } from './driveUpload.ts';
 import { driveModels } from './models.ts';
 import type { FileTarget } from './placeFile.ts';
 
-/** Writes an upload down, and keeps its object for as long as the upload lives. */
+/** Records an upload, and extends its object's lease to the upload's lifetime. */
 export async function beginUpload(
   database: Database,
   fields: Pick<DriveUpload, 'id' | 'objectKey' | 'storeUploadId' | 'target' | 'size' | 'userId' | 'spaceId'>,
@@ -16,7 +16,7 @@ export async function beginUpload(
   const expiresAt = new Date(createdAt.getTime() + uploadLifetimeMs);
   return transaction(database, async (tx) => {
     const { Drive, DriveObject, DriveUpload } = driveModels(tx);
-    // Under the drive's lock, so that a container's purge finds this upload, or this upload finds its container gone.
+    // Under the drive's lock: either the container's purge finds this upload, or this upload finds its container gone.
     await Drive.lock(fields.spaceId, tx);
     await requireOwner(fields.target, tx);
     await DriveObject.extendLease(fields.objectKey, expiresAt, tx);
@@ -26,8 +26,8 @@ export async function beginUpload(
 }
 
 /**
- * Gives up the object of an upload that could not be begun. An upload that was begun keeps it, even where the answer to
- * that commit was lost.
+ * Gives up the object of an upload that could not begin. If the upload did begin and only the answer to that commit was
+ * lost, the upload keeps its object.
  */
 export async function giveUpUnlessBegun(
   database: Database,
@@ -35,13 +35,13 @@ export async function giveUpUnlessBegun(
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const { Drive, DriveObject, DriveUpload } = driveModels(tx);
-    // A commit that is still under way holds its lock.
+    // Waits for a commit that is still under way, which holds this lock.
     await Drive.wait(spaceId, tx);
     if ((await DriveUpload.findByPk(id, { transaction: tx })) === null) await DriveObject.doom([objectKey], tx);
   });
 }
 
-/** Writes the intent to complete it. While one is under way, and once one has succeeded, that one is the answer. */
+/** Records the operation that completes the upload. Returns one that is running or has succeeded instead. */
 export async function beginCompletion(
   database: Database,
   id: string,
@@ -57,7 +57,7 @@ export async function beginCompletion(
     const { Operation } = operationModels(tx);
     const operation = await Operation.begin({ kind: 'completeUpload', spaceId, userId, subjectId: id }, tx);
     const target = { ...upload.target, onConflict: onConflict ?? upload.target.onConflict };
-    // It must not expire while it is being completed.
+    // The upload must not expire while it is being completed.
     const expiresAt = new Date(Date.now() + uploadLifetimeMs);
     await upload.update({ operationId: operation.id, target, expiresAt }, { transaction: tx });
     await DriveObject.extendLease(upload.objectKey, expiresAt, tx);
@@ -65,7 +65,7 @@ export async function beginCompletion(
   });
 }
 
-/** Discards the upload, with what has arrived. 409 when it is being completed, or is completed. */
+/** Discards the upload and the parts that arrived. Throws 409 if it is being completed, or is completed. */
 export async function abortUpload(
   database: Database,
   id: string,
@@ -82,7 +82,7 @@ export async function abortUpload(
   });
 }
 
-/** Discards all uploads into a container that is gone. One that is being completed finds nothing to complete. */
+/** Discards all uploads into a container that is gone. A completion that is under way finds nothing to complete. */
 export async function abortUploadsInto(
   database: Database,
   { spaceId, containerId }: Pick<FileTarget, 'spaceId' | 'containerId'>,

@@ -24,14 +24,14 @@ export async function contentOf(
   return { ...row.content, etag: row.etag, modifiedAt: row instanceof DriveVersion ? row.createdAt : row.updatedAt };
 }
 
-/** Makes an earlier content the present one, as a new version: the replaced one is kept like any other. */
+/** Makes an earlier content current, as a new version. The replaced content becomes a version like any other. */
 export async function restoreVersion(
   database: Database,
   change: {
     spaceId: string;
     itemId: string;
     version: number;
-    /** What the version says, if it is a small text. */
+    /** The text of the version if it is a small text. */
     text: string;
     userId: string;
     by?: Changer | undefined;

@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import type { Statement } from '../database/sql.ts';
 import { addWords, type IndexedText, storeWords, type WordTable, wordInsertions } from '../words/wordTable.ts';
 
-/** Where a word stands; a row's `fields` is the sum of those that hold. */
+/** The fields in which a word occurs. A row's `fields` is a sum of these. */
 export const fieldBits = { name: 1, text: 2 } as const;
 export type Field = keyof typeof fieldBits;
 
@@ -14,21 +14,20 @@ export interface Indexed {
 }
 
 /**
- * Replaces the words of an item's name, or of its text, in the transaction that changes it: what is there can be found,
- * and nothing else. An empty text has no words.
+ * Replaces the words of an item's name or text, in the transaction that changes it, so that the index always equals the
+ * content. An empty text has no words.
  */
 export async function indexWords(item: Indexed, field: Field, text: string, tx: Transaction): Promise<void> {
   const { driveNumber: owner, itemNumber: thing } = item;
   await storeWords(driveWords, { owner, thing, bit: fieldBits[field], text }, tx);
 }
 
-/** A new item with what it is to be found by. */
 export interface NewlyIndexed extends Record<Field, string> {
   driveNumber: number;
   itemNumber: IndexedText['thing'];
 }
 
-/** The words of items that have none yet. */
+/** Writes the words of items that have none yet. */
 export async function indexNewItems(items: readonly NewlyIndexed[], tx: Transaction): Promise<void> {
   await addWords(driveWords, items.flatMap(textsOf), tx);
 }

@@ -12,16 +12,16 @@ import { patiently, rowsLocally } from '../retries.ts';
 
 export interface AppRunInput extends ActorInput {
   runId: string;
-  /** The queue of the activity that runs its program. */
+  /** The task queue of the activity that runs the program. */
   runQueue: string;
 }
 
-/** Time for the computer to wake before the program, for its log after it, and for parts that are away. */
+/** Time for the computer to wake before the program, for the log after it, and for outages. */
 const marginMs = 30 * 60_000;
 
 const { lookAtAppRun, failAppRunAttempt } = proxyLocalActivities<Activities>(rowsLocally);
 
-/** One run of an app's component: it waits for its turn, and is tried as often as its manifest says. */
+/** One run of an app's component. It waits for its turn, and is retried as often as its manifest says. */
 export async function appRun(input: AppRunInput): Promise<void> {
   const { runId, runQueue, heartbeatTimeoutMs } = input;
   const { badEnd } = await live<RunStep>(input, {
@@ -29,7 +29,7 @@ export async function appRun(input: AppRunInput): Promise<void> {
     steps: {
       attempt({ attempt, timeoutMs, of }) {
         setCurrentDetails(`${nameOf(of)}: attempt ${attempt}`);
-        // The program goes on when its worker dies, and the next worker reads on. Its process has a timeout of its own.
+        // If its worker dies, the program goes on and the next worker reads on. The process has its own timeout.
         const { runAppAttempt } = proxyActivities<RunQueueActivities>({
           taskQueue: runQueue,
           scheduleToCloseTimeout: timeoutMs + marginMs,

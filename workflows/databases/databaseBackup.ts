@@ -6,7 +6,7 @@ import { patiently, rows } from '../retries.ts';
 
 export interface DatabaseBackupInput {
   backupId: string;
-  /** The queue of the activity that makes it. */
+  /** The task queue of the activity that makes the backup. */
   backupQueue: string;
   heartbeatTimeoutMs: number;
 }
@@ -22,10 +22,10 @@ export async function databaseBackup({
   const { backUpDatabase } = proxyActivities<BackupQueueActivities>({
     taskQueue: backupQueue,
     startToCloseTimeout: '4 hours',
-    // Other backups may keep it from beginning. After this it is left to the next backup.
+    // Other backups may keep it from starting. After this time it is left to the next backup.
     scheduleToCloseTimeout: '12 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
-    // Each attempt begins anew. One that still fails after minutes is left to the next backup.
+    // Each attempt starts over. If it still fails after minutes, it is left to the next backup.
     retry: { ...patiently, maximumAttempts: 8 },
   });
   const code = await codeOf(backUpDatabase({ backupId }));

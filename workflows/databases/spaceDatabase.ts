@@ -5,23 +5,23 @@ import { promptly, rows } from '../retries.ts';
 
 export interface SpaceDatabaseInput extends ActorInput {
   databaseId: string;
-  /** The queue of alignments that take long. */
+  /** The task queue of alignments that take long. */
   longQueue: string;
 }
 
 const { giveUpDatabase } = proxyActivities<Activities>(rows);
 
 /**
- * One database of a space, until the server has it as its row wants it: no two workers ever change it at once. What the
- * server does not do in its time is told to those who wait, and the sweeper comes back to it.
+ * Aligns one database of a space with its row. Two workers never change it at once. If the server does not do it in
+ * time, the operations that wait fail, and the sweeper comes back to it.
  */
 export async function spaceDatabase(input: SpaceDatabaseInput): Promise<void> {
   const { databaseId, longQueue, heartbeatTimeoutMs } = input;
   const options: ActivityOptions = {
-    // It takes longest where it is filled from a backup.
+    // Filling a database from a backup takes longest.
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
-    // Each step of it can be repeated. It is given up after some 16 seconds, while the request still waits and hears why.
+    // Each step can be repeated. It gives up after about 16 seconds, while the request still waits and hears why.
     retry: { ...promptly, maximumAttempts: 8 },
   };
   const { alignDatabase } = proxyActivities<Activities>(options);

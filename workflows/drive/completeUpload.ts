@@ -10,16 +10,16 @@ export interface CompleteUploadInput {
 }
 
 /**
- * Makes a file of the parts that a client has sent to the store. An upload that cannot be completed yet stays, to be
- * corrected and completed again.
+ * Makes a file of the parts that a client has sent to the store. An upload that cannot be completed stays, so that the
+ * client can correct it and complete it again.
  */
 export async function completeUpload({
   operationId,
   uploadId,
   heartbeatTimeoutMs,
 }: CompleteUploadInput): Promise<void> {
-  // Hashing reads the whole file: minutes at 5 GiB. It can be repeated at any point, and waits for a store that is
-  // down.
+  // Hashing reads the whole file, which takes minutes at 5 GiB. It can be repeated at any point, and waits for a store
+  // that is down.
   const { finishUpload } = proxyActivities<Activities>({
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,

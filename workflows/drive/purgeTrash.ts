@@ -6,19 +6,19 @@ import { patiently } from '../retries.ts';
 export interface PurgeTrashInput {
   operationId: string;
   spaceId: string;
-  /** Already out of sight; null for the whole trash that the operation names. */
+  /** The item, which is hidden already. Null means all items in the trash that the operation names. */
   itemId: string | null;
   heartbeatTimeoutMs: number;
 }
 
 /**
- * Permanently removes what was put into the trash: first the rows, hidden since the request, then their objects from
- * the store. An object's own row goes last, so no crash can orphan an object.
+ * Permanently removes trashed items: first the rows, hidden since the request, then their objects from the store. An
+ * object's own row goes last, so a crash cannot orphan an object.
  */
 export async function purgeTrash(input: PurgeTrashInput): Promise<void> {
   const { operationId, spaceId, itemId } = input;
-  // Safe to repeat, and giving up would leave what somebody asked to have removed: attempts are unlimited, however long
-  // the store is down.
+  // Attempts are unlimited, however long the store is down: repeating is safe, and giving up would keep data whose
+  // removal was requested.
   const { markTrash, purgeMarked, removeObjects } = proxyActivities<Activities>({
     startToCloseTimeout: '6 hours',
     heartbeatTimeout: input.heartbeatTimeoutMs,

@@ -8,7 +8,7 @@ import { quote } from './values.ts';
 
 type Shown = Record<string, string | null>;
 
-/** What the server shows of something that was made with a definer; undefined where it has gone, or does not work. */
+/** The definition of something with a definer, as the server shows it. Undefined if it is gone or broken. */
 function definitionOf(
   shown: Shown | undefined,
   { name, last }: { name?: string; last?: 'view' | 'trigger' } = {},
@@ -19,13 +19,13 @@ function definitionOf(
   return { define: withoutDefiner(text), mode: mode ?? '', collation: collation ?? undefined, last, name };
 }
 
-/** Whoever restores it is its definer. The name is one that Atrium has given, so nothing else looks like it. */
+/** The account that restores it becomes its definer. Atrium made the definer's name, so nothing else matches. */
 function withoutDefiner(text: string): string {
   return text.replace(/^(CREATE (?:OR REPLACE )?(?:ALGORITHM ?= ?\w+ )?)DEFINER ?= ?([`"])[^`"]*\2@\2[^`"]*\2 /i, '$1');
 }
 
 /**
- * Functions, procedures and triggers. Only Atrium's own account sees what others have defined; it reads their texts, and
+ * Functions, procedures and triggers. Only Atrium's own account sees what others have defined. It reads the texts and
  * runs none of them.
  */
 export async function* routinesOf(admin: TenantConnection, name: string, leftOut: LeftOut): AsyncGenerator<Entry> {
@@ -56,7 +56,7 @@ export async function* routinesOf(admin: TenantConnection, name: string, leftOut
   }
 }
 
-/** Asked within the database, so that their texts do not name it. */
+/** Asks within the database, so that the texts do not name it. */
 export async function* viewsOf(
   connection: AccountConnection,
   names: readonly string[],
@@ -72,7 +72,7 @@ export async function* viewsOf(
 
 const gone: ReadonlySet<number | undefined> = new Set([1146, 1305, 1347, 1356, 1360]);
 
-/** What has gone meanwhile, and a view of something that is not there, is left out. */
+/** Leaves out what is gone by now, and views of something that does not exist. */
 async function shownBy(ask: () => Promise<Shown[]>): Promise<Shown[]> {
   return ask().catch((error: unknown) => {
     if (error instanceof TenantServerError && gone.has(error.errno)) return [];

@@ -8,11 +8,11 @@ import { LeftOut } from './leftOut.ts';
 import { type Column, columnOf, literal, parameter, quote } from './values.ts';
 
 const statementBytes = 256 * 1024;
-/** A row that is larger goes by itself, not as a text. */
+/** A larger row is a separate entry, with values beside its statement. */
 const largeRowBytes = 1024 * 1024;
 
 const tableTypes = ['BASE TABLE', 'SYSTEM VERSIONED'];
-/** Of a packet, for what is not the values of a row. */
+/** The part of a packet that is not available to the values of a row. */
 const besidesValues = 64 * 1024;
 
 interface Table {
@@ -21,17 +21,17 @@ interface Table {
 }
 
 export interface DumpOptions {
-  /** What a row may take, where its reader has the memory. */
+  /** The maximum size of a row. The reader must have the memory for it. */
   mostRowBytes?: number | undefined;
-  /** To this is added what has gone, or does not work. */
+  /** Collects what is gone or broken. */
   leftOut?: LeftOut | undefined;
-  /** Is told of each row that was read. */
+  /** Called for each row that was read. */
   onRow?: ((table: string) => void) | undefined;
 }
 
 /**
- * All that is in a database, as it was at one moment. `connection` may only read there, and has no rights elsewhere: its
- * tenant can put anything in the place of a table.
+ * The content of a database at one moment. `connection` must be read-only, without rights elsewhere, because the tenant
+ * can put anything in the place of a table.
  */
 export async function* dumpDatabase(
   connection: AccountConnection,
@@ -39,7 +39,7 @@ export async function* dumpDatabase(
   name: string,
   { mostRowBytes = largestRowBytes, leftOut = new LeftOut(), onRow }: DumpOptions = {},
 ): AsyncGenerator<Entry> {
-  // The store may take its time over what it is sent.
+  // The store may be slow to take the bytes.
   await connection.run("SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 600");
   await connection.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   await connection.run('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');
@@ -54,7 +54,7 @@ export async function* dumpDatabase(
   for (const sequence of namesOf(['SEQUENCE'])) yield* sequenceEntries(connection, sequence);
   const maxRowBytes = await mostOfRow(connection, mostRowBytes);
   for (const table of namesOf(tableTypes)) {
-    // Its tenant may change it again as soon as it has been read.
+    // The tenant may change the table again once it has been read.
     await connection.run('SAVEPOINT one');
     yield* tableEntries(connection, table, { isMariaDb: admin.isMariaDb, maxRowBytes, leftOut, onRow });
     await connection.run('ROLLBACK TO SAVEPOINT one');
@@ -75,7 +75,7 @@ async function* sequenceEntries(connection: AccountConnection, name: string): As
   yield { rows: `ALTER SEQUENCE ${quote(name)} RESTART ${BigInt(next?.n ?? 1)}` };
 }
 
-/** What is made in it later is as it would have been. */
+/** The defaults for what is created in the database later. */
 async function databaseEntry(connection: AccountConnection, name: string): Promise<Entry> {
   const [its] = await connection.rows<{ charset: string; collation: string }>(
     'SELECT @@character_set_database AS charset, @@collation_database AS collation',
@@ -85,7 +85,7 @@ async function databaseEntry(connection: AccountConnection, name: string): Promi
   return { define: `ALTER DATABASE ${quote(name)} ${sets}`, mode: '' };
 }
 
-/** What the server takes of a row when it is put back. */
+/** The largest row that the server accepts when it is restored. */
 async function mostOfRow(connection: AccountConnection, most: number): Promise<number> {
   const [row] = await connection.rows<{ packet: number }>('SELECT @@max_allowed_packet AS packet');
   return Math.min(most, Number(row?.packet) - besidesValues);
@@ -112,7 +112,7 @@ async function* tableEntries(
   let begun: string[] = [];
   let bytes = 0;
   const all = `SELECT ${columns.map(({ selected }) => selected).join(', ')} FROM ${quote(table)}`;
-  // It takes as long as the rows take to the store; nothing of its tenant's runs in it.
+  // This takes as long as the store takes for the rows. No code of the tenant runs in it.
   const rows = connection.stream(`${isMariaDb ? 'SET STATEMENT max_statement_time = 0 FOR ' : ''}${all}`, maxRowBytes);
   for await (const row of namingTable(rows, table)) {
     onRow?.(table);
@@ -133,10 +133,10 @@ async function* tableEntries(
 
 const noSuchKey = 1176;
 
-/** Keeps a table as it is, so that no view takes its place, for as long as it is read. False where one has. */
+/** Holds a table while it is read, so that no view takes its place. False if a view already has. */
 async function holdTable(connection: AccountConnection, table: string): Promise<boolean> {
   try {
-    // A view has no indexes that one could name, not even none: it is refused, and nothing of it runs.
+    // A view has no indexes, so the server refuses this before any of the view runs.
     await connection.run(`SELECT 1 FROM ${quote(table)} USE INDEX () LIMIT 0`);
     return true;
   } catch (error) {
@@ -153,7 +153,7 @@ async function* namingTable<Row>(rows: AsyncIterable<Row>, table: string): Async
   }
 }
 
-/** Those with values of their own. */
+/** The columns that are not generated. */
 async function columnsOf(connection: AccountConnection, table: string): Promise<Column[]> {
   const all = await connection.rows<{ name: string; type: string; extra: string }>(
     `SELECT COLUMN_NAME AS name, DATA_TYPE AS type, EXTRA AS extra FROM information_schema.COLUMNS

@@ -1,20 +1,20 @@
 /** A line of a dump. */
 export type Entry =
   | { begin: typeof format; name: string }
-  /** Makes something. Its text may name the database as it was called; `last` is what comes after all data. */
+  /** Defines something. The text may have the database's former name. `last`: it comes after all data. */
   | {
       define: string;
       mode: string;
       collation?: string | undefined;
       last?: 'view' | 'trigger' | undefined;
-      /** Of what comes after all data. */
+      /** Set if it comes after all data. */
       name?: string | undefined;
     }
   /** Rows, as one statement. */
   | { rows: string }
   /** A large row: a statement, and its values in base64 where they are bytes. */
   | { row: string; values: (string | { bytes: string } | null)[] }
-  /** Without it a dump is not whole. */
+  /** A dump without this entry is incomplete. */
   | { end: true };
 
 export const format = 'atrium-database/1';

@@ -1,4 +1,4 @@
-/** What is in no backup, or in no database that was made from one, though it was in what that was made from. */
+/** Something that is missing in a backup, or in a database that was made from one. */
 export interface LeftOutThing {
   kind: 'table' | 'view' | 'function' | 'procedure' | 'trigger';
   name: string;
@@ -6,7 +6,7 @@ export interface LeftOutThing {
 
 const mostNamed = 50;
 
-/** Counts all of it, and names the first. */
+/** Counts everything, and names the first ones. */
 export class LeftOut {
   count = 0;
   readonly items: LeftOutThing[] = [];

@@ -6,8 +6,8 @@ import type { LeftOut } from './leftOut.ts';
 type Definition = Extract<Entry, { define: string }>;
 
 /**
- * Puts all of a dump into an empty database, over a connection of its tenant's: whatever is in it, it can do no more than
- * its tenant. Its statements go to the server as they are; no program reads them.
+ * Restores a dump into an empty database, over its tenant's connection, so that the dump can do no more than its
+ * tenant. Its statements go to the server unchanged. No program parses them.
  */
 export async function restoreDatabase(
   connection: AccountConnection,
@@ -15,7 +15,7 @@ export async function restoreDatabase(
   { name, isMariaDb, leftOut }: { name: string; isMariaDb: boolean; leftOut?: LeftOut | undefined },
 ): Promise<void> {
   await connection.run('SET SESSION foreign_key_checks = 0, unique_checks = 0');
-  // What is there was let in while these were off.
+  // The data may have been written while these were off.
   if (isMariaDb) await connection.run('SET SESSION check_constraint_checks = 0, innodb_strict_mode = 0');
   let former = name;
   const later: Definition[] = [];
@@ -40,7 +40,7 @@ export async function restoreDatabase(
   async function setMode(wanted: string, collation?: string): Promise<void> {
     const names = collation === undefined ? '' : `, collation_connection = '${collation.replace(/\W/g, '')}'`;
     if (mode === wanted && names === '') return;
-    // Not as an empty text, which is NULL in one of the modes.
+    // 0 instead of an empty text, which is NULL in one of the modes.
     await connection.run(`SET SESSION sql_mode = ?, time_zone = '+00:00'${names}`, [wanted === '' ? 0 : wanted]);
     mode = wanted;
   }
@@ -52,11 +52,11 @@ export async function restoreDatabase(
 
   async function define({ define: text, mode: wanted, collation }: Definition): Promise<void> {
     await setMode(wanted, collation);
-    // The server names it in some of what it shows. The name is one that Atrium has made, and no word of anybody's.
+    // The server shows the name in some definitions. Atrium made the name, so it is no word of the tenant's.
     await connection.run(text.replaceAll(former, name));
   }
 
-  /** False where the server refuses it, as what did not work before it was backed up. */
+  /** False if the server refuses it, for example because it was broken before the backup. */
   async function defines(entry: Definition): Promise<boolean> {
     try {
       await define(entry);
@@ -67,7 +67,7 @@ export async function restoreDatabase(
     }
   }
 
-  /** A view can be one of others. What is of something that is not there is left out. */
+  /** A view can use other views, so retry while any succeeds. Views of something that does not exist are left out. */
   async function defineViews(views: Definition[]): Promise<void> {
     for (let left = views; left.length > 0; ) {
       const failed: Definition[] = [];
@@ -77,7 +77,7 @@ export async function restoreDatabase(
     }
   }
 
-  /** The first backups have no names of them. */
+  /** The first backups do not have their names. */
   function leaveOut({ last, name: its = 'unknown' }: Definition): void {
     if (last !== undefined) leftOut?.add({ kind: last, name: its });
   }

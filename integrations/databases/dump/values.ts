@@ -2,7 +2,7 @@
 export interface Column {
   name: string;
   kind: 'number' | 'plain' | 'bytes' | 'text';
-  /** What is selected of it. */
+  /** The expression that is selected. */
   selected: string;
 }
 
@@ -17,7 +17,7 @@ const bytes = new Set(
 
 export function columnOf(name: string, type: string): Column {
   const quoted = quote(name);
-  // A FLOAT is shown with six digits; as a DOUBLE it has all of them.
+  // A FLOAT is shown with six digits. As a DOUBLE it has all of them.
   if (type === 'float') return { name, kind: 'number', selected: `${quoted} + 0E0` };
   const kind = numbers.has(type) ? 'number' : plain.has(type) ? 'plain' : bytes.has(type) ? 'bytes' : 'text';
   return { name, kind, selected: quoted };
@@ -32,7 +32,7 @@ export function literal({ kind }: Column, value: Buffer | null): string {
   return kind === 'bytes' ? hex : `_utf8mb4 ${hex}`;
 }
 
-/** The same beside a statement. */
+/** The value for a prepared statement, beside its text. */
 export function parameter({ kind }: Column, value: Buffer | null): string | { bytes: string } | null {
   if (value === null) return null;
   return kind === 'bytes' ? { bytes: value.toString('base64') } : value.toString('utf8');
