@@ -1,4 +1,4 @@
 import type { AreaPurge } from '../database/areaPurge.ts';
 
-/** Automations first: a run is only added while its automation is there. */
+/** Automations come first, since a run is only added while its automation exists. */
 export const automationsPurge: AreaPurge = { ofSpace: ['automations', 'automation_runs'] };

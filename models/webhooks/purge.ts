@@ -1,4 +1,4 @@
 import type { AreaPurge } from '../database/areaPurge.ts';
 
-/** Endpoints first: a delivery is only added while its endpoint is there. */
+/** Endpoints come first, since a delivery is only added while its endpoint exists. */
 export const webhooksPurge: AreaPurge = { ofSpace: ['webhook_endpoints', 'webhook_deliveries'] };
