@@ -1,14 +1,14 @@
-/** What keeps a backup from being made, read or restored, in words for the operator. */
+/** A backup cannot be made, read or restored. The message tells the operator why. */
 export class BackupError extends Error {
   override readonly name: string = 'BackupError';
 }
 
-/** Something of a backup is missing or changed. */
+/** A part of a backup is missing or changed. */
 export class DamageError extends BackupError {
   override readonly name = 'DamageError';
 }
 
-/** A restore was told to write where there is something already, and has not. */
+/** A restore found data where it should write, and changed nothing. */
 export class NotEmptyError extends BackupError {
   override readonly name = 'NotEmptyError';
 }

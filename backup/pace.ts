@@ -1,22 +1,22 @@
-/** How far a part of a backup or of a restore is. */
+/** The progress of one part of a backup or a restore. */
 export interface PartProgress {
   part: string;
-  /** Bytes, of which a total may be an estimate. */
+  /** `done` and `total` are bytes. The total may be an estimate. */
   done: number;
   total: number;
   bytesPerSecond: number;
-  /** Null until there is something to tell it from. */
+  /** Null until it can be estimated. */
   secondsLeft: number | null;
 }
 
 export type Watch = (progress: PartProgress) => void;
 
-/** What an object costs beside its bytes, as so many bytes: many are small. */
+/** The fixed cost of an object, as a number of bytes. Many objects are small. */
 export const objectWeight = 65_536;
 
 const tellEveryMs = 1_000;
 
-/** Tells how far each part is: when it begins, every second while something is done, and at its end. */
+/** Reports the progress of each part: at its beginning, every second while it advances, and at its end. */
 export class Pace {
   readonly #watch: Watch | undefined;
   #part = '';
@@ -39,7 +39,7 @@ export class Pace {
     this.reach(this.#done + bytes);
   }
 
-  /** The same where its sum is known. */
+  /** Like {@link add}, but with the sum. */
   reach(done: number): void {
     this.#done = done;
     if (performance.now() - this.#toldAt >= tellEveryMs) this.#tell();
@@ -53,7 +53,7 @@ export class Pace {
   #tell(): void {
     this.#toldAt = performance.now();
     if (this.#watch === undefined) return;
-    // An estimate may have been too low.
+    // The estimate may have been too low.
     const [done, total] = [Math.round(this.#done), Math.round(Math.max(this.#done, this.#total))];
     const seconds = (this.#toldAt - this.#begunAt) / 1_000;
     const bytesPerSecond = seconds > 0 ? Math.round(done / seconds) : 0;

@@ -7,18 +7,18 @@ import { BackupError } from './errors.ts';
 
 const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' };
 const isGnu = process.platform === 'linux';
-/** In one order, so that what has not changed is in the same pieces; files that cannot be read are left out. */
+/** Sorted, so that unchanged files end up in the same pieces. Files that cannot be read are left out. */
 const packOptions = isGnu ? ['--sort=name', '--sparse', '--one-file-system', '--ignore-failed-read'] : [];
 const unpackOptions = isGnu ? ['--no-same-owner', '--delay-directory-restore'] : ['-o'];
-/** Of GNU tar: something changed while it was read. */
+/** GNU tar's exit code if a file changed while it was read. */
 const changed = 1;
 const unread = /: Warning: Cannot (open|read|stat|savedir)/;
 const complaintBytes = 65_536;
 const complaintsShown = 3;
 const lineEnds = 100;
-/** What GNU tar says of a disk that filled up within a write. */
+/** GNU tar's message if the disk fills up during a write. */
 const cutShort = /Wrote only \d+ of \d+ bytes/;
-/** Of a pipe whose reader has ended. */
+/** Error codes of a pipe whose reader has ended. */
 const brokenPipe: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
 
 /** tar could not read or write all that it should. */
@@ -33,14 +33,14 @@ export class TarFailed extends BackupError {
 
 interface Ended {
   code: number | string;
-  /** Its first lines. */
+  /** The first lines of its standard error. */
   complaint: string;
   isDiskFull: boolean;
 }
 
 /**
- * All that is in a folder, with names and rights, as bytes. Links are kept as links; nobody is followed out of it.
- * `leaveOut` is told of each file that cannot be read.
+ * Packs everything in a folder as bytes, with names and permissions. Keeps links as links, and follows none out of the
+ * folder. Calls `leaveOut` for each file that cannot be read.
  */
 export async function* pack(
   folder: string,
@@ -66,8 +66,8 @@ export async function* pack(
 }
 
 /**
- * Puts what {@link pack} gave into an empty folder, as us. Throws {@link TarFailed} where it cannot; what could be is
- * there then.
+ * Unpacks what {@link pack} gave into an empty folder, as our user. On failure throws {@link TarFailed} and leaves what
+ * it could unpack.
  */
 export async function unpack(folder: string, bytes: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
   const child = spawn('tar', [...unpackOptions, '-xpf', '-', '-C', folder], {
@@ -79,7 +79,7 @@ export async function unpack(folder: string, bytes: AsyncIterable<Buffer>, signa
   const ended = endOf(child);
   ended.catch(() => undefined);
   try {
-    // Where tar has ended, its own words say more than a broken pipe.
+    // If tar has ended, its own message says more than a broken pipe.
     await pipeline(Readable.from(bytes), child.stdin, { signal }).catch((error: NodeJS.ErrnoException) => {
       if (!brokenPipe.has(error.code)) throw error;
     });
@@ -90,7 +90,7 @@ export async function unpack(folder: string, bytes: AsyncIterable<Buffer>, signa
   }
 }
 
-/** Its beginning and its end, where the reason is: a path between them can be of any length. */
+/** Keeps the beginning and the end of a line, which has the reason. A path in between can be of any length. */
 function shortened(line: string): string {
   return line.length <= 2 * lineEnds ? line : `${line.slice(0, lineEnds)} … ${line.slice(-lineEnds)}`;
 }

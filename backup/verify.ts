@@ -13,13 +13,13 @@ export interface Verified {
   id: string;
   pieces: number;
   bytes: number;
-  /** What it lacks because the bucket had lost it before. */
+  /** Objects that the bucket had lost before the backup. */
   missing: Manifest['missing'];
 }
 
 /**
- * Reads a backup from its beginning to its end, the newest without an id. Throws {@link BackupError} with what is missing
- * or damaged.
+ * Reads a whole backup: the newest, or the one with `id`. Throws {@link BackupError} that lists missing and damaged
+ * pieces.
  */
 export async function verify(vault: Vault, id?: string): Promise<Verified> {
   const manifest = await readManifest(vault, id);

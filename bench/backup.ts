@@ -11,14 +11,14 @@ import { nodeFlags } from '../bin/nodeFlags.mjs';
 import { startAtrium } from './support/atrium.ts';
 
 /**
- * What a backup takes of time and memory, and what the next one and a restore take: `npx node bench/backup.ts`. `ROWS_MIB`
- * is how large the database is made, and `OBJECTS` how many objects the bucket has: 10240 and 1000000 for ten GiB of rows
- * and a million objects, which take three times that room on the disk.
+ * Measures time and memory of a backup, of the next backup, and of a restore: `npx node bench/backup.ts`. `ROWS_MIB` is
+ * the size of the database, `OBJECTS` the number of objects in the bucket. 10240 and 1000000 give ten GiB of rows and a
+ * million objects, which take three times that room on the disk.
  */
 const rowsMib = Number(process.env.ROWS_MIB ?? 512);
 const objectCount = Number(process.env.OBJECTS ?? 10_000);
 const objectBytes = 1_000;
-/** Of each of the rows, which are as turns leave them: many and small. */
+/** The size of each row. Turns leave many small rows like these. */
 const rowBytes = 512;
 const rowsAtOnce = 65_536;
 const putsAtOnce = 16;
@@ -42,7 +42,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Rows that do not compress, in a table of their own. */
+/** Fills a table of its own with rows that do not compress. */
 async function fillDatabase(): Promise<void> {
   const { ATRIUM_DATABASE_MIGRATION_URL: owner, ATRIUM_DATABASE_URL: url = '' } = atrium.environment;
   const connection = await mysql.createConnection({ uri: owner ?? url });
@@ -95,7 +95,7 @@ async function fillBucket(): Promise<void> {
   console.log(`${objectCount} objects of ${objectBytes} bytes`);
 }
 
-/** A command of Atrium's: what it takes, and how long each part of it. */
+/** Runs a command of Atrium. Prints its time, CPU and memory, and the time of each part. */
 async function measure(name: string, args: string[], environment: NodeJS.ProcessEnv): Promise<void> {
   const begun = performance.now();
   const program = spawn(process.execPath, [...nodeFlags, join(root, 'bin', 'atrium.ts'), ...args], {
@@ -114,7 +114,7 @@ async function measure(name: string, args: string[], environment: NodeJS.Process
   let seen = { peakKib: 0, cpuSeconds: 0 };
   const sampling = setInterval(() => {
     const use = useOf(program.pid);
-    // One that has just ended has no memory any more.
+    // A process that has just ended shows no memory.
     if (use !== undefined && use.peakKib > 0) seen = use;
   }, sampleMs);
   const code = await new Promise<number | null>((resolve) => program.once('exit', resolve));
@@ -126,7 +126,7 @@ async function measure(name: string, args: string[], environment: NodeJS.Process
   console.log(`${name.padEnd(13)} ${seconds.toFixed(1).padStart(8)} s, ${facts} (${each})`);
 }
 
-/** The most memory that a process has had, and the time of a core that it has taken; undefined once it has ended. */
+/** A process's peak memory and CPU time. Undefined once it has ended. */
 function useOf(pid: number | undefined): { peakKib: number; cpuSeconds: number } | undefined {
   try {
     const peakKib = Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);

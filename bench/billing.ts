@@ -13,8 +13,8 @@ import { startAtrium } from './support/atrium.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * How fast payments are settled: `npx node bench/billing.ts`. The reference is the same MySQL, in the same run and over
- * as many connections, that does nothing but insert one row of a notification's size per commit. A settlement writes a
+ * Measures how fast payments are settled: `npx node bench/billing.ts`. The reference is one insert per commit of a row
+ * the size of a notification, on the same MySQL, in the same run, over as many connections. A settlement writes a
  * notification, a workflow with an activity, the ledger (a transaction and two entries), a grant, the balances, the
  * checkout and the notification's mark.
  */
@@ -28,7 +28,7 @@ interface Measured {
   tookMs: number[];
 }
 
-/** Runs `work` for each number below `count`, a few at a time. */
+/** Runs `work` for each number below `count`, with `atOnce` running. */
 async function measure(count: number, work: (index: number) => Promise<unknown>): Promise<Measured> {
   const tookMs: number[] = [];
   let next = 0;
@@ -108,7 +108,7 @@ try {
     await keepEvent(database, { ...event, payload: JSON.stringify({ ...event, data: { object } }) });
     direct.push(event.id);
   }
-  // In the order of different spaces, as payments come.
+  // Consecutive payments are of different spaces, as in practice.
   const booked = await measure(notifications, (index) => settleEvent({ database, payments }, direct[index] ?? ''));
 
   const sessions: Fields[] = [];

@@ -11,8 +11,8 @@ import { buildTurn, buildTurnLog, buildWriter, delta } from '../test/builders/tu
 import { startMySql } from '../test/support/mysql.ts';
 
 /**
- * How much binary log a turn of 200 tokens leaves on MySQL: alone, each token committed by itself, and beside others
- * whose tokens come 20 ms apart and share commits.
+ * Measures how much binary log a turn of 200 tokens leaves on MySQL: alone, with a commit for each token, and beside
+ * other turns with a token every 20 ms, which share commits.
  */
 const tokens = 200;
 const intervalMs = 20;
@@ -68,7 +68,7 @@ async function speak(writer: TurnWriter, firstMs: number): Promise<void> {
   const startMs = performance.now() + firstMs;
   for (let token = 0; token < tokens; token++) {
     await delay(Math.max(0, startMs + token * intervalMs - performance.now()));
-    // Two parts in turn, so that no two tokens are joined on a machine that is late.
+    // Alternates between two parts, so that a slow machine does not join two tokens.
     writer.append(delta(`p${token % 2}`, ` token${token}`));
   }
   await writer.flush();

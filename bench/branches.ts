@@ -9,9 +9,9 @@ import { startAtrium } from './support/atrium.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * A branch through the API, which is saved when it is answered, beside `git branch` by hand in a clone of the same
- * repository, and the clone itself, until it can be used: `npx node bench/branches.ts`. Both take turns in one run.
- * `BENCH_ROUNDS` is how often, 20 if it says nothing.
+ * Compares a branch through the API, which is saved before the answer, with `git branch` by hand in a clone of the same
+ * repository. Compares clones too, until they can be used: `npx node bench/branches.ts`. Both take turns in one run.
+ * `BENCH_ROUNDS` is the number of rounds, 20 by default.
  */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 20);
 const folder = mkdtempSync(join(tmpdir(), 'atrium-bench-branches-'));

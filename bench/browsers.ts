@@ -7,9 +7,9 @@ import { pidsOfTree } from './support/processTree.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * What a browser session costs beside the same Chromium by hand: `npx node bench/browsers.ts`. A session is made, goes to
- * a page, has its picture taken and is ended, by the API; playwright-core does the same in between, so that what else the
- * machine does falls on both. `SESSIONS` makes it smaller.
+ * Compares a browser session with the same Chromium by hand: `npx node bench/browsers.ts`. The API makes a session,
+ * opens a page, takes a screenshot and ends the session. playwright-core does the same in between, so that other load
+ * on the machine affects both. `SESSIONS` makes it smaller.
  */
 const sessions = Number(process.env.SESSIONS ?? 20);
 const out = (line: string) => process.stdout.write(`${line}\n`);
@@ -19,7 +19,7 @@ const page = '<!doctype html><title>Bench</title><h1>Bench</h1><p>A page.</p>';
 type Steps = Record<'create' | 'navigate' | 'screenshot' | 'release' | 'whole', number>;
 const names = ['create', 'navigate', 'screenshot', 'release', 'whole'] as const;
 
-/** Times of four steps, and of all of them. */
+/** The times of four steps, and of the whole. */
 async function timed(steps: readonly (() => Promise<unknown>)[]): Promise<Steps> {
   const times: number[] = [];
   const begin = performance.now();
@@ -46,7 +46,7 @@ async function byHand(url: string): Promise<Steps> {
   ]);
 }
 
-/** What processes have for themselves, and their shares of what they share, in MiB. */
+/** The processes' proportional memory (PSS), in MiB. */
 function memoryOf(pids: Iterable<number>): number {
   let kibibytes = 0;
   for (const pid of pids) {

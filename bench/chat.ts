@@ -6,9 +6,9 @@ import { quantile } from './support/quantile.ts';
 import { type OnText, readAtrium, readProvider } from './support/streams.ts';
 
 /**
- * What Atrium adds to a model's answer: `npx node bench/chat.ts`. The reference is the same paced provider called
- * directly, in the same run and by the same client; each round runs both, one after the other. Tokens carry the time at
- * which the provider sent them, so a lag is a token's own way from the provider to the client.
+ * Measures what Atrium adds to a model's answer: `npx node bench/chat.ts`. The reference is the same paced provider
+ * called directly, in the same run and by the same client. Each round runs one after the other. Tokens carry the time
+ * at which the provider sent them, so a lag is a token's own time from the provider to the client.
  */
 const tokens = 400;
 const intervalMs = 20;
@@ -16,7 +16,7 @@ const flatTokens = 20_000;
 const pacedModel = `paced-${tokens}-${intervalMs}-stamps`;
 const flatModel = `flat-${flatTokens}`;
 const warmModel = 'flat-10';
-/** Begun over so long, as the answers of different people are; the last one is a flood. */
+/** Answers begin spread over `overMs`, as those of different people do. The last row is a flood. */
 const paced = [
   { streams: 1, overMs: 0, rounds: 12 },
   { streams: 32, overMs: 2_000, rounds: 2 },
@@ -125,7 +125,7 @@ const atrium = await startAtrium({
 });
 running.defer(() => atrium.stop());
 
-// The first answers compile what the others run.
+// The first answers compile the code that later ones run.
 for (let round = 0; round < 25; round++) {
   await sample((onText) => readAtrium(atrium.url, atrium.token, warmModel, onText), 8);
 }

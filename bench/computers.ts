@@ -12,9 +12,9 @@ import { bareOutput, bareProcess, byHand, memoryOfChildren, memoryOfNode } from 
 import { quantile } from './support/quantile.ts';
 
 /**
- * What computers cost: `npx node bench/computers.ts`. Each figure has a reference beside it that was measured in between,
- * so that what else the machine does falls on both: bubblewrap by hand for wakes, a bare process for commands, a pipe
- * into a file for output. `WAKES`, `AT_ONCE`, `IDLE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller, and
+ * Measures what computers cost: `npx node bench/computers.ts`. Each figure has a reference that is measured in between,
+ * so that other load on the machine affects both: bubblewrap by hand for wakes, a bare process for commands, a pipe
+ * into a file for output. `WAKES`, `AT_ONCE`, `IDLE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller.
  * `PARTS=api,wakes,one,many,minute,flood` chooses.
  */
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
@@ -24,7 +24,7 @@ const quantiles = (times: number[]) =>
   `${quantile(times, 0.5).toFixed(1)} ms p50, ${quantile(times, 0.95).toFixed(1)} ms p95`;
 const ratios = (times: number[], reference: number[]) =>
   [0.5, 0.95].map((q) => `× ${(quantile(times, q) / quantile(reference, q)).toFixed(1)}`).join(' and ');
-/** Times, and those of the same thing without us. */
+/** Prints times beside those of a reference without Atrium. */
 const beside = (times: number[], name: string, reference: number[]) =>
   `${quantiles(times)}; ${name} ${quantiles(reference)}: ${ratios(times, reference)}`;
 
@@ -62,7 +62,7 @@ async function wake(host: Host, spec: ComputerSpec): Promise<number> {
   return performance.now() - begin;
 }
 
-/** A computer that has run before, or one whose home is made too; with a holder that waits, or without. */
+/** Wakes a computer that has run before, or a new one whose home must be made; with a waiting holder, or without. */
 async function measureWakes(name: string, spareHolders: number, isNew: boolean): Promise<void> {
   await withHost(spareHolders, async (host) => {
     const times: number[] = [];
@@ -72,7 +72,7 @@ async function measureWakes(name: string, spareHolders: number, isNew: boolean):
     for (let n = 0; n < wakes; n++) {
       await host.stop(spec.computerId, { graceMs: 0 });
       spec = isNew ? newSpec() : { ...spec, generation: spec.generation + 1 };
-      // The next holder is started a moment after the last was taken, and rehearses.
+      // The next holder starts a moment after the last was taken, and then rehearses.
       await delay(1_000);
       bare.push(await byHand());
       times.push(await wake(host, spec));
@@ -124,7 +124,7 @@ async function measureOne(): Promise<void> {
   });
 }
 
-/** What reading four commands of one computer costs this process, by how they cut what they write. */
+/** Measures the CPU time to read four commands of one computer, for different sizes of writes. */
 async function measureFlood(): Promise<void> {
   const writes = {
     'writes of 64 KiB': 'my $text = "a" x 65536; while (time < $end) { syswrite(STDOUT, $text) }',
@@ -178,7 +178,7 @@ async function measureMany(): Promise<void> {
   });
 }
 
-/** Some dozens of computers, woken one after the other and stopped once they have answered. */
+/** Wakes some dozens of computers one after the other, and stops each once it has answered. */
 async function measureMinute(): Promise<void> {
   await withHost(4, async (host) => {
     const inMinute = size('MINUTE', 200);
@@ -198,7 +198,7 @@ async function measureMinute(): Promise<void> {
         await host.stop(spec.computerId, { graceMs: 0 });
         return time;
       });
-      woken.catch(() => undefined); // it is waited for below
+      woken.catch(() => undefined); // awaited below
       done.push(woken);
       if (n % 10 === 5) bare.push(await byHand());
     }

@@ -5,16 +5,16 @@ import { startAtrium } from './support/atrium.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * What a tenant at its limits costs its neighbour on the server of spaces' databases: `npx node bench/databases.ts`. The
- * neighbour, in a space of its own, reads a row and changes one again and again: alone, and beside a tenant that has
- * taken all of its connections, whose statements compute, sort on the disk and write without end. Both are measured by
- * turns, so that whatever else the machine does is in both. `ROUNDS` is how often, `SECONDS_EACH` for how long.
+ * Measures what a tenant at its limits costs its neighbour on the server of spaces' databases: `npx node
+ * bench/databases.ts`. The neighbour, in another space, reads and changes a row again and again: alone, and beside a
+ * tenant that uses all of its connections for endless statements that compute, sort on disk and write. Both take turns,
+ * so that other load on the machine affects both. `ROUNDS` is the number of rounds, `SECONDS_EACH` their length.
  */
 const rounds = Number(process.env.ROUNDS ?? 5);
 const secondsEach = Number(process.env.SECONDS_EACH ?? 4);
-/** One of those that it may have ends the others. */
+/** One connection of the tenant stays free, to end the others. */
 const busyConnections = 19;
-/** Until the tenant's statements have begun, and the workers have seen it. */
+/** Time for the tenant's statements to begin, and for the workers to notice them. */
 const settleMs = 4_000;
 
 const hogs = [
@@ -39,7 +39,7 @@ try {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;
   };
-  /** A database of a space of its own, with a table of 4,096 rows, and the way in. */
+  /** Makes a database in a new space, with a table of 4,096 rows. Returns a function that connects. */
   const make = async (name: string): Promise<() => Promise<Connection>> => {
     const space = await call<{ id: string }>('POST', '/api/spaces', { name });
     const databases = `/api/spaces/${space.id}/databases`;
@@ -47,7 +47,7 @@ try {
     const { url } = await call<{ url: string }>('GET', `${databases}/${id}/connection`);
     const enter = async () => {
       const connection = await mysql.createConnection({ uri: url });
-      connection.on('error', () => undefined); // ended here, or by the watchdog
+      connection.on('error', () => undefined); // ended by this program or by the watchdog
       open.add(connection);
       return connection;
     };
@@ -63,7 +63,7 @@ try {
   const [tenant, neighbour] = [await make('tenant'), await make('neighbour')];
   const [asking, ending] = [await neighbour(), await tenant()];
 
-  /** Milliseconds of each statement of the neighbour. */
+  /** Measures each statement of the neighbour, in milliseconds. */
   const measure = async (into: Record<Kind, number[]>): Promise<void> => {
     const end = performance.now() + secondsEach * 1_000;
     for (let at = 1; performance.now() < end; at = (at % 1_000) + 1) {
@@ -76,7 +76,7 @@ try {
     }
   };
 
-  /** Sends a statement again and again until it is called off. */
+  /** Sends a statement again and again until `signal` aborts. */
   const keepBusy = async (sql: string, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       const connection = await tenant().catch(() => undefined);

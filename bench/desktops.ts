@@ -6,9 +6,9 @@ import { quantile } from './support/quantile.ts';
 import { watchPixel } from './support/rfbPixel.ts';
 
 /**
- * How long it takes from a key to its picture: `npx node bench/desktops.ts`, as root. On a desktop's page in Chromium,
- * which draws all of it, and in between on the socket of the same X server, of one pixel, so that what else the machine
- * does falls on both. `KEYS` is how often, 100 if it says nothing.
+ * Measures the time from a key to its picture: `npx node bench/desktops.ts`, as root. On a desktop's page in Chromium,
+ * which draws the whole picture, and in between for one pixel on the socket of the same X server, so that other load on
+ * the machine affects both. `KEYS` is the number of keys, 100 by default.
  */
 const keys = Number(process.env.KEYS ?? 100);
 const out = (line: string) => process.stdout.write(`${line}\n`);
@@ -25,12 +25,12 @@ declare const document: {
 };
 declare const KeyboardEvent: new (type: string, options: object) => object;
 
-/** Every key changes the whole window from one colour to another. */
+/** Each key changes the whole window from one colour to another. */
 const flips = `n=1; while IFS= read -rsn1 key; do n=$((5 - n)); printf '\\033[4%dm\\033[2J' $n; done`;
 const [x, y] = [300, 300];
 const space = 0x20;
 
-/** In the page: presses a key, and looks at a pixel until that has changed. */
+/** In the page: presses a key and waits until a pixel has changed. */
 const pressInPage = (page: Page) =>
   page.evaluate(
     async ([left, top]) => {
@@ -59,11 +59,11 @@ if (executablePath === undefined) throw new Error('This needs Chromium (Debian a
 const atrium = await startAtrium({
   ATRIUM_LOG_LEVEL: 'warn',
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
-  // It listens where there is room, and its addresses are as an operator has them.
+  // Atrium listens on a free port, but its addresses have no port, as an operator would set them.
   ATRIUM_PUBLIC_URL: 'http://localhost',
 });
 const { port } = new URL(atrium.url);
-// As root Chromium's own sandbox refuses; it sees this page only.
+// Chromium's own sandbox does not work as root. This browser opens only this page.
 const args = ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP *.localhost 127.0.0.1:${port}`];
 const browser = await chromium.launch({ executablePath, args });
 try {
@@ -94,18 +94,18 @@ try {
   await page.goto(url);
   await page.locator('#state', { hasText: 'You are in control' }).waitFor();
   await page.locator('#screen canvas').click({ position: { x, y } });
-  // The X server as this machine sees it: its socket is in the computer's own /tmp.
+  // The socket of the X server is in the computer's own /tmp. This is its path on this machine.
   const pid = execFileSync('pgrep', ['-f', `^Xtigervnc .*${session.id}`], { encoding: 'utf8' }).trim();
   const direct = await watchPixel(`/proc/${pid}/root/tmp/.atrium/${session.id}/rfb`, x, y);
   const [throughPage, onSocket]: [number[], number[]] = [[], []];
-  // The terminal is there when a key changes it.
+  // The first key that changes the picture shows that the terminal runs.
   await pressInPage(page);
   for (let n = 0; n < keys; n++) {
     throughPage.push(await pressInPage(page));
     const begin = performance.now();
     await direct.press(space);
     onSocket.push(performance.now() - begin);
-    await page.waitForTimeout(50); // the page shows that too
+    await page.waitForTimeout(50); // lets the page show that key too
   }
   direct.close();
   const ratio = quantile(throughPage, 0.5) / quantile(onSocket, 0.5);

@@ -10,11 +10,11 @@ import { quantile } from './support/quantile.ts';
 import { startStorageAndDatabase } from './support/stack.ts';
 
 /**
- * What Atrium's drive costs: `npx node bench/drive.ts`, or only a part of it, `files` or `tree`. Uploads and downloads
- * go through Atrium and, as the reference, by the AWS SDK straight to the same object store, in turn, from the same
- * process; a ratio of 1 means that Atrium adds nothing. Of small ones it says what CPU time each program took too, since
- * on a busy machine times say little. `ATRIUM_BENCH_LARGE_MIB` is the size of the large file, 1,024
- * unless told. Then the tree's time in drives of 1,000, 100,000 and 1,000,000 items.
+ * Measures what Atrium's drive costs: `npx node bench/drive.ts`, or only a part, `files` or `tree`. Uploads and
+ * downloads alternate between Atrium and, as the reference, the AWS SDK straight to the same object store, from the
+ * same process. A ratio of 1 means that Atrium adds nothing. For small files it also prints each program's CPU time,
+ * since times say little on a busy machine. `ATRIUM_BENCH_LARGE_MIB` is the size of the large file, 1,024 by default.
+ * Then measures the tree in drives of 1,000, 100,000 and 1,000,000 items.
  */
 const mebibyte = 1_048_576;
 const largeMiB = Number(process.env.ATRIUM_BENCH_LARGE_MIB ?? 1_024);
@@ -34,7 +34,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - begin;
 }
 
-/** Both ways in turn, so that other load on the machine affects both. */
+/** Runs both in turn, so that other load on the machine affects both. */
 async function compare(direct: BlobClient, through: BlobClient, direction: Direction, size: (typeof sizes)[number]) {
   const times = { direct: [] as number[], through: [] as number[] };
   const meter = new CpuMeter({ rootPid: process.pid, atriumPid: atrium.pid });
@@ -57,7 +57,7 @@ async function compare(direct: BlobClient, through: BlobClient, direction: Direc
   );
 }
 
-/** Watches a process's memory while something runs. */
+/** The peak memory of a process while `work` runs. */
 async function peakMiB(pid: number, work: () => Promise<unknown>): Promise<number> {
   let peak = 0;
   const look = setInterval(() => {

@@ -5,13 +5,14 @@ import { fillThread } from './support/fillThread.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * What one user with 200 requests at once costs another user's small GET: `npx node bench/fairness.ts`. For each kind of
- * request: what one takes alone, and the other's GET alone and beside it, without fair shares and with them.
+ * Measures how one user's 200 concurrent requests slow another user's small GET: `npx node bench/fairness.ts`. For each
+ * kind of request, prints the time of one alone, and the other user's GET alone and beside them, without and with fair
+ * shares.
  */
 const atOnce = 200;
 const messages = 1_000;
 const samples = 40;
-/** A kind of request that makes the other wait for seconds is measured by fewer. */
+/** Stops sampling after this time, for requests that delay the other user by seconds. */
 const longestMs = 6_000;
 const off = { ATRIUM_REQUESTS_AT_ONCE: '100000', ATRIUM_REQUESTS_PER_USER_AT_ONCE: '100000' };
 
@@ -49,7 +50,7 @@ async function small(user: ChatUser): Promise<number[]> {
   return times;
 }
 
-/** The other's times while so many requests are always under way. */
+/** Times of the other user's requests while `atOnce` requests run all the time. */
 async function beside(work: () => Promise<void>, other: ChatUser): Promise<{ times: number[]; perSecond: number }> {
   let isOver = false;
   let done = 0;

@@ -13,9 +13,10 @@ import { quantile } from './support/quantile.ts';
 import { startStorageAndDatabase } from './support/stack.ts';
 
 /**
- * A clone through Atrium's git against `git clone` by hand, from one local https server: `npx node bench/git.ts`. Both
- * take turns in one run. Through Atrium is: the egress proxy, fsck of each object, the count of the tree; and then, told
- * apart, the bundle in the object store, which a clone by hand has not. `BENCH_ROUNDS` is how often, 5 if it says nothing.
+ * Compares a clone by Atrium's git with `git clone` by hand, from one local https server: `npx node bench/git.ts`. Both
+ * take turns in one run. Atrium adds the egress proxy, fsck of each object and the count of the tree. Then, measured
+ * separately, it saves the bundle to the object store, which a clone by hand does not. `BENCH_ROUNDS` is the number of
+ * rounds, 5 by default.
  */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 5);
 const sizes = [
@@ -50,7 +51,7 @@ const mirrors = createGitMirrors({
   ownerOf: async () => ({ purpose: 'git', policy: { allow: [], deny: [] }, record: async () => undefined }),
 });
 
-/** Until everything is here, and until it is saved. */
+/** Times until everything has arrived, and until it is saved. */
 async function throughAtrium(url: string): Promise<[number, number]> {
   const ref = { spaceId: 'spc_bench', itemId: `itm_${randomBytes(6).toString('hex')}` };
   const begin = performance.now();

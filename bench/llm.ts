@@ -8,9 +8,9 @@ import { type FakeScript, stampNow } from '../test/fakes/script.ts';
 import { readDirectly } from './llmDirect.ts';
 
 /**
- * What one model call costs, against a paced fake provider in another process: `npx node bench/llm.ts [paced] [flat]`.
- * The reference is `direct`: the same answers read by fetch and JSON.parse and nothing else, in the same run. The other
- * rows are the model runner on each provider's library.
+ * Measures what one model call costs, with a paced fake provider in another process: `npx node bench/llm.ts [paced]
+ * [flat]`. The reference `direct` reads the same answers in the same run with just fetch and JSON.parse. The other rows
+ * are the model runner with each provider's library.
  */
 type Read = (prompt: string, onText: (text: string) => void) => Promise<void>;
 

@@ -1,4 +1,4 @@
-/** The reference of bench/llm.ts: a chat completions stream read with as little as it takes. */
+/** The reference of bench/llm.ts: reads a chat completions stream with as little work as possible. */
 export async function readDirectly(url: string, content: string, onText: (text: string) => void): Promise<void> {
   const response = await fetch(`${url}/chat/completions`, {
     method: 'POST',

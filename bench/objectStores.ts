@@ -16,9 +16,9 @@ import { waitUntil } from '../stack/waiting.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * What object stores cost beside each other, in turn, in folders of the same disk: `npx node bench/objectStores.ts
- * versitygw=PATH versitygw+sync=PATH store=PATH store-relaxed=PATH minio=PATH`, whichever of them there are. The first
- * is what the others are compared with. After `+sync` this process syncs the object's file and its folder after each PUT.
+ * Compares object stores, in turn, in folders of the same disk: `npx node bench/objectStores.ts versitygw=PATH
+ * versitygw+sync=PATH store=PATH store-relaxed=PATH minio=PATH`, with any of these. The first is the reference for the
+ * others. With `+sync` this process syncs the object's file and folder after each PUT.
  */
 const kibibyte = 1_024;
 const mebibyte = kibibyte * kibibyte;
@@ -136,7 +136,7 @@ const works: { name: string; rounds: number; work: Work }[] = [
   },
 ];
 
-/** All of them in turn, so that other load on the machine affects all. */
+/** Runs all in turn, so that other load on the machine affects all. */
 async function compare(candidates: Candidate[], { name, rounds, work }: (typeof works)[number]): Promise<void> {
   const times = new Map(candidates.map((candidate) => [candidate, [] as number[]]));
   for (let round = 0; round < rounds; round++) {

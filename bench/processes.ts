@@ -12,42 +12,42 @@ import { quantile } from './support/quantile.ts';
 import { readAtrium } from './support/streams.ts';
 
 /**
- * What two APIs and two workers cost against one process that is both, for the same streams: `npx node
- * bench/processes.ts`. Statements are the server's own count, CPU time that of every process and of what they share:
- * the database, Temporal, the object store, and with `ATRIUM_REDIS_URL` also Redis between them. First words are those
- * of turns that come one after the other, and of those that come together.
+ * Compares two APIs and two workers with one process that is both, for the same streams: `npx node bench/processes.ts`.
+ * Statements are the server's own count. CPU time is that of every process and of the shared parts: the database,
+ * Temporal, the object store and, with `ATRIUM_REDIS_URL`, Redis. First words are measured for turns one after the
+ * other and for concurrent turns.
  */
 const streams = Number(process.env.BENCH_STREAMS ?? 32);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
-/** Turns that each stream makes in a round, one after the other. */
+/** Turns of each stream in a round, one after the other. */
 const turns = 2;
 const idleSeconds = 10;
 const model = 'paced-200-20';
-/** The same turns, only faster: four processes have four times the code to compile. */
+/** The same turns but faster, for warming up: four processes compile four times the code. */
 const warmModel = 'paced-200-2';
-/** For the first words of turns that have nothing beside them. */
+/** For the first words of turns that run alone. */
 const shortModel = 'flat-5';
 const lonelyTurns = 30;
 const warmRounds = Number(process.env.BENCH_WARM_ROUNDS ?? 10);
 const { ATRIUM_REDIS_URL: redisUrl, ...environment } = process.env;
 process.env = environment;
 
-/** CPU seconds by what has used them. */
+/** CPU seconds by program or role. */
 type Cpu = Map<string, number>;
 
 interface Setup {
   name: string;
   urls: string[];
   token: string;
-  /** The processes of Atrium, by number, and what each is. */
+  /** The processes of Atrium: process id to role. */
   processes: Map<number, string>;
   usesRedis: boolean;
   statements: number;
   cpu: Cpu;
-  /** How long the turns took, and what its own processes use in a second without any. */
+  /** How long the measured turns took, and the CPU time of its own processes during `idleSeconds` at rest. */
   seconds: number;
   atRest: Cpu;
-  /** Milliseconds to the first words of turns that were alone, and of the measured ones. */
+  /** Milliseconds to the first words: of turns that ran alone, and of the measured turns. */
   aloneMs: number[];
   togetherMs: number[];
 }
@@ -60,7 +60,7 @@ const atrium = await startAtrium({
   ATRIUM_COMPATIBLE_MODELS: [model, warmModel, shortModel].join(','),
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
   ATRIUM_LOG_LEVEL: 'error',
-  // Nine processes on a database for 300 connections.
+  // Nine processes share a database with 300 connections.
   ATRIUM_DATABASE_POOL_SIZE: '15',
 });
 running.defer(() => atrium.stop());
@@ -82,7 +82,7 @@ await rest();
 for (let turn = 0; turn < lonelyTurns; turn++) {
   for (const setup of setups) setup.aloneMs.push(await firstWordsMs(setup, turn, shortModel));
 }
-// In turns, so that what else the machine does falls on all of them.
+// In turn, so that other load on the machine affects all setups.
 for (let round = 0; round < rounds; round++) for (const setup of setups) await measure(setup);
 
 const answered = rounds * streams * turns;
@@ -103,7 +103,7 @@ for (const { name, statements, cpu, seconds, atRest, aloneMs, togetherMs } of se
   );
 }
 
-/** What is shared is left out: it works for all of them. */
+/** Measures each setup's own processes at rest. Shared parts are left out, since they work for all setups. */
 async function rest(): Promise<void> {
   const read = () => setups.map(readProcesses);
   const before = read();
@@ -115,7 +115,7 @@ async function rest(): Promise<void> {
 }
 
 async function measure(setup: Setup): Promise<void> {
-  // Connections that were given up meanwhile are there again.
+  // Opens connections again that were closed meanwhile.
   await answer(setup, warmModel, 1);
   const statements = await questions();
   const startMs = performance.now();
@@ -135,7 +135,7 @@ async function answer(setup: Setup, modelId: string, times: number, firstMs: num
   await Promise.all(Array.from({ length: streams }, (_, index) => stream(index)));
 }
 
-/** Reads a whole answer. */
+/** Reads a whole answer, and returns the time to its first words. */
 async function firstWordsMs({ urls, token }: Setup, index: number, modelId: string): Promise<number> {
   const startMs = performance.now();
   let firstMs: number | undefined;
@@ -155,7 +155,9 @@ async function questions(): Promise<number> {
   return Number(rows[0]?.Value);
 }
 
-/** Of a setup's processes and what they share. Those of the others rest meanwhile, and are left out. */
+/**
+ * CPU time of a setup's own processes and the shared parts. Processes of other setups rest meanwhile, and are left out.
+ */
 async function cpuDuring(setup: Setup, work: () => Promise<unknown>): Promise<Cpu> {
   const before = await readCpu(setup);
   await work();
@@ -210,7 +212,7 @@ function inMs(seconds: number): string {
   return `${(seconds * 1_000).toFixed(1)} ms`;
 }
 
-/** Processes on the same parts, under an installation of their own: their turns are theirs. */
+/** Starts processes on the same parts, as an installation of their own, so that they run only their own turns. */
 async function split(name: string, settings: Record<string, string>): Promise<Setup> {
   const env = { ...atrium.environment, ATRIUM_INSTALLATION: `split-${Object.keys(settings).length}`, ...settings };
   const roles = ['api', 'api', 'worker', 'worker'] as const;

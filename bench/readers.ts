@@ -5,8 +5,8 @@ import { buildPdf } from '../test/builders/files.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * What reading a document in a process of its own costs against reading it in this one: `npx node bench/readers.ts`.
- * Both take turns in one run, so that what else the machine does falls on both.
+ * Compares reading a document in a process of its own with reading it in this one: `npx node bench/readers.ts`. Both
+ * take turns in one run, so that other load on the machine affects both.
  */
 const repeats = 40;
 const sentence = 'A sentence of a paragraph that is as long as they are, with a comma, and an end. ';

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { createRedactor } from '../models/secrets/redactor.ts';
 import { secretForms } from '../telemetry/secretForms.ts';
 
-// How long redaction takes, against one pass of `indexOf` over the same text, and against looking for each form by
-// itself. `npx node bench/redaction.ts`
+// Compares redaction with one pass of `indexOf` over the same text, and with a search for each form by itself. `npx
+// node bench/redaction.ts`
 
 const text = (() => {
   const words =
@@ -24,7 +24,7 @@ function best(times: number, run: () => unknown): number {
 }
 
 const ms = (time: number) => `${time.toFixed(time < 10 ? 2 : 0)} ms`;
-// Something that is nowhere, of which each character is: a fair single pass.
+// This string does not occur, but all its characters do: a fair single pass.
 const pass = best(20, () => text.indexOf('the zebra of'));
 console.log(`1 MiB of text; one pass of indexOf: ${ms(pass)}`);
 console.log('secrets   forms    built    read     ratio to one pass    masked in 64 KiB    each form by itself');

@@ -4,9 +4,9 @@ import { byHand } from './support/computerReferences.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * How long it takes from a delivery to the start of its process, and how many runs there are in a second: `npx node
- * bench/runs.ts`. A sandbox made by hand is measured in between, so that what else the machine does falls on both.
- * `RUNS` (one after the other) and `AT_ONCE` (runs that are sent by 20 clients) make it smaller.
+ * Measures the time from a delivery to the start of its process, and the runs per second: `npx node bench/runs.ts`. A
+ * sandbox made by hand is measured in between, so that other load on the machine affects both. `RUNS` (one after the
+ * other) and `AT_ONCE` (runs sent by 20 clients) make it smaller.
  */
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const runs = size('RUNS', 50);

@@ -6,9 +6,8 @@ import { fillThread } from './support/fillThread.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * How the time that a thread takes grows with its messages: `npx node bench/thread.ts`. Each figure is a median, with
- * its ratio to the thread of one message beside it. The model is a fake that answers at once, so what is measured is
- * Atrium.
+ * Measures how a thread's times grow with its messages: `npx node bench/thread.ts`. Each figure is a median, with its
+ * ratio to the thread of one message. The model is a fake that answers at once, so only Atrium is measured.
  */
 const sizes = [1, 100, 1_000, 5_000];
 const repeats = 15;
@@ -72,7 +71,7 @@ try {
   const product = await buildProduct({ ATRIUM_RATE_LIMIT_PER_MINUTE: '0' });
   try {
     const results = new Map<string, number[]>();
-    // The first of all compiles what the others run.
+    // The first run compiles the code that later ones run.
     await benchSize(product, 1, new Map());
     for (const size of sizes) await benchSize(product, size, results);
     for (const [name, times] of results) {

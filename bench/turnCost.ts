@@ -4,9 +4,9 @@ import { readAtrium, readProvider } from './support/streams.ts';
 import { besideYardstick } from './support/yardstick.ts';
 
 /**
- * What one short turn costs, whatever it says: `npx node bench/turnCost.ts`. Turns of five tokens, 16 at once, each in
- * a thread of its own. CPU time is that of each of Atrium's programs, also in yardsticks: a fixed piece of work that is
- * timed beside it. The other reference is the same answers read from the provider itself by the same client.
+ * Measures what one short turn costs: `npx node bench/turnCost.ts`. Turns have five tokens, 16 run at once, each in its
+ * own thread. Prints the CPU time of each of Atrium's programs, also in yardsticks: a fixed piece of work timed beside
+ * it. The other reference is the same answers read from the provider by the same client.
  */
 const model = 'flat-5';
 const atOnce = 16;
@@ -35,7 +35,7 @@ const atrium = await startAtrium({
 running.defer(() => atrium.stop());
 const throughAtrium = () => readAtrium(atrium.url, atrium.token, model, () => undefined);
 
-// The first answers compile what the others run.
+// The first answers compile the code that later ones run.
 await answers(400, throughAtrium);
 for (let round = 0; round < rounds; round++) {
   const directSeconds = await answers(turns, () => readProvider(provider.line, model, () => undefined));

@@ -4,8 +4,8 @@ import { buildProduct, fake } from '../test/builders/product.ts';
 import { startTestStack, stopTestStack } from '../test/support/testStack.ts';
 
 /**
- * What turns take in the database: `npx node bench/turnSize.ts`. Real turns are answered first; then their rows are
- * measured, each table with its indexes, while the logs are kept and after they are purged.
+ * Measures what turns take in the database: `npx node bench/turnSize.ts`. Answers real turns first, then measures the
+ * growth of each table with its indexes.
  */
 const turns = Number(process.env.BENCH_TURNS ?? 2_000);
 const atOnce = 16;
@@ -36,7 +36,7 @@ try {
       }
     };
     await Promise.all(Array.from({ length: atOnce }, lane));
-    // The sweeper's, which does not come here.
+    // Usually the sweeper does this, but it does not run here.
     await indexTexts(product.environment.database);
     const after = await sizes();
     let total = 0;

@@ -4,7 +4,7 @@ import { addApiAndWorker } from './commands/serve.ts';
 import { addUp } from './commands/up.ts';
 import { commandLine } from './support/commandLine.ts';
 
-/** The operator's command line, which npm runs on Node 24, whatever the machine's own is. */
+/** The operator's command line. npm runs it on Node 24, even where the machine has another version. */
 const program = new Command(commandLine)
   .version(programVersion)
   .description('A self-hosted backend for AI-agent workspaces.')
@@ -12,7 +12,7 @@ const program = new Command(commandLine)
 
 addUp(program);
 addApiAndWorker(program);
-// Loaded only where one is asked for: what runs Atrium does not wait for what only the others need.
+// Operating commands load only when one is asked for, so that the commands that run Atrium start sooner.
 if (!program.commands.some((command) => command.name() === process.argv[2])) {
   const { addOperating } = await import('./commands/operating.ts');
   addOperating(program);
@@ -27,7 +27,7 @@ try {
   process.exit(1);
 }
 
-/** After an error, to the help of the command itself. */
+/** After an error, refers to the help of the command itself. */
 function pointToHelp(command: Command, parent: string): void {
   const line = `${parent} ${command.name()}`;
   const names = command.commands.map((one) => one.name());

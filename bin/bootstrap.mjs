@@ -1,5 +1,5 @@
-// The first thing that runs in a fresh clone, so: plain JavaScript, no dependencies, on the machine's own Node from 20
-// on. It installs the dependencies when they are missing or stale, and hands over to Node 24, which they bring along.
+// This file runs first in a fresh clone. So it is plain JavaScript without dependencies, and runs on any Node from 20
+// on. It installs missing or stale dependencies, then hands over to Node 24, which they include.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,15 +12,15 @@ const parentPollMs = 250;
 const stopping = new AbortController();
 let child;
 
-/** One line that says what to do. */
+/** Prints one line that says what to do, and exits. */
 function fail(message) {
   console.error(message);
   process.exit(1);
 }
 
 /**
- * Runs a program in our process group and waits for its end. The kernel sends it SIGTERM should this process be killed,
- * where the machine has `setpriv`.
+ * Runs a program in our process group and waits for its end. Where the machine has `setpriv`, the kernel sends the
+ * program SIGTERM if this process is killed.
  */
 function run(command, args, options = {}) {
   return new Promise((resolve) => {
@@ -37,7 +37,9 @@ function run(command, args, options = {}) {
   });
 }
 
-/** Whether node_modules is what package-lock.json says: npm writes what it has installed beside it, at the very end. */
+/**
+ * Whether node_modules matches package-lock.json. npm writes `.package-lock.json` at the very end of an installation.
+ */
 function isInstalled() {
   try {
     const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8')).packages;
@@ -69,8 +71,8 @@ async function install() {
 }
 
 /**
- * `npm ci` for a fresh clone, and after an installation that was broken off. Else `npm install`, which changes only
- * what the lockfile has changed: an Atrium that runs from this folder keeps its modules.
+ * Runs `npm ci` in a fresh clone and after an interrupted installation. Otherwise runs `npm install`, which changes
+ * only the packages that changed in the lockfile, so an Atrium that runs from this folder keeps its modules.
  */
 async function installFromLockfile() {
   const unfinished = join(root, '.atrium', 'install.unfinished');
@@ -88,10 +90,10 @@ async function installFromLockfile() {
   console.error(`Dependencies installed (${Math.round((Date.now() - begin) / 1000)} s)`);
 }
 
-// What npm prints is progress, not the answer of the command that follows: that has standard output to itself.
+// npm's output is progress. It goes to standard error, since standard output is for the answer of the command itself.
 const output = { stdio: ['ignore', 2, 2] };
 
-/** The machine's Node where it is new enough, else the pinned one of node_modules. */
+/** The machine's Node where it is new enough, otherwise the pinned one in node_modules. */
 function findNode() {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
   const pinned = join(root, 'node_modules', '.bin', 'node');
@@ -106,12 +108,14 @@ function commandLine(args) {
   return [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), ...args.slice(1)];
 }
 
-/** What Node has compiled at one start is there for the next, which is a third of its work. */
+/** The next start reuses the code that Node compiled in this one. That saves a third of a start's work. */
 function withCompileCache(env) {
   return { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'atrium', 'compiled'), ...env };
 }
 
-/** Signals reach us from the terminal, from npm, from a supervisor: the child hears each of them and stops in order. */
+/**
+ * Signals come from the terminal, from npm or from a supervisor. Each is passed on to the child, which stops in order.
+ */
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
     stopping.abort();
@@ -119,7 +123,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   });
 }
 
-/** Killing npm does not tell its script: then we are somebody else's child, and stop. */
+/** When npm is killed, its script is not told. Our parent process changes then, and we stop. */
 if (process.env.npm_lifecycle_event !== undefined) {
   const parent = process.ppid;
   setInterval(() => {

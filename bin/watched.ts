@@ -3,7 +3,7 @@ import { startProduct } from './support/product.ts';
 import { stopOnSignals, stopRequested } from './support/signals.ts';
 import { readyMark } from './support/watchedProduct.ts';
 
-/** What `npm run dev` restarts: the API and a worker, against the parts that run already. */
+/** `npm run dev` restarts this program: the API and a worker, against parts that already run. */
 const signal = stopOnSignals();
 const product = await startProduct(loadConfig(), 'both');
 console.log(`${readyMark}${product.apiUrl}`);

@@ -1,5 +1,5 @@
-// In a checkout the types are the API's own file; a package carries them with it. `npm pack` and `npm publish` call
-// this before and after.
+// In a checkout, src/api.ts only refers to the API's own types. A package contains a copy of them. `npm pack` and `npm
+// publish` call this before and after.
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -13,18 +13,18 @@ import {
 import { link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 
 /**
- * Writes that outlive the loss of power. A file is written under another name, synced, and renamed: so its name always
- * stands for all of the old bytes or all of the new ones. Then the folder is synced, which has the name.
+ * Writes that survive a loss of power. A file is written under another name, synced and renamed, so its name always
+ * refers to all of the old bytes or all of the new ones. Then its folder is synced, since that holds the name.
  */
 interface FileOptions {
-  /** Readable by its owner only, unless this says otherwise. */
+  /** Default: only the owner can read the file. */
   mode?: number;
 }
 
-/** Is in the name of a file that is being written. */
+/** Part of the name of a file that is being written. */
 export const unfinished = '.new-';
 
-/** Writes a file, in place of what is there. */
+/** Writes a file, replacing any existing one. */
 export async function writeDurably(file: string, data: string | Uint8Array, options: FileOptions = {}): Promise<void> {
   await throughDraft(file, data, options, async (draft) => {
     await rename(draft, file);
@@ -32,7 +32,7 @@ export async function writeDurably(file: string, data: string | Uint8Array, opti
   });
 }
 
-/** Writes a file unless there is one. Of several that try at once, one makes it. Returns whether this one did. */
+/** Writes a file unless it exists. Of several concurrent callers, one makes it. Returns whether this caller did. */
 export function createDurably(file: string, data: string | Uint8Array, options: FileOptions = {}): Promise<boolean> {
   return throughDraft(file, data, options, async (draft) => {
     const isMade = await link(draft, file).then(
@@ -71,7 +71,7 @@ async function throughDraft(
   }
 }
 
-/** Makes a folder, and those above it that are not there. */
+/** Makes a folder and its missing parents. */
 export async function makeFolderDurably(path: string | Buffer, mode = 0o777): Promise<void> {
   try {
     await mkdir(path, mode);
@@ -86,7 +86,7 @@ export async function makeFolderDurably(path: string | Buffer, mode = 0o777): Pr
   await syncFolder(folderOf(path));
 }
 
-/** Puts the names in a folder on the disk. */
+/** Syncs the names in a folder to disk. */
 export async function syncFolder(folder: string | Buffer): Promise<void> {
   try {
     const handle = await open(folder, 'r');
@@ -101,14 +101,14 @@ export async function syncFolder(folder: string | Buffer): Promise<void> {
 }
 
 /**
- * A folder that may be written but not read cannot be opened, one that was removed meanwhile is gone with all that was
- * in it, and not every file system syncs folders.
+ * Reasons why a folder cannot be synced. It can be written but not read, so it cannot be opened. It was removed
+ * meanwhile, with everything in it. Or its file system does not sync folders.
  */
 function cannotBeSynced(error: unknown): boolean {
   return ['EACCES', 'ENOENT', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
-/** As `writeDurably`, for what runs before anything else does. */
+/** Like `writeDurably`, for code that runs before everything else. */
 export function writeDurablySync(file: string, data: string | Uint8Array, { mode = 0o600 }: FileOptions = {}): void {
   const draft = draftOf(file);
   try {
@@ -120,7 +120,7 @@ export function writeDurablySync(file: string, data: string | Uint8Array, { mode
   }
 }
 
-/** As `createDurably`, for what runs before anything else does. */
+/** Like `createDurably`, for code that runs before everything else. */
 export function createDurablySync(
   file: string,
   data: string | Uint8Array,
@@ -140,14 +140,14 @@ export function createDurablySync(
   return true;
 }
 
-/** As `makeFolderDurably`, for what runs before anything else does. */
+/** Like `makeFolderDurably`, for code that runs before everything else. */
 export function makeFolderDurablySync(path: string, mode = 0o777): void {
   const first = mkdirSync(path, { recursive: true, mode });
   if (first === undefined) return;
   for (let made = path; made.length >= first.length; made = folderOf(made)) syncSync(folderOf(made));
 }
 
-/** Gives what was made, a file or a folder with all that is in it, its final name. */
+/** Syncs a file, or a folder with all its contents, and gives it its final name. */
 export function renameDurablySync(from: string, to: string): void {
   syncTree(from);
   renameSync(from, to);
@@ -176,12 +176,14 @@ function syncSync(path: string): void {
   }
 }
 
-/** By the global: Node loads its cryptography with the first that is drawn, and a program that draws none not at all. */
+/**
+ * Uses the global `crypto`: Node loads its cryptography at the first use, and not at all in a program that never draws.
+ */
 function draftOf(file: string): string {
   return `${file}${unfinished}${Buffer.from(crypto.getRandomValues(new Uint8Array(6))).toString('hex')}`;
 }
 
-/** The path of the folder that has this name. */
+/** The path of the folder that contains this one. */
 export function folderOf<P extends string | Buffer>(path: P): P {
   const bytes = Buffer.from(path);
   let end = bytes.length;

@@ -1,7 +1,7 @@
 import { checkImports, readSources } from './imports/check.ts';
 
 /**
- * `npm run lint` runs it: prints each import that goes against the arrows of the design, and fails when there is one.
+ * `npm run lint` runs this. Prints each import that breaks the rules in scripts/imports/, and fails if there is one.
  */
 const problems = checkImports(readSources('.'));
 for (const problem of problems) console.error(problem);

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { readDocument } from '../api/frame/contractDocument.ts';
 
 /**
- * Writes api/generated/types.gen.ts from the contract in api/contract/. The generator lives in a package of its own,
- * tools/api-types, since it needs another TypeScript; it is installed when it is first needed. The contract's hash goes
- * into the header, so that a test finds stale types without the generator.
+ * Writes api/generated/types.gen.ts from the contract in api/contract/. The generator is a package of its own,
+ * tools/api-types, since it needs another TypeScript. It is installed at the first use. The contract's hash goes into
+ * the header, so that a test can find stale types without the generator.
  */
 const root = path.resolve(import.meta.dirname, '..');
 const tools = path.join(root, 'tools', 'api-types');

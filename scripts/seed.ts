@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import { type AtriumClient, createAtriumClient } from '../client/src/index.ts';
 
 /**
- * Makes a space with something of everything in the Atrium that runs on this machine: `npm run seed`. Everything is made
- * through the public API, so a seed that fails is a defect of the API or of this file. Prints the id of the space.
+ * Makes a space with an example of everything in the Atrium that runs on this machine: `npm run seed`. Uses only the
+ * public API, so a failing seed is a defect of the API or of this file. Prints the id of the space.
  */
 
 const root = join(import.meta.dirname, '..');
@@ -27,7 +27,7 @@ for (const [what, make] of Object.entries(everything(atrium))) {
     await make();
     console.log(`made ${what}`);
   } catch (error) {
-    // Computers and databases are off on some machines: the rest is still of use.
+    // Some machines have no computers or databases. The rest is still useful.
     console.log(`no ${what}: ${error instanceof Error ? error.message : String(error)}`);
     process.exitCode = 1;
   }
@@ -83,7 +83,7 @@ function everything(client: AtriumClient) {
   };
 }
 
-/** The answer's body, or the problem that the server answered with as an error. */
+/** The answer's body. Throws the server's problem as an error. */
 async function made<Body>(asked: Promise<{ data?: Body; error?: unknown; response: Response }>): Promise<Body> {
   const { data, error, response } = await asked;
   if (response.ok) return data as Body;
@@ -91,7 +91,7 @@ async function made<Body>(asked: Promise<{ data?: Body; error?: unknown; respons
   throw new Error(`${response.status} ${code ?? ''} ${detail ?? ''}`.trim());
 }
 
-/** Sends a message and reads its answer to the end. */
+/** Sends a message and reads its whole answer. */
 async function say(threadId: string, content: string): Promise<void> {
   const answer = await fetch(`${baseUrl}/chat/stream`, {
     method: 'POST',

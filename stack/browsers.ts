@@ -2,10 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { findProgram, type StackContext } from './context.ts';
 import { describePackages, installOptional, missingPackages } from './install.ts';
 
-/** What browsers on computers need, by program: computers see the programs of this machine. */
+/** Programs that browsers on computers need, with their packages. Computers see the programs of this machine. */
 const packages = { chromium: 'chromium', 'fc-list': 'fontconfig' } as const;
 
-/** Letters that pages show, by what fontconfig knows them by: Western ones, those that sites name, emoji, and Asian ones. */
+/**
+ * Fonts that pages need, with the fontconfig pattern that finds them: Western letters, fonts that sites name, emoji,
+ * Asian letters.
+ */
 const fonts = {
   'DejaVu Sans': 'fonts-dejavu-core',
   'Liberation Sans': 'fonts-liberation',
@@ -17,12 +20,11 @@ const fontsMs = 10_000;
 
 type Context = Pick<StackContext, 'environment'>;
 
-/** The packages that are not here. */
 export function missingBrowserPackages(context: Context): string[] {
   return [...missingPackages(packages, context), ...missingFonts(context)];
 }
 
-/** Those of fonts. A machine may have had Chromium before, without any. */
+/** The missing font packages. A machine may have Chromium without any fonts. */
 function missingFonts({ environment }: Context): string[] {
   const program = findProgram('fc-list', environment);
   const isHere = (pattern: string) => {
@@ -33,7 +35,7 @@ function missingFonts({ environment }: Context): string[] {
   return Object.entries(fonts).flatMap(([pattern, name]) => (isHere(pattern) ? [] : [name]));
 }
 
-/** Installs what browsers need, where root may do so. Without it everything else works: what fails here is reported. */
+/** Installs the packages for browsers, if root may do so. Browsers are optional, so a failure is only reported. */
 export async function prepareBrowsers(context: StackContext): Promise<void> {
   if (process.platform !== 'linux') return;
   const isHere = missingPackages(packages, context).length === 0;
@@ -43,7 +45,7 @@ export async function prepareBrowsers(context: StackContext): Promise<void> {
   });
 }
 
-/** For `atrium doctor`: what is missing here for browsers, and how it comes. */
+/** For `atrium doctor`: what browsers lack here, and how to get it. */
 export function describeBrowserPrograms(context: Context): { missing: boolean; detail: string } {
   const described = describePackages(context, missingBrowserPackages(context), 'Chromium, fonts with emoji');
   if (!described.missing || missingPackages(packages, context).length > 0) return described;

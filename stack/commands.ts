@@ -4,17 +4,17 @@ import type { Environment } from '../config/index.ts';
 import { type Identity, tied } from './tied.ts';
 
 export interface CommandOptions {
-  /** Everything the command prints is added here. */
+  /** Gets everything that the command prints. */
   logFile: string;
   signal?: AbortSignal;
   environment: Environment;
   cwd?: string;
   user?: Identity;
-  /** Whether it may continue when this process is killed: for steps that must not be interrupted. */
+  /** Whether the command goes on when this process is killed: for steps that must not be interrupted. */
   outlives?: boolean;
 }
 
-/** A tool that failed. `reason` is what it printed about it. */
+/** A tool failed. `reason` is the line that it printed about that. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly reason: string;
@@ -26,8 +26,8 @@ export class CommandError extends Error {
 }
 
 /**
- * Runs a tool to its end in a process group of its own: Ctrl-C in the terminal does not reach it directly, and giving
- * up the start ends the tool with all its children, before this function returns.
+ * Runs a tool to its end, in a process group of its own, so that Ctrl-C in the terminal does not reach it directly. An
+ * aborted start ends the tool with all its children before this function returns.
  */
 export async function runCommand(command: string, args: string[], options: CommandOptions): Promise<void> {
   options.signal?.throwIfAborted();
@@ -67,30 +67,30 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The whole group is gone already.
+    // The whole group has already ended.
   }
 }
 
 /**
- * The line that most likely says why a program has ended, of what it has added to its log: the last with an error in
- * it, else the last.
+ * The line that most likely says why a program ended. Reads only what the program added to its log: the last line that
+ * mentions an error, otherwise the last line.
  */
 export function reasonIn(file: string, fromByte: number): string {
   const whole = readFileSync(file);
   const lines = whole
-    // A log that has grown too large meanwhile was begun anew.
+    // A log that grew too large was emptied meanwhile. Read it from its start.
     .subarray(fromByte > whole.length ? 0 : fromByte)
     .subarray(-maxReasonBytes)
     .toString('utf8')
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.endsWith('[ERROR] Aborting')); // MariaDB's last word, after the reason
+    .filter((line) => line !== '' && !line.endsWith('[ERROR] Aborting')); // MariaDB prints this line after the reason
   return lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1) ?? 'it printed nothing';
 }
 
 const maxReasonBytes = 8_192;
 
-/** Opens a log to add to it. */
+/** Opens a log for appending. `size` is its present length. */
 export function openLog(file: string): { descriptor: number; size: number } {
   const descriptor = openSync(file, 'a');
   return { descriptor, size: fstatSync(descriptor).size };

@@ -3,12 +3,12 @@ import type { StackContext } from './context.ts';
 import { cachedGvisor } from './gvisor.ts';
 import { describePackages, installOptional, missingPackages } from './install.ts';
 
-/** What computers run on, by program. */
+/** Programs that computers need, with their packages. */
 const packages = { bwrap: 'bubblewrap', 'mkfs.btrfs': 'btrfs-progs' } as const;
 
 /**
- * Installs what computers need, where root may do so, and names the folder for them. Without it everything else works:
- * what fails here is reported, and says itself again when the host of computers is made.
+ * Installs the packages for computers, if root may do so, and names the folder for them. Computers are optional, so a
+ * failure is only reported here. The host of computers reports it again when it is made.
  */
 export async function prepareComputers(context: StackContext): Promise<Record<string, string>> {
   if (process.platform !== 'linux') return {};
@@ -24,7 +24,7 @@ export async function prepareComputers(context: StackContext): Promise<Record<st
   };
 }
 
-/** For `atrium doctor`: what is missing here for computers, and how it comes. */
+/** For `atrium doctor`: what computers lack here, and how to get it. */
 export function describeSandboxPrograms(context: Pick<StackContext, 'environment'>): {
   missing: boolean;
   detail: string;

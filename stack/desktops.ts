@@ -1,7 +1,7 @@
 import type { StackContext } from './context.ts';
 import { describePackages, installOptional, missingPackages } from './install.ts';
 
-/** What desktops on computers need, by program: computers see the programs of this machine. */
+/** Programs that desktops on computers need, with their packages. Computers see the programs of this machine. */
 const packages = {
   Xtigervnc: 'tigervnc-standalone-server',
   xkbcomp: 'x11-xkb-utils',
@@ -11,16 +11,16 @@ const packages = {
   xclip: 'xclip',
   ffmpeg: 'ffmpeg',
 } as const;
-/** What has no program: keyboards, and letters to read. */
+/** Packages without a program: keyboard layouts and fonts. */
 const further = ['xkb-data', 'fonts-dejavu-core'];
 
-/** The packages that are not here. What has no program comes with the first that has one. */
+/** The missing packages. Packages without a program are installed together with the first missing program. */
 export function missingDesktopPackages(context: Pick<StackContext, 'environment'>): string[] {
   const missing = missingPackages(packages, context);
   return missing.length === 0 ? [] : [...missing, ...further];
 }
 
-/** Installs what desktops need, where root may do so. Without it everything else works: what fails here is reported. */
+/** Installs the packages for desktops, if root may do so. Desktops are optional, so a failure is only reported. */
 export async function prepareDesktops(context: StackContext): Promise<void> {
   if (process.platform !== 'linux') return;
   await installOptional(context, missingDesktopPackages(context), {
@@ -29,7 +29,7 @@ export async function prepareDesktops(context: StackContext): Promise<void> {
   });
 }
 
-/** For `atrium doctor`: what is missing here for desktops, and how it comes. */
+/** For `atrium doctor`: what desktops lack here, and how to get it. */
 export function describeDesktopPrograms(context: Pick<StackContext, 'environment'>): {
   missing: boolean;
   detail: string;

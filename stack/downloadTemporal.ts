@@ -1,8 +1,8 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 
 /**
- * Run as a program: `downloadTemporal.ts FOLDER VERSION`. Starting the official test environment is the only way to its
- * downloader; the server it starts is stopped again at once.
+ * Run as a program: `downloadTemporal.ts FOLDER VERSION`. The official downloader can only be called by starting the
+ * test environment. The server that it starts is stopped at once.
  */
 const [folder, version] = process.argv.slice(2);
 const environment = await TestWorkflowEnvironment.createLocal({

@@ -7,16 +7,16 @@ import { formatDuration } from './report.ts';
 import { serviceLog } from './services.ts';
 
 /**
- * How long the download may take to begin. On a machine without internet access it never begins, and building is tried
- * next.
+ * How long the download may take to begin. Without internet access it never begins, and the caller tries to build
+ * instead.
  */
 const beginTimeoutMs = 10_000;
 const downloadTimeoutMs = 5 * 60_000;
 
 /**
- * Gets the `temporal` command with the official downloader of the test environment into `folder`, and answers with its
- * path; undefined where that does not work. The downloader can neither be stopped nor asked how far it is, so it runs
- * in a process of its own, and a file in the folder tells that it has begun.
+ * Downloads the `temporal` command into `folder` with the official downloader of the test environment, and returns its
+ * path. Undefined if that fails. The downloader cannot be stopped and reports no progress. So it runs in a process of
+ * its own, and a file in the folder shows that the download began.
  */
 export async function downloadTemporal(
   context: StackContext,
@@ -33,7 +33,7 @@ export async function downloadTemporal(
     await sleep(downloadTimeoutMs, undefined, { signal: finished.signal });
     giveUp.abort();
   };
-  watch().catch(() => undefined); // ends with the download
+  watch().catch(() => undefined); // rejects when the download ends
   try {
     await runCommand(process.execPath, [join(import.meta.dirname, 'downloadTemporal.ts'), folder, version], {
       logFile: serviceLog(context, 'download-temporal'),

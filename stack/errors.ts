@@ -1,4 +1,4 @@
-/** A start that failed for a reason that a person can fix. The message is one line that says what to do. */
+/** A start failed for a reason that a person can fix. The message is one line that says what to do. */
 export class StackError extends Error {
   override readonly name = 'StackError';
 }

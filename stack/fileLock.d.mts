@@ -6,7 +6,7 @@ export interface ProcessStamp {
 }
 
 export interface HeldLock {
-  /** Lets go; safe to call twice. */
+  /** Safe to call twice. */
   release(): void;
 }
 

@@ -1,4 +1,4 @@
-// Plain JavaScript, because bin/bootstrap.mjs needs it before Node 24 and the dependencies are there.
+// Plain JavaScript, since bin/bootstrap.mjs needs it before Node 24 and the dependencies are installed.
 
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -9,14 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const pollMs = 100;
 
 /**
- * Names one process for good: a pid alone is used again, a pid with its start time is not.
- * Undefined when there is no such process, or only its zombie.
+ * Identifies one process for good. The system reuses a pid, but not a pid with its start time.
+ * Undefined if the process does not exist or is only a zombie.
  */
 export function processStamp(pid) {
   try {
     if (existsSync('/proc/self/stat')) {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-      // The second field is the command in parentheses and may hold spaces: count from behind it.
+      // The second field is the command in parentheses, which may contain spaces. Count from after it.
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
       const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -29,7 +29,7 @@ export function processStamp(pid) {
   }
 }
 
-/** Whether the very process that `stamp` names still runs. */
+/** Whether the same process that `stamp` names still runs, and not another with its pid. */
 export function isRunning(stamp) {
   return stamp?.startTime !== undefined && processStamp(stamp.pid)?.startTime === stamp.startTime;
 }
@@ -42,7 +42,7 @@ function readOwner(path) {
   }
 }
 
-/** `link` fails when the name is taken, atomically, and the file is complete from its first moment. */
+/** `link` is atomic: it fails if the name is taken, and the linked file is complete from the start. */
 function linkIfFree(from, to) {
   try {
     linkSync(from, to);
@@ -54,8 +54,8 @@ function linkIfFree(from, to) {
 }
 
 /**
- * Removes a lock whose owner is dead. Two starts may find that at once; without the second lock around it, the slower
- * one would remove the faster one's new lock.
+ * Removes a lock whose owner is dead. Two starts may notice that at once. Without the second lock, the slower start
+ * would remove the new lock of the faster one.
  */
 function removeStale(path, claim) {
   const breaking = `${path}.breaking`;
@@ -70,7 +70,7 @@ function removeStale(path, claim) {
   }
 }
 
-/** Takes the lock file, or answers with the owner that runs and has it. A dead process's lock is taken over. */
+/** Takes the lock file, or returns its running owner. Takes over the lock of a dead process. */
 export function tryLock(path) {
   mkdirSync(dirname(path), { recursive: true });
   const self = { ...processStamp(process.pid), token: randomBytes(8).toString('hex') };
@@ -95,7 +95,8 @@ export function tryLock(path) {
 }
 
 /**
- * As {@link tryLock}, but waits for the owner to let go: `onWait` is called once, with the owner, when there is one.
+ * Like {@link tryLock}, but waits until the owner releases the lock. Calls `onWait` once, with the owner, if it has to
+ * wait.
  */
 export async function waitForLock(path, { signal, onWait } = {}) {
   for (let waited = false; ; waited = true) {

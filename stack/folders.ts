@@ -13,10 +13,10 @@ import {
 import { dirname, join } from 'node:path';
 import { StackError } from './errors.ts';
 
-/** Where root keeps what the services' users must reach, when the usual place is closed to them. */
+/** Where root keeps files that the services' users must reach when the usual folder is closed to them. */
 const sharedRoot = '/var/lib/atrium';
 
-/** Whether users other than the owner get to this path: each folder above it lets them through. */
+/** Whether users other than the owner can reach this path: each folder above it must let them through. */
 export function isReachableByOthers(path: string): boolean {
   for (let folder = dirname(realpathSync(path)); ; folder = dirname(folder)) {
     if ((statSync(folder).mode & 0o001) === 0) return false;
@@ -40,9 +40,9 @@ export function prepareDataDir(dataDir: string): void {
 }
 
 /**
- * The folder in which the services keep their data: `services` in the data directory. As root, with the data directory
- * somewhere below a folder that only root may enter (/root, a private temporary folder), the services' users could not
- * get there: then it is a link to a folder of its own under /var/lib/atrium.
+ * The folder of the services' data: `services` in the data directory. If root runs Atrium and the data directory lies
+ * below a folder that only root may enter (/root, a private temporary folder), the services' users could not reach it.
+ * Then `services` is a link to a folder under /var/lib/atrium.
  */
 export function prepareServicesDir(dataDir: string): string {
   const path = join(dataDir, 'services');
@@ -55,7 +55,7 @@ export function prepareServicesDir(dataDir: string): string {
     }
   }
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    // Not made anew: that would be an empty database where there was a full one.
+    // Never made anew: that would replace a full database with an empty one.
     throw new StackError(
       `${path} is a link to data that are not there. Bring them back, or remove the link to begin afresh.`,
     );
@@ -71,10 +71,7 @@ export function prepareServicesDir(dataDir: string): string {
   return real;
 }
 
-/**
- * Removes a data directory that is no longer wanted, with what `services` links to. For tests: nothing else removes
- * data.
- */
+/** Removes a data directory and the folder that `services` links to. Only tests use it; nothing else removes data. */
 export function removeDataDir(dataDir: string): void {
   const services = join(dataDir, 'services');
   if (statSync(services, { throwIfNoEntry: false }) !== undefined) {
@@ -83,7 +80,7 @@ export function removeDataDir(dataDir: string): void {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-/** A folder below `sharedRoot` that all may enter, whatever root's umask is. */
+/** Makes a folder below `sharedRoot` that all users may enter, regardless of root's umask. */
 export function makeSharedFolder(name: string): string {
   const folder = join(sharedRoot, name);
   for (const path of [sharedRoot, folder]) {

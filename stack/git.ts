@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { findProgram, type StackContext } from './context.ts';
 import { canInstall, installOptional, missingPackages } from './install.ts';
 
-/** What git on our side runs on, by program. `flock` locks mirrors between processes. */
+/** Programs that git on our side needs, with their packages. `flock` locks mirrors between processes. */
 const packages = { git: 'git', flock: 'util-linux' } as const;
 
-/** The oldest that knows `safe.bareRepository` and bundles of partial clones. */
+/** The oldest version with `safe.bareRepository` and bundles of partial clones. */
 const oldest = [2, 38];
 /**
- * CVE-2025-48384, a submodule's path with a carriage return, is mended in these and all later ones. Debian's mend has
- * the version of before, so that its package has to be asked.
+ * Versions that fix CVE-2025-48384 (a submodule path with a carriage return), as do all later ones. Debian fixed it
+ * without a new version number, so its package revision is checked too.
  */
 const mended = [
   [2, 43, 7],
@@ -25,14 +25,14 @@ const mendedPackages: Record<string, string> = { '2.39.5': '1:2.39.5-0+deb12u3',
 
 type Looked = Pick<StackContext, 'environment'>;
 
-/** Installs git where it is missing and root may. Without it everything else works: repositories say so themselves. */
+/** Installs git where it is missing and root may do so. Git is optional: repositories report that it is missing. */
 export async function prepareGit(context: StackContext): Promise<void> {
   const missing = missingPackages(packages, context);
   const names = missing.length === 0 ? [] : [...missing, 'ca-certificates'];
   await installOptional(context, names, { purpose: 'git', without: 'Repositories cannot be cloned.' });
 }
 
-/** For `atrium doctor`: which git this machine has, down to the package's revision, and what is wrong with it. */
+/** For `atrium doctor`: the git version of this machine with its package revision, and what is wrong with it. */
 export function describeGit(context: Looked): { state: 'ok' | 'off' | 'wrong'; detail: string } {
   const missing = missingPackages(packages, context);
   if (missing.length > 0) {
@@ -53,7 +53,7 @@ export function describeGit(context: Looked): { state: 'ok' | 'off' | 'wrong'; d
   );
 }
 
-/** What is to be said about a version, and the package's revision where there is one. */
+/** Judges a version, and the package revision if there is one. */
 export function judgeGit(
   version: string,
   revision: string | undefined,

@@ -4,7 +4,7 @@ import { isExecutable, type StackContext } from './context.ts';
 import { prepareDataDir } from './folders.ts';
 import { type GoProgram, getProgram, shared } from './programs.ts';
 
-/** A version of the module’s branch `go`, the only one that the Go command can build. */
+/** A version of the module's branch `go`. The Go command can build only that branch. */
 const gvisor: GoProgram = {
   name: 'runsc',
   title: 'gVisor',
@@ -13,14 +13,14 @@ const gvisor: GoProgram = {
   buildTime: 'about 2 minutes on 2 cores',
 };
 
-/** The `runsc` command: the machine’s own, the cache’s, or built. No start does that by itself. */
+/** The path of the `runsc` command: the machine's own, a cached one, or a new build. No start calls this by itself. */
 export function getGvisor(context: Omit<StackContext, 'servicesDir' | 'ports' | 'bucket'>): Promise<string> {
   prepareDataDir(context.dataDir);
   mkdirSync(context.cacheDir, { recursive: true });
   return getProgram(context, gvisor);
 }
 
-/** The cache’s, where it was built before. */
+/** The cached `runsc`, if it was built before. */
 export function cachedGvisor({ cacheDir }: Pick<StackContext, 'cacheDir'>): string | undefined {
   const cached = join(cacheDir, `${gvisor.name}-${gvisor.version}`);
   return isExecutable(cached) ? shared(cached) : undefined;

@@ -17,9 +17,9 @@ import { startTenantMariaDb, type TenantMariaDb } from './tenantMariadb.ts';
 
 export interface StackOptions {
   dataDir: string;
-  /** Which parts to run: those for which no address is configured. */
+  /** The parts to run: those without a configured address. */
   need: { database: boolean; temporal: boolean; storage: boolean; tenantDatabase?: boolean };
-  /** Whether computers are wanted, which run on programs of the system. */
+  /** Whether computers are wanted. They run on programs of the system. */
   computers?: boolean;
   cacheDir: string;
   environment: Environment;
@@ -28,7 +28,7 @@ export interface StackOptions {
   furtherDatabases?: string[];
   durability?: Durability;
   databaseSocket?: boolean;
-  /** Called once all parts have their processes: what computes from then on does not hold up their starts. */
+  /** Called once all parts have their processes. Heavy work from then on does not delay their starts. */
   onLaunched?: () => void;
   report?: Report;
   signal?: AbortSignal;
@@ -38,19 +38,19 @@ export interface Part {
   name: string;
   address: string;
   pid: number;
-  /** Why other users of this machine can use it, if they can. */
+  /** Why other users of this machine can use the part, if they can. */
   openBecause?: string | undefined;
 }
 
 export interface Stack {
-  /** The variables of config/ that name what was started. */
+  /** The variables of config/ with the addresses of the started parts. */
   environment: Record<string, string>;
-  /** As they run now: one that has ended is started again, with another process. */
+  /** The parts as they run now. A part that ended is restarted, with a new process. */
   parts(): Part[];
   onRestart(listener: () => void): void;
-  /** Settles with a line for a person when one of them has ended and cannot come back. */
+  /** Resolves with a line for a person when a part has ended and cannot be restarted. */
   failed: Promise<string>;
-  /** Stops the parts: first what writes to the others, the database last. */
+  /** Stops the parts in reverse order: the database last, since the others write to it. */
   stop(): Promise<void>;
 }
 
@@ -59,13 +59,13 @@ interface Started {
   address: string;
   openBecause?: string | undefined;
   environment: Record<string, string>;
-  /** Fails where it does not answer. */
+  /** Rejects if the part does not answer. */
   probe?: ((address: string) => Promise<void>) | undefined;
 }
 
 /**
- * Installs and starts the parts that are needed on this machine, on loopback only. When it throws, or the signal is
- * aborted, nothing that it started is left running. The caller holds the data directory's lock.
+ * Installs and starts the needed parts on this machine, on loopback only. If it throws or the signal aborts, none of
+ * them is left running. The caller holds the data directory's lock.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const dataDir = resolve(options.dataDir);
@@ -91,7 +91,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     signal: options.signal ?? new AbortController().signal,
   };
 
-  // Programs one after the other: each build uses all cores. Starts at once: each mostly waits.
+  // Programs are built one after another, since each build uses all cores. Parts start in parallel, since each mostly
+  // waits.
   if (options.need.database) {
     const programs = await getMariaDb(context);
     starts.push(
@@ -157,7 +158,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   }
 }
 
-/** Gets what the product itself runs on this machine, and returns the variables of config/ for it. */
+/** Installs the programs that the product itself runs on this machine, and returns their variables of config/. */
 async function prepareMachine(context: StackContext, computers: boolean): Promise<Record<string, string>> {
   await prepareGit(context);
   if (!computers) return {};
@@ -169,7 +170,7 @@ async function prepareMachine(context: StackContext, computers: boolean): Promis
 
 type Start = () => Promise<Started>;
 
-/** A start that, when repeated, replaces the previous one. */
+/** A start that takes the place of the previous one when it is repeated. */
 function again<T extends Omit<Started, 'environment'>>(
   start: (former?: T) => Promise<T>,
   toEnvironment: (part: T) => Record<string, string>,
@@ -183,7 +184,7 @@ function again<T extends Omit<Started, 'environment'>>(
   };
 }
 
-/** Starts all at once; when one fails, waits for the others and stops them. */
+/** Starts all in parallel. If one fails, waits for the others and stops them. */
 async function startAll(starts: Start[]): Promise<[Started, Start][]> {
   const results = await Promise.allSettled(
     starts.map(async (start): Promise<[Started, Start]> => [await start(), start]),

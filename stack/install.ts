@@ -12,8 +12,8 @@ export function canInstall(context: Pick<StackContext, 'environment'>): boolean 
 }
 
 /**
- * Installs Debian packages as root. Only the download can be broken off: to stop dpkg in the middle would leave the
- * system's package database to be repaired by hand, and that step takes seconds.
+ * Installs Debian packages as root. Only the download can be aborted. An interrupted dpkg would leave the package
+ * database in need of repair, and that step takes only seconds.
  */
 export async function installPackages(context: StackContext, names: string[], purpose: string): Promise<void> {
   const lock = await waitForLock(existsSync('/run/lock') ? '/run/lock/atrium-apt' : '/tmp/atrium-apt', context);
@@ -40,7 +40,7 @@ export async function installPackages(context: StackContext, names: string[], pu
   }
 }
 
-/** The packages of those programs that are not here. */
+/** The packages whose programs are missing here. */
 export function missingPackages(
   packages: Readonly<Record<string, string>>,
   { environment }: Pick<StackContext, 'environment'>,
@@ -49,7 +49,7 @@ export function missingPackages(
   return missing.map(([, name]) => name);
 }
 
-/** Installs packages that a start can do without, where root may do so. A failure is reported, with what it costs. */
+/** Installs optional packages, if root may do so. Reports a failure and what it costs. */
 export async function installOptional(
   context: StackContext,
   names: string[],
@@ -65,7 +65,7 @@ export async function installOptional(
   }
 }
 
-/** For `atrium doctor`: what is missing here, and how it comes; or `there`, where nothing is. */
+/** For `atrium doctor`: the missing packages and how to get them, or `there` if none is missing. */
 export function describePackages(
   context: Pick<StackContext, 'environment'>,
   names: readonly string[],

@@ -8,22 +8,20 @@ import { choosePort } from './ports.ts';
 import type { Service } from './services.ts';
 
 const usualPort = 3306;
-/** The longest path of a socket that every system takes. */
+/** The longest socket path in bytes that every system accepts. */
 const longestSocketPath = 100;
 
 export interface MariaDb {
   service: Service;
   port: number;
   address: string;
-  /** The running Atrium's account. */
+  /** For the account of the running Atrium. */
   url: string;
-  /** The account that creates and changes tables. */
+  /** For the account that creates and changes tables. */
   ownerUrl: string;
 }
 
-/**
- * What is needed of the packages: the server, the script that fills a data directory, and a tool that the script calls.
- */
+/** The needed packages: the server, the script that fills a data directory, and a tool that the script calls. */
 const packages = ['mariadb-server-core', 'mariadb-client-core'];
 const programNames = ['mariadbd', 'mariadb-install-db', 'my_print_defaults'] as const;
 
@@ -32,9 +30,7 @@ function findMariaDb(context: StackContext): MariaDbPrograms | undefined {
   return server !== undefined && installer !== undefined && helper !== undefined ? { server, installer } : undefined;
 }
 
-/**
- * Gets MariaDB, on Debian and Ubuntu by installing it when root asks: its programs alone, without the system service.
- */
+/** Finds MariaDB. As root on Debian and Ubuntu, installs its programs, without the system service. */
 export async function getMariaDb(context: StackContext): Promise<MariaDbPrograms> {
   const found = findMariaDb(context);
   if (found !== undefined) return found;
@@ -47,8 +43,8 @@ export async function getMariaDb(context: StackContext): Promise<MariaDbPrograms
 }
 
 /**
- * A private MariaDB with a data directory, port and socket of its own; not the system's service. After `former` it is
- * where that was.
+ * Starts a private MariaDB with its own data directory, port and socket; not the system's service. With `former` it
+ * reuses that port.
  */
 export async function startMariaDb(
   context: StackContext,

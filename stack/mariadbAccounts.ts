@@ -6,13 +6,15 @@ import type { StackContext } from './context.ts';
 
 export const databaseName = 'atrium';
 
-/** The server's accounts. Each has its own password, in a file of the data directory. */
+/** The server's accounts. The data directory has a file for each password. */
 export interface Accounts {
   /** Makes and changes tables. Triggers run with its rights. */
   owner: Account;
-  /** Reads and writes rows: what a running Atrium needs, and no more. */
+  /** Reads and writes rows. A running Atrium needs no more. */
   app: Account;
-  /** The server's own administrator, whom only its socket lets in, in a folder that is its user's alone. */
+  /**
+   * The server's own administrator. It can log in only over the socket, whose folder only the server's user can enter.
+   */
   root: Account;
 }
 
@@ -29,7 +31,6 @@ export function readOrMakeAccounts({ dataDir }: Pick<StackContext, 'dataDir'>): 
   };
 }
 
-/** An account whose password is in this file of the data directory. */
 export function readOrMakeAccount(dataDir: string, user: string, file: string): Account {
   return { user, password: readOrMakePassword(join(dataDir, file)) };
 }
@@ -41,9 +42,8 @@ function readOrMakePassword(file: string): string {
 }
 
 /**
- * Runs at each start before the first connection is let in. Rights that an earlier version has given are taken back.
- * `databases` are names as GRANT has them, with their wildcards: on those the accounts have their rights, and on
- * nothing else.
+ * Runs at each start, before the first connection is accepted. Revokes rights that an earlier version granted.
+ * `databases` are names as GRANT takes them, with wildcards. The accounts get rights on these and nothing else.
  */
 export function setupStatements({ owner, app, root }: Accounts, databases: string[]): string {
   const grants = databases.flatMap((name) => [
@@ -63,7 +63,7 @@ export function setupStatements({ owner, app, root }: Accounts, databases: strin
   ].join('\n');
 }
 
-/** An account with its password and no rights. */
+/** Makes an account with its password and without rights. */
 export function accountStatements(account: Account, host = overTcp): string[] {
   const name = accountAt(account, host);
   return [
@@ -78,15 +78,15 @@ export function rootStatement({ password }: Account): string {
 }
 
 /**
- * What MariaDB's installer may have made beside them. It names some by the machine, which the server never asks for
- * (--skip-name-resolve).
+ * Removes accounts that MariaDB's installer may have made. It names some by the machine's host name, which the server
+ * never looks up (--skip-name-resolve).
  */
 export const removalOfOthers = [
   "DELETE FROM mysql.global_priv WHERE User IN ('', 'root') AND NOT (User = 'root' AND Host = 'localhost');",
   'FLUSH PRIVILEGES;',
 ];
 
-/** Where a connection comes from, as the server tells accounts apart. */
+/** The server tells accounts apart by where the connection comes from. */
 const overTcp = '127.0.0.1';
 const overSocket = 'localhost';
 

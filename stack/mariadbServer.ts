@@ -18,7 +18,7 @@ export interface MariaDbPrograms {
   installer: string;
 }
 
-/** Where a server has its files, and as whom it runs. */
+/** The files of a server, and the user that it runs as. */
 export interface ServerPlace {
   name: string;
   folder: string;
@@ -30,11 +30,11 @@ interface Preparation {
   name: string;
   setup: string;
   folders?: string[];
-  /** For what its data directory has from the beginning. */
+  /** Options that must be set when the data directory is made. */
   initialArgs?: string[];
 }
 
-/** What is there before a server starts: its data directory, the statements that it runs first, and its folders. */
+/** Prepares a server before its start: its data directory, the statements that it runs first, and its folders. */
 export async function prepareServer(
   context: StackContext,
   { installer }: MariaDbPrograms,
@@ -55,7 +55,7 @@ export async function prepareServer(
 }
 
 /**
- * Fills a new data directory beside its final place, so that a start that is cut off here begins afresh the next time.
+ * Fills a new data directory beside its final place, so that the next start begins afresh if this one is interrupted.
  */
 async function initialise(
   context: StackContext,
@@ -97,13 +97,13 @@ async function initialise(
 interface ServerStart {
   title: string;
   port: number;
-  /** Beside what every server of ours is started with. */
+  /** Added to the arguments of every server of ours. */
   args: string[];
-  /** With what it is asked whether it answers. */
+  /** The URL with which to check that the server answers. */
   probe: string;
 }
 
-/** Starts a server in its place, and waits until it answers. */
+/** Starts a server, and waits until it answers. */
 export async function startServer(
   context: StackContext,
   { server }: MariaDbPrograms,
@@ -136,7 +136,10 @@ export async function startServer(
   });
 }
 
-/** A server that starts removes temporary tables from this folder, and would remove those of its neighbours. */
+/**
+ * A server removes temporary tables from this folder at its start. Each server has its own, so that it does not remove
+ * those of others.
+ */
 const temporaryTables = (folder: string) => join(folder, 'tmp');
 
 function serverArguments({ folder, setupFile }: ServerPlace, port: number): string[] {
@@ -146,7 +149,7 @@ function serverArguments({ folder, setupFile }: ServerPlace, port: number): stri
     `--tmpdir=${temporaryTables(folder)}`,
     '--bind-address=127.0.0.1',
     `--port=${port}`,
-    `--socket=${socketName}`, // within the data directory: a full path can be too long for a socket
+    `--socket=${socketName}`, // relative to the data directory, since a full path can be too long for a socket
     '--pid-file=mariadb.pid',
     `--init-file=${setupFile}`,
     '--skip-name-resolve',
@@ -161,7 +164,7 @@ function durabilityArguments(durability: Durability = 'full'): string[] {
 }
 
 export async function assertAnswers(url: string): Promise<void> {
-  // Clients are loaded while the services start, and not before.
+  // Loaded only while the services start, to not delay them.
   const { default: mysql } = await import('mysql2/promise');
   const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
   try {

@@ -27,8 +27,8 @@ export interface ObjectStore extends Credentials {
 }
 
 /**
- * S3 over a folder, by the program in store/. Its keys come in the environment, since everybody on the machine can read
- * a command line. After `former` it is where that was.
+ * Serves S3 from a folder, by the program in store/. Its keys are in the environment, since every user of the machine
+ * can read a command line. With `former` it reuses that port.
  */
 export async function startObjectStore(
   context: StackContext,
@@ -50,7 +50,8 @@ export async function startObjectStore(
       command: program,
       args: [
         ...['-address', `127.0.0.1:${port}`, '-region', region],
-        // Pages send parts of files to signed links. Those alone are the permission: there are no cookies here.
+        // Pages upload parts of files to signed links. The signature alone is the permission, since there are no
+        // cookies here.
         ...['-cors', '*'],
         ...(context.durability === 'relaxed' ? ['-relaxed'] : []),
         objects,

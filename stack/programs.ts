@@ -17,7 +17,7 @@ export interface GoProgram {
   name: string;
   title: string;
   version: string;
-  /** Where its source is: a module of Go's registry, or a folder of ours. */
+  /** A module of Go's registry, or a folder of ours. */
   source: { module: string } | { folder: string };
   buildTime: string;
 }
@@ -43,17 +43,17 @@ const objectStore: GoProgram = {
   buildTime: 'about 2 minutes on 2 cores',
 };
 
-/** The `temporal` command: the machine's own, the cache's, downloaded, or built. */
+/** The path of the `temporal` command: the machine's own, a cached one, a download, or a new build. */
 export async function getTemporal(context: StackContext): Promise<string> {
   return getProgram(context, temporal, downloadTemporal);
 }
 
-/** The `atrium-store` command: the machine's own, the cache's, or built. */
+/** The path of the `atrium-store` command: the machine's own, a cached one, or a new build. */
 export async function getObjectStore(context: StackContext): Promise<string> {
   return getProgram(context, objectStore);
 }
 
-/** For `atrium doctor`: where a program of the stack is, or how a start would get it. */
+/** For `atrium doctor`: the path of a program of the stack, or how a start would get it. */
 export function describeProgram(
   name: string,
   { cacheDir, environment }: Pick<StackContext, 'cacheDir' | 'environment'>,
@@ -77,7 +77,7 @@ type BuildContext = Omit<StackContext, 'servicesDir' | 'ports' | 'bucket'>;
 
 type Download<C> = (context: C, folder: string, version: string) => Promise<string | undefined>;
 
-/** The machine's own, the cache's, downloaded, or built. */
+/** The path of a program: the machine's own, a cached one, a download, or a new build. */
 export async function getProgram<C extends BuildContext>(
   context: C,
   program: GoProgram,
@@ -88,19 +88,20 @@ export async function getProgram<C extends BuildContext>(
   const cached = join(context.cacheDir, `${program.name}-${program.version}`);
   if (isExecutable(cached)) return shared(cached);
 
-  // Two starts may want it at once (`npm start` beside `npm test`): one gets it, the other waits and finds it.
+  // Two starts may want the program at once (`npm start` beside `npm test`). One gets it; the other waits and finds it.
   const lock = await waitForLock(`${cached}.lock`, {
     signal: context.signal,
     onWait: (owner) => context.report(`Waiting for process ${owner.pid}, which is getting ${program.title} …`),
   });
   try {
     if (isExecutable(cached)) return shared(cached);
-    // In the same folder, so that the finished program arrives by one rename: nobody ever sees half of it.
+    // A folder on the same file system, so that one rename delivers the finished program. A reader never sees a partial
+    // one.
     removeLeftovers(context.cacheDir, program.name);
     const folder = mkdtempSync(join(context.cacheDir, `.${program.name}-`));
     try {
       const made = (await download?.(context, folder, program.version)) ?? (await build(context, program, folder));
-      chmodSync(made, 0o755); // whatever the umask is: another user may have to run it
+      chmodSync(made, 0o755); // regardless of the umask, since another user may have to run it
       renameDurablySync(made, cached);
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -119,7 +120,7 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
     );
   }
   const logFile = serviceLog(context, `build-${program.name}`);
-  // No C compiler is needed, and Go's scratch files end up where a start that is given up removes them.
+  // Needs no C compiler. Go's scratch files go to a folder that is removed if the start is given up.
   const environment = {
     ...context.environment,
     GOBIN: folder,
@@ -152,7 +153,7 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
   return join(folder, program.name);
 }
 
-/** Names what a folder of source builds: a change is another version, which is built again. */
+/** The version of a source folder. A change gives another version, which is built again. */
 function hashOf(folder: string): string {
   const hash = createHash('sha256');
   const names = readdirSync(folder).filter((name) => /\.(go|mod|sum)$/.test(name));
@@ -160,7 +161,7 @@ function hashOf(folder: string): string {
   return hash.digest('hex').slice(0, 12);
 }
 
-/** What a build that was killed has left. The lock is held, so nobody works there. */
+/** Removes the files of a killed build. No other process works there, since this one holds the lock. */
 function removeLeftovers(cacheDir: string, name: string): void {
   for (const entry of readdirSync(cacheDir)) {
     if (entry.startsWith(`.${name}-`)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
@@ -168,8 +169,8 @@ function removeLeftovers(cacheDir: string, name: string): void {
 }
 
 /**
- * A path to the program that the services' users can run. Root's cache folder is closed to them: then a second link to
- * the same file, or a copy where links do not reach, stands under /var/lib/atrium.
+ * A path at which the services' users can run the program. They cannot enter root's cache folder. For them a hard link
+ * to the file, or a copy where links do not reach, is made under /var/lib/atrium.
  */
 export function shared(program: string): string {
   if (process.getuid?.() !== 0 || isReachableByOthers(program)) return program;

@@ -1,4 +1,4 @@
-/** Where lines for a person go: the screen of `npm start`, nowhere in tests. */
+/** Takes lines for a person: the screen of `npm start`, nothing in tests. */
 export type Report = (line: string) => void;
 
 /** "0.4 s", "12 s", "3 min 12 s". */
@@ -9,7 +9,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
-/** Runs a step and reports how long it took; a step that is known to be slow is announced before it begins. */
+/** Runs a step and reports how long it took. Announces slow steps before they begin. */
 export async function timed<T>(
   report: Report,
   step: { announce?: string; done: string },

@@ -15,7 +15,7 @@ import type { ServiceUser } from './users.ts';
 export interface ServiceOptions {
   /** Also names the log and the pid file. */
   name: string;
-  /** As a person knows it, for messages. */
+  /** A person's name for the service, used in messages. */
   title: string;
   command: string;
   args: string[];
@@ -31,17 +31,17 @@ export interface Service {
   name: string;
   title: string;
   pid: number;
-  /** Throws a {@link StackError} with the reason from its log when it has ended. */
+  /** Throws a {@link StackError} with the reason from its log if the service has ended. */
   assertAlive(): void;
-  /** Settles when it has ended, for whatever reason. */
+  /** Resolves when the service has ended, for any reason. */
   exited: Promise<void>;
-  /** Why it has ended, for a person. */
+  /** Why the service ended, for a person. */
   describeEnd(): string;
-  /** Asks it to end, and after a grace ends it. */
+  /** Sends SIGTERM, and SIGKILL after a grace period. */
   stop(): Promise<void>;
-  /** Ends it because it hangs: with SIGQUIT, upon which a Go program writes into its log what it was doing. */
+  /** Ends a hanging service with SIGQUIT, on which a Go program writes its stacks to its log. */
   abort(): Promise<void>;
-  /** Hands a socket over its channel, and waits until the service has answered. It is no longer ours then. */
+  /** Hands a socket over the channel, and waits for the service's answer. The socket is closed here. */
   send(message: object, socket: Server): Promise<void>;
 }
 
@@ -51,9 +51,9 @@ const maxLogBytes = 20 * 1024 * 1024;
 const boundEveryMs = 30_000;
 
 /**
- * Starts a service in a process group of its own, so that Ctrl-C in the terminal reaches only Atrium, which then stops
- * its parts in order. Should Atrium itself be killed, the kernel ends the service (`--pdeathsig`), and where that is
- * not to be had the next start does, by the pid file.
+ * Starts a service in a process group of its own. So Ctrl-C in the terminal reaches only Atrium, which stops its parts
+ * in order. If Atrium itself is killed, the kernel ends the service (`--pdeathsig`). Where the kernel cannot, the next
+ * start ends it by its pid file.
  */
 export async function startService(context: StackContext, options: ServiceOptions): Promise<Service> {
   context.signal.throwIfAborted();
@@ -121,7 +121,7 @@ export async function startService(context: StackContext, options: ServiceOption
     async send(message, socket) {
       try {
         const answered = once(child, 'message');
-        answered.catch(() => undefined); // when the service ends first, `exited` wins
+        answered.catch(() => undefined); // if the service ends first, `exited` wins the race
         child.send(message as Serializable, socket);
         await Promise.race([answered, exited]);
       } finally {
@@ -136,7 +136,7 @@ export function serviceLog(context: Pick<StackContext, 'dataDir'>, name: string)
   return join(context.dataDir, 'logs', `${name}.log`);
 }
 
-/** Ends what an earlier start left running, if it is that very process and not another with its pid. */
+/** Ends a service that an earlier start left running, if it is the same process and not another with its pid. */
 async function endLeftover(pidFile: string): Promise<void> {
   const stamp = readStamp(pidFile);
   if (stamp === undefined) return;
@@ -157,8 +157,8 @@ function readStamp(pidFile: string): ProcessStamp | undefined {
 }
 
 /**
- * The same while its service runs, which goes on writing to this file: it is copied and emptied. Lines that come in
- * between may be lost. On a full disk there is no older log, but room again.
+ * Rotates the log of a running service. The service keeps the file open, so the log is copied and emptied; lines
+ * written in between may be lost. On a full disk the older copy is dropped, to make room.
  */
 export async function boundLog(logFile: string, maxBytes = maxLogBytes): Promise<void> {
   try {
@@ -168,11 +168,11 @@ export async function boundLog(logFile: string, maxBytes = maxLogBytes): Promise
     await copyFile(logFile, older).catch(() => rm(older, { force: true }));
     await truncate(logFile);
   } catch {
-    // The log is gone, or cannot be changed: the next time may do better.
+    // The log is gone or cannot be changed. The next round tries again.
   }
 }
 
-/** Keeps one older log, so that logs do not grow without end. Called before the log is opened. */
+/** Keeps one older log, so that logs do not grow forever. Called before the log is opened. */
 function rotate(logFile: string): void {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxLogBytes) renameSync(logFile, `${logFile}.1`);

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Report } from './report.ts';
 import type { Service } from './services.ts';
 
-/** A part that can be started again where it was: its clients keep its address. */
+/** A part that can restart at the same address, so that its clients keep it. */
 export interface Supervised<P extends { service: Service }> {
   now(): P;
-  /** Settles with a line for a person when it has ended and cannot come back. */
+  /** Resolves with a line for a person when the part has ended and cannot be restarted. */
   failed: Promise<string>;
   stop(): Promise<void>;
 }
@@ -14,16 +14,16 @@ export interface SuperviseOptions<P> {
   start: () => Promise<P>;
   report: Report;
   onRestart: () => void;
-  /** Aborted when everything is about to be stopped: then an end must not cause a restart. */
+  /** Aborted when everything is about to stop. An end must not cause a restart then. */
   signal: AbortSignal;
-  /** The waits before each restart; their number is the number of attempts. */
+  /** The wait before each restart. Their number is the number of attempts. */
   backoffMs?: readonly number[];
-  /** After running for this long, an end counts as the first again. */
+  /** After the part has run for this long, the attempts start again from the first wait. */
   settledMs?: number;
-  /** Fails when the part does not answer, and always comes to an end. */
+  /** Rejects if the part does not answer. Must always settle. */
   probe?: ((part: P) => Promise<void>) | undefined;
   probeEveryMs?: number;
-  /** A part that has failed so many probes in a row is ended, and so started again. */
+  /** A part that has failed this many probes in a row is ended, which restarts it. */
   maxSilentProbes?: number;
 }
 
@@ -33,8 +33,8 @@ const usualProbeEveryMs = 10_000;
 const usualMaxSilentProbes = 6;
 
 /**
- * Restarts a part that ends unasked, each time after a longer wait. One that runs on without ever answering again would
- * hold up everything for good: it is ended.
+ * Restarts a part that ends by itself, each time after a longer wait. A part that runs but does not answer would block
+ * everything for good, so it is ended.
  */
 export function supervise<P extends { service: Service }>(first: P, options: SuperviseOptions<P>): Supervised<P> {
   const { backoffMs = usualBackoffMs, settledMs = usualSettledMs } = options;
@@ -42,7 +42,7 @@ export function supervise<P extends { service: Service }>(first: P, options: Sup
   const stopping = AbortSignal.any([stopped.signal, options.signal]);
   let part = first;
 
-  /** Settles when it has come back, or with the reason why it cannot. */
+  /** Resolves once the part runs again, or with the reason why it cannot. */
   async function bringBack(tries: { left: number[] }): Promise<string | undefined> {
     for (let reason = part.service.describeEnd(); ; ) {
       const waitMs = tries.left.shift();
@@ -81,7 +81,7 @@ export function supervise<P extends { service: Service }>(first: P, options: Sup
     for (;;) {
       const startedAt = performance.now();
       const ended = new AbortController();
-      endWhenSilent(AbortSignal.any([ended.signal, stopping])).catch(() => undefined); // it has ended first
+      endWhenSilent(AbortSignal.any([ended.signal, stopping])).catch(() => undefined); // the part ended first
       await Promise.race([part.service.exited, aborted]);
       ended.abort();
       stopping.throwIfAborted();
@@ -102,10 +102,10 @@ export function supervise<P extends { service: Service }>(first: P, options: Sup
   );
   return {
     now: () => part,
-    failed: watched.catch(() => new Promise<never>(() => undefined)), // stopped: it has not failed
+    failed: watched.catch(() => new Promise<never>(() => undefined)), // a stop is not a failure
     async stop() {
       stopped.abort();
-      await ended; // a start that is under way comes to its end first
+      await ended; // lets a pending start finish first
       await part.service.stop();
     },
   };

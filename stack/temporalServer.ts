@@ -16,31 +16,31 @@ import { waitUntil } from './waiting.ts';
 
 const usualPort = 7233;
 const usualUiPort = 8233;
-/** Ports in the private network, where no other process has any. */
+/** Ports in the private network, where no other process uses any. */
 const innerPorts = { server: usualPort, ui: usualUiPort };
 const grpcNotFound = 5;
-const startTimeoutMs = 180_000; // a slow disk, or a machine that is busy with other starts
+const startTimeoutMs = 180_000; // for a slow disk, or a machine busy with other starts
 
 /**
- * Measured (design §3, §9): by default the server's one shard is polled 20 times a second, so each hop of a task waits
- * up to 50 ms. With these a turn's start takes a fifth of that.
+ * By default the server's one shard is polled 20 times a second, so each hop of a task waits up to 50 ms. With these
+ * values the start of a turn takes a fifth of that.
  */
 const dynamicConfig = [
   'system.enableActivityEagerExecution=true',
   'history.transferProcessorMaxPollRPS=5000',
   'history.timerProcessorMaxPollRPS=5000',
-  // The list of workflows is written once a second: of a workflow that has ended by then, only its end. Two writes of a
-  // short turn were two fifths of what the server does for it.
+  // Writes the list of workflows once a second. A workflow that has ended by then is written once instead of twice. The
+  // two writes of a short turn were two fifths of the server's work for it.
   'history.visibilityProcessorMaxPollRPS=1',
   'history.visibilityTaskBatchSize=1000',
-  // Meant for tests of search attributes: the server reads all of them again at each start of a workflow. Without it,
-  // one that is registered while it runs can be used 2 s later.
+  // The default is meant for tests: it makes the server read all search attributes again at each start of a workflow.
+  // When off, a newly registered attribute can be used after 2 s.
   'system.forceSearchAttributesCacheRefreshOnRead=false',
-  // The HTTP API cannot be turned off. This is a name that no page can have (RFC 6761).
+  // The HTTP API cannot be turned off. No page can have this host name (RFC 6761).
   'frontend.httpAllowedHosts=["none.invalid"]',
 ];
 
-/** WAL without a sync at each commit: a power cut may lose the last second, which the sweeper restores from MySQL. */
+/** WAL without a sync at each commit. A power cut may lose the last second; the sweeper restores it from MySQL. */
 const sqlitePragmas = ['journal_mode=WAL', 'synchronous=NORMAL'];
 
 export interface TemporalServer {
@@ -48,9 +48,9 @@ export interface TemporalServer {
   port: number;
   ui: Ui | undefined;
   address: string;
-  /** With the key in it. Absent where the server cannot be shut off from others: then there is no UI. */
+  /** The link with the key. Undefined where the server cannot be shut off from others; there is no UI then. */
   uiUrl: string | undefined;
-  /** Why other users of this machine can reach the server, where they can. */
+  /** Why other users of this machine can reach the server, if they can. */
   openBecause: string | undefined;
 }
 
@@ -69,9 +69,9 @@ interface StartOptions {
 }
 
 /**
- * The Temporal development server, with its database in a file. It has no authentication, so where the system allows
- * it, it runs in its own network namespace behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP
- * API, which a web page could be made to use. After `former` it is where that was, and so is its UI.
+ * Starts the Temporal development server, with its database in a file. It has no authentication. So where the system
+ * allows it, it runs in its own network namespace behind a gate that lets only us in. Elsewhere it runs without UI and
+ * HTTP API, since a web page could misuse those. With `former` it reuses those ports, also for the UI.
  */
 export async function startTemporalServer(
   context: StackContext,
@@ -121,7 +121,7 @@ async function startGated(
   { context, program, folder, user, port, formerUi }: StartOptions,
   wrap: (command: string[]) => string[],
 ): Promise<{ service: Service; ui: Ui }> {
-  // Taken before the server starts, which takes seconds: somebody else may start another one meanwhile.
+  // Takes the ports before the server starts. That takes seconds, and another start may look for ports meanwhile.
   const door = await listenOn(port);
   const uiDoor = await (formerUi === undefined
     ? listenOnFree(context.ports === 'usual' ? usualUiPort : undefined)
@@ -143,11 +143,11 @@ async function startGated(
     const { NODE_COMPILE_CACHE: compiled } = context.environment;
     service = await startService(context, {
       ...options,
-      // The gate is Node, too: with what it has compiled before, the server starts a tenth of a second earlier.
+      // The gate is a Node program too. With Node's compile cache the server starts a tenth of a second earlier.
       environment: { ...options.environment, ...(compiled && { NODE_COMPILE_CACHE: compiled }) },
       command,
       args,
-      user: undefined, // the gate is ours; the server is its user's
+      user: undefined, // the gate runs as our user, the server as its own
       channel: { descriptors: [connections] },
     });
   } catch (error) {
@@ -172,8 +172,8 @@ async function startGated(
 
 function serverArguments(folder: string, port: number, ui: string[]): string[] {
   const databaseFile = join(folder, 'temporal.db');
-  // A server that finds its file ignores these; in a new one they stand from the first moment, without the wait for a
-  // cache.
+  // Sets the attributes only for a new database. They exist there from the first moment, without the wait for a cache.
+  // A server with an existing database ignores these arguments.
   const attributes = existsSync(databaseFile)
     ? []
     : searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`]);
@@ -187,8 +187,8 @@ function serverArguments(folder: string, port: number, ui: string[]): string[] {
 }
 
 /**
- * Fails where the server does not answer in time. Asks for a workflow that there is not, which it looks up in its
- * database.
+ * Rejects if the server does not answer in time. Asks for a workflow that does not exist, so that the server must read
+ * its database.
  */
 export async function probeTemporal(address: string, timeoutMs = 10_000): Promise<void> {
   const { Connection, isGrpcServiceError } = await import('@temporalio/client');
@@ -205,7 +205,7 @@ export async function probeTemporal(address: string, timeoutMs = 10_000): Promis
   }
 }
 
-/** The server listens before its default namespace is made: wait for that one. */
+/** The server listens before it makes its default namespace. Fails until that namespace exists. */
 async function assertAnswers(address: string): Promise<void> {
   const { Connection } = await import('@temporalio/client');
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });

@@ -10,9 +10,9 @@ import {
 
 /** The accounts of the server for the databases of spaces. */
 export interface TenantAccounts {
-  /** Atrium's: it makes databases and accounts, and ends their connections. */
+  /** Atrium's account. It makes databases and accounts, and ends their connections. */
   admin: Account;
-  /** The server's own administrator, whom only its socket lets in. */
+  /** The server's own administrator. It can log in only over the socket. */
   root: Account;
 }
 
@@ -23,20 +23,20 @@ export function readOrMakeTenantAccounts({ dataDir }: Pick<StackContext, 'dataDi
   };
 }
 
-/** What a space may do in its own database; Atrium's account can only give what it has. */
+/** Rights of a space in its own database. Atrium's account needs them too, since it can grant only its own rights. */
 const ofTenants = [
   ...['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'DROP', 'REFERENCES', 'INDEX', 'ALTER'],
   ...['CREATE TEMPORARY TABLES', 'LOCK TABLES', 'CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE'],
   ...['EXECUTE', 'TRIGGER'],
 ];
 
-/** Neither files nor settings of the server: only accounts, and the connections of others. */
+/** Rights over accounts and others' connections. Includes no right to files or settings of the server. */
 const ofAdmin = {
   mariadb: ['CREATE USER', 'PROCESS', 'CONNECTION ADMIN'],
   mysql: ['CREATE USER', 'PROCESS', 'CONNECTION_ADMIN', 'XA_RECOVER_ADMIN', 'SERVICE_CONNECTION_ADMIN'],
 } as const;
 
-/** Runs at each start before the first connection is let in. */
+/** Runs at each start, before the first connection is accepted. */
 export function tenantSetupStatements({ admin, root }: TenantAccounts, kind: keyof typeof ofAdmin): string {
   return [
     ...accountStatements(admin),

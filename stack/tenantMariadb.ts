@@ -10,18 +10,17 @@ const usualPort = 3307;
 export interface TenantMariaDb {
   service: Service;
   port: number;
-  /** Lets Atrium in when tenants have taken every connection. */
+  /** Lets Atrium connect when tenants have taken every connection. */
   adminPort: number;
   address: string;
-  /** Where it has its data. */
   folder: string;
-  /** Atrium's account, which makes databases and accounts there. */
+  /** For Atrium's account, which makes databases and accounts there. */
   url: string;
 }
 
 /**
- * The server for the databases of spaces, which is no other's: locks, memory and connections are a server's, and not a
- * database's. After `former` it is where that was.
+ * Starts the server for the databases of spaces. It is separate from the product's own, since databases on one server
+ * share locks, memory and connections. With `former` it reuses those ports.
  */
 export async function startTenantMariaDb(
   context: StackContext,
@@ -55,7 +54,7 @@ export async function startTenantMariaDb(
   return { service, port, adminPort, folder: place.folder, address: `127.0.0.1:${port}`, url: urlAt(port) };
 }
 
-/** No statement reads or writes a file of the machine, nor of the client's, and nothing runs by itself. */
+/** No statement reads or writes files of the machine or of the client, and no event runs by itself. */
 function filesOfNobody(folder: string): string[] {
   return [
     `--secure-file-priv=${join(folder, 'files')}`,
@@ -65,17 +64,17 @@ function filesOfNobody(folder: string): string[] {
   ];
 }
 
-/** What transactions put aside is in files of its own, which get smaller again. Older data gets them with a restart. */
+/** Keeps undo logs in files of their own, which can shrink again. An older data directory gets them at a restart. */
 const undoFiles = ['--innodb-undo-tablespaces=3'];
 
-/** What one connection can take. `maximum-` holds whatever a session sets. */
+/** Limits of one connection. A session cannot exceed the `maximum-` values. */
 const sharesOfTenants = [
   '--max-connections=400',
-  // A thread that was set back for what its tenant takes of the CPU is nobody else's.
+  // A thread whose priority was lowered for its tenant's CPU use must not serve another tenant.
   '--thread-handling=one-thread-per-connection',
   '--thread-cache-size=0',
   '--max-allowed-packet=16M',
-  // Each takes memory of its session, which is bounded: so nobody uses up those of all.
+  // Each statement takes memory of its session, which is limited. So one session cannot use up the global number.
   '--max-prepared-stmt-count=1048576',
   '--innodb-buffer-pool-size=64M',
   '--innodb-log-file-size=48M',
@@ -87,11 +86,11 @@ const sharesOfTenants = [
   '--maximum-sort-buffer-size=8M',
   '--maximum-join-buffer-size=8M',
   '--maximum-tmp-table-size=32M',
-  // What a statement puts aside on the disk for one table of its own.
+  // Limits the disk space of one temporary table of a statement.
   '--tmp-disk-table-size=512M',
   '--maximum-tmp-disk-table-size=512M',
   '--maximum-max-heap-table-size=32M',
-  // That is for each table in memory, of which there could be any number.
+  // That limit is per in-memory table, and a session could make any number of them. So only InnoDB is allowed.
   '--enforce-storage-engine=InnoDB',
   '--maximum-read-buffer-size=2M',
   '--maximum-read-rnd-buffer-size=8M',

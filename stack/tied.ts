@@ -8,9 +8,9 @@ export interface Identity {
 }
 
 /**
- * A command line whose process ends with this one, also when this one is killed: the kernel sends it SIGKILL
- * (`--pdeathsig`). With `identity` it runs as that user. Where the machine has no `setpriv` (macOS), the command line
- * is the given one: what is left running there is ended by the next start.
+ * A command line whose process ends with this one, even when this one is killed: the kernel sends it SIGKILL
+ * (`--pdeathsig`). With `identity` it runs as that user. Without `setpriv` (macOS) the command line stays as it is, and
+ * the next start ends processes left running.
  */
 export function tied(environment: Environment, command: string[], identity?: Identity): [string, ...string[]] {
   const [program = '', ...args] = command;

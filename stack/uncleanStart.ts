@@ -2,9 +2,9 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeFileSync } fro
 import { join } from 'node:path';
 
 /**
- * Says that the data directory is in use, until `end` is called after an orderly stop. `wasUnclean` is whether the use
- * before this one had no such end: then the machine may have lost its power, and what was written last with it. The
- * mark is on the disk before this returns, so that a loss of power finds it there.
+ * Marks the data directory as in use, until `end` is called after an orderly stop. `wasUnclean`: the previous use did
+ * not call `end`. The machine may have lost power then, and with it the last writes. The mark is synced to disk before
+ * this returns, so that a power cut does not lose it.
  */
 export function markInUse(dataDir: string): { wasUnclean: boolean; end(): void } {
   const folder = join(dataDir, 'run');

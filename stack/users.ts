@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { findProgram, type StackContext } from './context.ts';
 import { StackError } from './errors.ts';
 
-/** The unprivileged user as whom a service runs when Atrium itself is started by root. */
+/** The unprivileged user that a service runs as if root starts Atrium. */
 export interface ServiceUser {
   name: string;
   uid: number;
@@ -20,8 +20,8 @@ function lookUp(name: string): ServiceUser | undefined {
 }
 
 /**
- * One user a service, so that none of them can read another's data, made where it is missing. Undefined when Atrium was
- * not started by root: then everything belongs to whoever did.
+ * A user for each service, so that no service can read another's data. Made where it is missing. Undefined if root did
+ * not start Atrium: then everything belongs to the user who did.
  */
 export function serviceUser(context: StackContext, service: string): ServiceUser | undefined {
   if (process.getuid?.() !== 0 || process.platform !== 'linux') return undefined;
@@ -36,14 +36,14 @@ export function serviceUser(context: StackContext, service: string): ServiceUser
     const args = ['--system', '--user-group', '--no-create-home', '--home-dir', '/nonexistent'];
     execFileSync(useradd, [...args, '--shell', '/usr/sbin/nologin', name], { stdio: 'ignore' });
   } catch {
-    // Another start may have made it in the same moment: look again before giving up.
+    // Another start may have made it at the same moment. Look again before giving up.
   }
   const made = lookUp(name);
   if (made === undefined) throw new StackError(`The system user ${name} could not be made. ${advice}`);
   return made;
 }
 
-/** A service's own data folder, private to its user, also when an earlier start was somebody else's. */
+/** A service's data folder, private to its user, even if another user ran an earlier start. */
 export function serviceFolder(context: StackContext, name: string, user: ServiceUser | undefined): string {
   const folder = join(context.servicesDir, name);
   try {
@@ -61,8 +61,8 @@ export function serviceFolder(context: StackContext, name: string, user: Service
 }
 
 /**
- * Makes `user` the owner of a folder and all in it. Does nothing when that is so already, or when there is no service
- * user.
+ * Makes `user` the owner of a folder and everything in it. Does nothing if the folder is theirs already, or without a
+ * service user.
  */
 export function giveTo(path: string, user: ServiceUser | undefined): void {
   if (user === undefined || statSync(path).uid === user.uid) return;

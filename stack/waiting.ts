@@ -3,23 +3,23 @@ import { StackError } from './errors.ts';
 import { formatDuration, type Report } from './report.ts';
 
 export interface WaitOptions {
-  /** As a person knows it: begins a sentence. */
+  /** A person's name for the service. Begins a sentence. */
   title: string;
   report: Report;
   signal: AbortSignal;
   timeoutMs: number;
-  /** How often a longer wait is reported. */
+  /** How often to report a long wait. */
   progressMs?: number;
   pollMs?: number;
-  /** Throws when waiting has become pointless. */
+  /** Throws when further waiting is pointless. */
   assertAlive?: (() => void) | undefined;
-  /** Whether waiting will not change an answer. */
+  /** Whether an error is final, so that waiting will not help. */
   isFinal?: (error: unknown) => boolean;
 }
 
 /**
- * Calls `probe` until it does not throw, and returns what it has answered. Ends early with the reason when the start is
- * given up or the service has died, and at the deadline with what the last try met.
+ * Calls `probe` until it succeeds, and returns its answer. Throws early if the start is given up or the service has
+ * died, and at the deadline with the last error.
  */
 export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions): Promise<T> {
   const { title, report, signal, timeoutMs, progressMs = 10_000, pollMs = 50 } = options;
@@ -30,7 +30,7 @@ export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions
     options.assertAlive?.();
     try {
       const answer = await probe();
-      signal.throwIfAborted(); // given up while it was asked
+      signal.throwIfAborted(); // given up during the probe
       return answer;
     } catch (error) {
       signal.throwIfAborted();
@@ -49,7 +49,7 @@ export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions
   }
 }
 
-/** One line of an error, and of what is at the bottom of it. */
+/** The first line of the innermost error. */
 function reasonOf(error: unknown): string {
   const { details, code, cause } = error as { details?: string; code?: unknown; cause?: unknown };
   if (cause != null) return reasonOf(cause);

@@ -5,6 +5,6 @@ import type { PushDeps } from '../push/deps.ts';
 
 export interface AutomationDeps extends CommonDeps, PushDeps {
   catalogue: Catalogue;
-  /** Whose authority the runs have, asked again for each. */
+  /** Checks the authority of runs, anew for each. */
   identity: Pick<Identity, 'members' | 'keys'>;
 }

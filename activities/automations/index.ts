@@ -3,13 +3,13 @@ import type { AutomationDeps } from './deps.ts';
 import { createStartAutomationRun } from './startAutomationRun.ts';
 import { automationSweeps, createAutomationSweeps } from './sweeps.ts';
 
-/** How far Temporal's clock may be ahead of a worker's: its tick is not to be found too early. */
+/** How far Temporal's clock may be ahead of a worker's. Its tick must not count as too early. */
 const clockSkewMs = 2_000;
 
 export function createAutomationActivities(deps: AutomationDeps) {
   const { config, database } = deps;
   return {
-    /** Moves an automation's schedule on, if its tick has come. Returns the run of that tick, to be started. */
+    /** Moves an automation's schedule on if its tick has come. Returns the run of that tick, to be started. */
     takeDueRun: ({ automationId }: { automationId: string }): Promise<string | undefined> =>
       takeDueRun(database, automationId, { ...config.automations, aheadMs: clockSkewMs }),
 

@@ -21,7 +21,7 @@ import { isQuiet } from '../../models/installation/installation.ts';
 import type { AutomationDeps } from './deps.ts';
 import { tellPaused } from './tellPaused.ts';
 
-/** They may pass by themselves: the run waits. */
+/** These failures may pass by themselves, so the run waits. */
 const passing: readonly DomainErrorKind[] = ['unavailable', 'upstream', 'upstreamTimeout', 'timeout', 'rateLimited'];
 
 interface Refusal {
@@ -31,13 +31,13 @@ interface Refusal {
 }
 
 /**
- * Gives a pending run its turn, as its automation's owner would by sending the prompt, or ends the run with the reason
- * why not. Safe to repeat: a run has one turn.
+ * Gives a pending run its turn, as if its automation's owner had sent the prompt, or ends the run with the reason why
+ * not. Safe to repeat: a run has one turn.
  */
 export function createStartAutomationRun(deps: AutomationDeps) {
   const { database, workflows } = deps;
   return async function startAutomationRun({ runId }: { runId: string }): Promise<void> {
-    // The sweeper starts it once the installation is resumed.
+    // Once the installation is resumed, the sweeper starts the run.
     if (await isQuiet(database)) return;
     const starting = await findStarting(database, runId);
     if (starting === undefined) return;
@@ -67,7 +67,7 @@ async function begin(
   }
 }
 
-/** Why its owner may not run it any more: nobody's authority outlives them. */
+/** Why the owner may no longer run the automation. Runs stop when their author loses the authority. */
 async function unauthorized(deps: AutomationDeps, automation: Automation): Promise<Refusal | undefined> {
   const { mode, threadId, userId, files } = automation;
   const [{ role, keyHolds }, thread] = await Promise.all([
@@ -105,7 +105,7 @@ async function messageOf({ database, catalogue }: AutomationDeps, automation: Au
   return { modelId: chosen.model.id, effort: chosen.effort ?? null, files };
 }
 
-/** Sets credits aside for the first model call, as for any message. */
+/** Holds credits for the first model call, as any message does. */
 function gateOf(
   { config, catalogue }: AutomationDeps,
   automation: Automation,

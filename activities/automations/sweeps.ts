@@ -19,11 +19,11 @@ import {
 import type { AutomationDeps } from './deps.ts';
 import { tellPaused } from './tellPaused.ts';
 
-/** What the sweeper does for automations. Rows are the truth: whatever a schedule in Temporal has missed is found here. */
+/** Sweeps for automations. The rows are the truth: sweeps find ticks that a schedule in Temporal has missed. */
 export function createAutomationSweeps(deps: AutomationDeps) {
   const { config, database, logger, workflows } = deps;
   return {
-    /** Automations whose tick has come, and no schedule has told of it. */
+    /** Starts runs of automations whose tick has come without a signal from a schedule. */
     sweepDueAutomations: (): Promise<SweepReport> =>
       sweepEach<DueAutomation>({
         logger,
@@ -37,10 +37,12 @@ export function createAutomationSweeps(deps: AutomationDeps) {
         },
       }),
 
-    /** Runs that have no turn yet: their workflow was never started, or has given up. */
+    /** Starts runs that have no turn yet: their workflow never started, or gave up. */
     sweepAutomationRuns: sweepActors(deps, { rows: pendingRuns, tell: workflows.startAutomationRun }),
 
-    /** Runs whose turns have ended: counts failures and costs, and pauses what fails again and again. */
+    /**
+     * Settles runs whose turns have ended: counts failures and costs, and pauses automations that fail again and again.
+     */
     async settleAutomationRuns(): Promise<number> {
       using heartbeat = keepAlive();
       const ids = await automationsToSettle(database);
@@ -58,7 +60,7 @@ export function createAutomationSweeps(deps: AutomationDeps) {
       return ids.length;
     },
 
-    /** Compares the schedules in Temporal with the rows: either may have been lost, or be behind. */
+    /** Compares the schedules in Temporal with the rows. Either may be lost or outdated. */
     async mendAutomationSchedules() {
       using heartbeat = keepAlive();
       const pages = async function* () {
@@ -70,7 +72,7 @@ export function createAutomationSweeps(deps: AutomationDeps) {
       return workflows.mendAutomationSchedules(pages());
     },
 
-    /** Deleted automations, and runs past their retention. */
+    /** Removes deleted automations, and runs past their retention. */
     purgeAutomationRuns: purgeOlder(config.sweeper.recordRetentionMs, (before, onBatch) =>
       purgeRuns(database, before, onBatch),
     ),

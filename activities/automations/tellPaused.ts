@@ -4,7 +4,7 @@ import type { AutomationDeps } from './deps.ts';
 
 const ttlSeconds = 86_400;
 
-/** Tells its owner's devices that an automation has paused itself, once; the automation says so too. */
+/** Tells the devices of its owner, once, that an automation has paused itself. The automation's own row says so too. */
 export async function tellPaused(deps: AutomationDeps, automation: Automation): Promise<void> {
   const { id, spaceId, threadId, userId, name, pause } = automation;
   if (pause === null || (await deps.members.access(spaceId, userId)) === undefined) return;

@@ -15,21 +15,23 @@ import type { BillingDeps } from './deps.ts';
 import { fileOtherAmount, isSameAmount } from './settlement.ts';
 
 const dayMs = 86_400_000;
-/** A slow payment, such as a bank debit, has arrived or failed within two weeks. */
+/** A slow payment, such as a bank debit, usually arrives or fails within two weeks. */
 const longestPaymentMs = 21 * dayMs;
 
-/** What the workflow watches: `over` when nothing more will happen to it. */
+/** The state that the workflow watches. `over`: nothing more will happen to the checkout. */
 export interface CheckoutState {
   status: Checkout['status'];
   over: boolean;
 }
 
-/** Setting up a space's billing, and its purchases from the session to their end. Each may be repeated. */
+/**
+ * Activities that set up a space's billing and carry its purchases from the session to their end. Each may be repeated.
+ */
 export function createCheckoutActivities(deps: BillingDeps) {
   const { database, config } = deps;
 
   return {
-    /** Makes the provider's customer for a space that has none, and finds it for one that has. */
+    /** Makes the provider's customer for the space unless it exists. */
     async createBillingCustomer({ spaceId }: { spaceId: string }): Promise<void> {
       using _heartbeat = keepAlive();
       if (deps.payments.provider !== undefined) await customerOf(spaceId, deps.payments.provider);
@@ -63,13 +65,13 @@ export function createCheckoutActivities(deps: BillingDeps) {
       return stateOf(await find(checkoutId));
     },
 
-    /** Where a checkout stands; asks the provider about one that has not ended, and credits it when it is paid. */
+    /** Returns the state of a checkout. Asks the provider if it has not ended, and credits it once it is paid. */
     async lookAtCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
       using _heartbeat = keepAlive();
       return look(checkoutId);
     },
 
-    /** Closes a checkout that its buyer has abandoned. One that was paid in the meantime is credited all the same. */
+    /** Closes a checkout that its buyer cancelled. If it was paid in the meantime, it is credited all the same. */
     async closeCheckout({ checkoutId }: { checkoutId: string }): Promise<void> {
       using _heartbeat = keepAlive();
       const { sessionId, endedAt } = await find(checkoutId);
@@ -98,7 +100,7 @@ export function createCheckoutActivities(deps: BillingDeps) {
       return stateOf(await find(checkoutId));
     },
 
-    /** Ends the operation the way its checkout has ended; a checkout that was never opened ends with it. */
+    /** Ends the operation with the outcome of its checkout. A checkout that has not ended fails. */
     async endCheckoutOperation(input: { operationId: string; checkoutId: string }): Promise<void> {
       const checkout = await find(input.checkoutId);
       await transaction(database, async (tx) => {
@@ -147,8 +149,8 @@ export function createCheckoutActivities(deps: BillingDeps) {
   }
 
   /**
-   * How a checkout ends when its provider has no more news of it; undefined while news may come. Money that arrives
-   * later is credited all the same.
+   * The end of a checkout for which the provider has no more news. Undefined while news may still come. Money that
+   * arrives later is credited all the same.
    */
   async function overdue(
     { sessionId, expiresAt }: Checkout,
@@ -188,7 +190,7 @@ function endOf({ status, id }: Checkout): OperationEnd {
   }
 }
 
-/** Not retried where the provider would refuse again. */
+/** Makes a permanent refusal final, since the provider would refuse again. */
 async function permanentIsFinal<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

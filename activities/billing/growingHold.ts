@@ -3,11 +3,11 @@ import { type Allowance, type CallRequest, growHold } from '../../models/billing
 import { ceilingOf } from '../../models/billing/prices.ts';
 import type { Database } from '../../models/database/database.ts';
 
-/** Fewer bytes per token than most text has, so that the hold stays ahead of what the provider will count. */
+/** Bytes per token, fewer than most text has, so that the hold stays ahead of the provider's count. */
 const bytesPerToken = 3;
-/** More is requested when this much of the hold is used up, so that the answer does not wait. */
+/** Asks for more at this share of the hold, so that the answer does not have to wait. */
 const askedAtShare = 0.75;
-/** By how much an answer is expected to grow from there. */
+/** The expected growth of an answer from there, as a factor. */
 const growth = 1.5;
 const leastGrowthTokens = 128;
 
@@ -16,7 +16,7 @@ export class GrowingHold {
   readonly #database: Database;
   readonly #call: CallRequest;
   readonly #atMost: number;
-  /** What the call costs so far, counted conservatively. */
+  /** The cost of the call so far, estimated high. */
   #micro: number;
   #held: number;
   #askAt: number;
@@ -32,14 +32,14 @@ export class GrowingHold {
   }
 
   /**
-   * Counts output. The reader waits where the output exceeds the hold; rejects with 402 when there are no more credits.
-   * An answer whose highest possible cost is held is bounded by its provider.
+   * Counts output. The reader waits if the output exceeds the hold. Rejects with 402 if there are no more credits. Once
+   * the highest possible cost is held, the provider's limit bounds the answer.
    */
   said(part: ModelPart): void | Promise<void> {
     this.#micro += this.#costOf(part);
     if (this.#held >= this.#atMost || this.#micro < this.#askAt) return undefined;
     if (this.#micro > this.#held) return this.#wait();
-    // An early request that fails is repeated when it matters.
+    // An early request may fail. It is repeated when more is needed.
     if (this.#asking === undefined) this.#ask().catch(() => undefined);
     return undefined;
   }
@@ -72,7 +72,7 @@ export class GrowingHold {
       wanted: Math.max(wanted, before),
       atMost: this.#atMost,
     });
-    // After a refusal, more is requested only when it is needed.
+    // After a refusal, asks for more only when it is needed.
     this.#askAt = this.#held > before ? input + (this.#held - input) * askedAtShare : this.#held;
   }
 }

@@ -5,11 +5,12 @@ import { noteEvent } from '../../models/webhooks/events.ts';
 import type { BillingDeps } from './deps.ts';
 
 const spacesPerSweep = 200;
-/** Today's news is of no use in a week. */
+/** A mail about a low balance is outdated after this. */
 const mailDays = 3;
 
 /**
- * Tells the owners of each space that is low on credits, once until it has more: the mark and the mails are one commit.
+ * Tells the owners of each space that is low on credits, once until it has enough again. The mark and the mails are one
+ * commit.
  */
 export async function noticeLowBalances(deps: BillingDeps): Promise<void> {
   const { database, config, logger, mailer, mails } = deps;

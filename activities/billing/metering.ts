@@ -14,7 +14,7 @@ import { type Database, transaction } from '../../models/database/database.ts';
 import type { MeteredCall, Metering, Reservation } from '../chat/deps.ts';
 import { GrowingHold } from './growingHold.ts';
 
-/** Metering by the ledger: a call's cost by the catalogue's rates, held before it and booked after. */
+/** Metering by the ledger: holds a call's cost by the catalogue's rates before the call, and books it afterwards. */
 export function createMetering(options: {
   database: Database;
   config: Pick<Config, 'billing'>;
@@ -54,7 +54,7 @@ export function createMetering(options: {
       const { turn, step, modelId } = call;
       const prices = pricesFor(modelId);
       const id = holdId({ turn, step });
-      // A free model may stand in for one that costs, whose hold must then be released.
+      // A free model may have replaced one that costs. Its hold must be released then.
       if (isFree(prices) && (!enforced || (await findHold(tx, id)) === undefined)) return;
       const used = usage ?? (await estimateStopped(tx, call));
       const cost = used === undefined ? 0 : costOf(prices, used);
@@ -83,8 +83,8 @@ function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {
 }
 
 /**
- * The usage of a stopped call, for which the provider sends no count: the prompt and the output so far. A call without
- * output is free.
+ * Estimates the usage of a stopped call, for which the provider sends no count: the prompt and the output so far.
+ * Undefined for a call without output, which is free.
  */
 async function estimateStopped(tx: Transaction, { turn, step }: MeteredCall): Promise<TokenUsage | undefined> {
   let characters = 0;

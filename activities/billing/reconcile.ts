@@ -6,7 +6,7 @@ import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { checkoutOfSession, fileOtherAmount, isSameAmount } from './settlement.ts';
 
-/** Sessions live for a day, and slow payments take up to two weeks; anything older has been checked many times. */
+/** Sessions live for a day, and slow payments take up to two weeks. Older ones have been checked many times. */
 const reconciledDays = 21;
 
 export interface ReconciliationReport {
@@ -20,9 +20,7 @@ export function createReconciliation(deps: BillingDeps) {
   const { database, logger, workflows } = deps;
 
   return {
-    /**
-     * Finds what the provider says is paid but we have not credited, credits it, and records what it cannot explain.
-     */
+    /** Credits payments that the provider has but we have not credited, and records findings that it cannot explain. */
     async reconcileCheckouts(): Promise<ReconciliationReport> {
       using heartbeat = keepAlive();
       const report: ReconciliationReport = { looked: 0, credited: 0, unexplained: 0 };
@@ -52,8 +50,8 @@ export function createReconciliation(deps: BillingDeps) {
   }
 
   /**
-   * Charges of the saved means of payment. Those of a hosted checkout have their session's line, and others are not
-   * ours.
+   * Checks a charge of the saved means of payment. Skips charges of hosted checkouts, which their sessions cover, and
+   * charges that are not ours.
    */
   async function compareCharge(charge: ProviderCharge, report: ReconciliationReport): Promise<void> {
     if (charge.checkoutId === null) return;

@@ -2,12 +2,12 @@ import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { settleEvent } from './settlement.ts';
 
-/** Settlements of different spaces go on side by side; those of one wait for its balance. */
+/** Settlements of different spaces run in parallel. Those of one space wait for its balance. */
 const lanes = 4;
-/** After this the rest is left: the activity itself may take a minute. */
+/** Leaves the rest after this time, since the activity itself may take only a minute. */
 const longestMs = 30_000;
 
-/** Applies stored notifications, and tells the purchases' workflows. */
+/** Activities that apply stored notifications and tell the purchases' workflows. */
 export function createSettlements(deps: BillingDeps) {
   async function settle(eventId: string): Promise<string> {
     const { outcome, checkout } = await settleEvent(deps, eventId);
@@ -23,7 +23,7 @@ export function createSettlements(deps: BillingDeps) {
       return await settle(eventId);
     },
 
-    /** Those that came together. Returns those that could not be settled now. */
+    /** Settles notifications that came together. Returns those that could not be settled now. */
     async settlePaymentEvents({ eventIds }: { eventIds: string[] }): Promise<string[]> {
       const begunMs = performance.now();
       const waiting = [...eventIds];

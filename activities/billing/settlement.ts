@@ -17,16 +17,16 @@ export interface SettlementDeps {
   payments: Pick<Payments, 'provider'>;
 }
 
-/** The outcome of a notification: `unexplained` is kept for the operator to look at. */
+/** The outcome of a notification. An `unexplained` one has a finding for the operator. */
 export interface Settled {
   outcome: 'credited' | 'unchanged' | 'ended' | 'reversed' | 'ignored' | 'unexplained' | 'known';
-  /** The checkout whose workflow should hear of it. */
+  /** Its workflow should be told. */
   checkout?: Checkout;
 }
 
 /**
- * Applies a stored notification, once: the ledger, the checkout and the event's mark are one commit. Its content is
- * only a hint where to look; a repeat, or an older one that arrives later, finds it done.
+ * Applies a stored notification, once: the ledger, the checkout and the event's mark are one commit. The notification
+ * only hints where to look, so repeated or outdated ones change nothing.
  */
 export async function settleEvent(deps: SettlementDeps, eventId: string): Promise<Settled> {
   const { database, payments } = deps;
@@ -81,7 +81,8 @@ async function settleCheckout(
 }
 
 /**
- * A charge of the saved means of payment. A checkout session's payment is reported by the session's own notifications.
+ * Settles a charge of the saved means of payment. The payment of a checkout session is reported by the session's own
+ * notifications.
  */
 async function settleCharge(
   { database }: SettlementDeps,
@@ -107,7 +108,7 @@ async function settleRefunds(
 ): Promise<Settled> {
   const paid = await paidCheckout(database, provider, paymentId, checkoutId);
   if (paid === undefined || paymentId === null) return unexplained(database, eventId);
-  // The event gives a sum; only the provider knows the single refunds, each of which is booked once.
+  // The event has only a sum. The provider lists the single refunds, and each is booked once.
   const refunds = await provider.refundsOf(paymentId);
   return settleReversals(
     database,
@@ -130,7 +131,7 @@ async function settleDispute(
   return settleReversals(database, eventId, paid, [dispute]);
 }
 
-/** A refund or a dispute tells us that the payment went through, even if no notification said so before. */
+/** A refund or dispute shows that the payment went through, even if no notification said so before. */
 async function settleReversals(
   database: Database,
   eventId: string,
@@ -171,19 +172,19 @@ async function paidCheckout(
   if (known?.kind === 'autoTopUp') return { checkout: known, sessionId: null, paymentId };
   if (known !== undefined && known.sessionId !== null)
     return { checkout: known, sessionId: known.sessionId, paymentId };
-  // A crash came before we had stored the session, or we have not heard of it yet: the provider knows.
+  // The session may not be stored: after a crash, or before its notification. The provider knows it.
   const session = await provider.checkoutOfPayment(paymentId);
   const checkout = session && (await checkoutOfSession(database, session));
   if (session === undefined || checkout === undefined || !isSameAmount(checkout, session)) return undefined;
   return { checkout, sessionId: session.sessionId, paymentId };
 }
 
-/** By the session, or by what it was bound to when a crash came before we had stored the session. */
+/** Finds a checkout by its session, or by the session's reference if a crash came before the session was stored. */
 export async function checkoutOfSession(database: Database, session: ProviderCheckout): Promise<Checkout | undefined> {
   const bySession = await findCheckout(database, 'session_id', session.sessionId);
   if (bySession !== undefined || session.checkoutId === null) return bySession;
   const byReference = await findCheckout(database, 'id', session.checkoutId);
-  // Another notification may have stored the session since it was looked for.
+  // Another notification may have stored the session meanwhile.
   const isOfSession = byReference?.sessionId === null || byReference?.sessionId === session.sessionId;
   return isOfSession ? byReference : undefined;
 }
@@ -196,8 +197,8 @@ export function isSameAmount(
 }
 
 /**
- * The amount paid is not the amount asked for: the checkout ends as mispaid, nothing is credited, and the operator is
- * told. Returns whether that is new. The subject is the session's id or, where there is none, the charge's.
+ * Handles a payment of another amount than asked for: ends the checkout as mispaid, credits nothing, and notes it for
+ * the operator. Returns whether that is new. `subjectId` is the session's id or, without a session, the charge's.
  */
 export async function fileOtherAmount(database: Database, checkout: Checkout, subjectId: string): Promise<boolean> {
   await noteFinding(database, subjectId, 'PAID_OTHER_AMOUNT');

@@ -5,10 +5,10 @@ import type { BillingDeps } from './deps.ts';
 const spacesPerRead = 500;
 const dayMs = 86_400_000;
 
-/** What storage costs by the day. */
+/** Books what storage costs per day. */
 export function createStorageMetering({ database, config: { billing } }: BillingDeps) {
   return {
-    /** Books yesterday's storage where it has a price, once for each space. Returns the number of spaces. */
+    /** Books yesterday's storage if it has a price, once for each space. Returns the number of spaces. */
     async meterStorage(): Promise<number> {
       using heartbeat = keepAlive();
       if (billing.storageCreditsPerGibDay === 0) return 0;

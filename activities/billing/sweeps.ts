@@ -16,14 +16,14 @@ import { noticeLowBalances } from './lowBalances.ts';
 
 const maxRows = 500;
 
-/** What the sweeper does for billing. Each is idempotent. */
+/** Sweeps for billing. Each is idempotent. */
 export function createBillingSweeps(deps: BillingDeps) {
   const { database, config, logger, workflows } = deps;
   const graceMs = config.sweeper.graceSeconds * 1_000;
   const before = () => new Date(Date.now() - graceMs);
 
   return {
-    /** Holds of turns that have ended, or of messages that never became a turn. */
+    /** Releases holds of ended turns, and of messages that never became a turn. */
     async sweepHolds(): Promise<SweepReport> {
       return sweepEach<StaleHold>({
         logger,
@@ -36,20 +36,20 @@ export function createBillingSweeps(deps: BillingDeps) {
       });
     },
 
-    /** What caps have counted on days that are long over. */
+    /** Removes the daily sums of caps once they are too old. */
     async purgeDayUse(): Promise<number> {
       using heartbeat = keepAlive();
       return purgeDayUse(database, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Old holds that have been spent or released. */
+    /** Removes old holds that were settled or released. */
     async purgeOldHolds(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return purgeOldHolds(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Credits that have expired. Nobody can spend them in the meantime: every use checks for itself. */
+    /** Ends expired credits. Until then nobody can spend them, since every use checks the expiry. */
     sweepGrants: (): Promise<SweepReport> =>
       sweepEach<ExpiredGrant>({
         logger,
@@ -65,7 +65,7 @@ export function createBillingSweeps(deps: BillingDeps) {
         },
       }),
 
-    /** Notifications whose workflow was never started, or has vanished. */
+    /** Starts settlements again whose workflow never started or has vanished. */
     sweepPaymentEvents: (): Promise<SweepReport> =>
       sweepEach({
         logger,
@@ -74,7 +74,7 @@ export function createBillingSweeps(deps: BillingDeps) {
         look: async ({ id }) => asSwept(await workflows.settleAgain(id), 'started'),
       }),
 
-    /** Purchases that are over but whose workflow still waits: it missed the signal. */
+    /** Signals workflows that still wait although their purchase is over: they missed the signal. */
     sweepCheckouts: (): Promise<SweepReport> =>
       sweepEach({
         logger,
@@ -84,7 +84,7 @@ export function createBillingSweeps(deps: BillingDeps) {
           asSwept(await workflows.checkoutChanged({ kind: 'topUp', operationId: id }), 'reminded'),
       }),
 
-    /** Starts the top-ups that are due, and tells the owners of spaces that are low on credits. */
+    /** Starts due top-ups, and tells the owners of spaces that are low on credits. */
     async sweepBalances(): Promise<number> {
       using heartbeat = keepAlive();
       await noticeLowBalances(deps);

@@ -5,12 +5,12 @@ import { disableWhenFull, nextRound, type Round } from '../../models/webhooks/ro
 import { keepAlive } from '../keepAlive.ts';
 import type { WebhookDeps } from './deps.ts';
 
-/** After this it makes room for another endpoint, and takes its turn again. */
+/** After this time the activity makes room for another endpoint, and queues again. */
 const turnMs = 5_000;
 
 /**
- * Makes the deliveries of an endpoint that are due, and says what comes next. A worker that is killed between sending one
- * and recording it sends it again under the same id, by which receivers know it.
+ * Makes the due deliveries of an endpoint, and says what comes next. If a worker is killed between sending a delivery
+ * and recording it, it is sent again under the same id, which receivers recognize.
  */
 export function createDeliverWebhooks(deps: WebhookDeps) {
   const { config, database, egressGuard, egressRules, logger, webhookEndpoints } = deps;
@@ -40,7 +40,7 @@ export function createDeliverWebhooks(deps: WebhookDeps) {
     { spaceId, url, revision, deliveries }: Extract<Round, { do: 'deliver' }>,
   ) {
     const secrets = await webhookEndpoints.secrets({ spaceId, id: endpointId });
-    // Deleted in between: what follows sees that, and nothing leaves unsigned.
+    // The endpoint was deleted meanwhile. Nothing is sent unsigned, and the retry notices the deletion.
     if (secrets.length === 0) throw new Error('The webhook endpoint has no secret.');
     const owner = await egressRules.owner(spaceId, 'webhook');
     const told = await Promise.allSettled(
@@ -51,7 +51,7 @@ export function createDeliverWebhooks(deps: WebhookDeps) {
         await noteAttempt(database, { endpointId, revision }, delivery, end, webhooks);
       }),
     );
-    // Only when none is under way any more: who tries again would send it beside this.
+    // Fail only after all attempts have ended. Otherwise a retry would send them a second time in parallel.
     for (const one of told) if (one.status === 'rejected') throw one.reason;
   }
 }

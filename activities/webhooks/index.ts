@@ -2,7 +2,7 @@ import { createDeliverWebhooks } from './deliverWebhooks.ts';
 import type { WebhookDeps } from './deps.ts';
 import { createWebhookSweeps, webhookSweeps } from './sweeps.ts';
 
-/** What the queue of webhooks does: work that waits for endpoints of other people. */
+/** Activities of the queue for webhooks, which wait for other people's endpoints. */
 export function createWebhookQueueActivities(deps: WebhookDeps) {
   return { deliverWebhooks: createDeliverWebhooks(deps) };
 }

@@ -5,7 +5,10 @@ import type { WebhookDeps } from './deps.ts';
 
 export function createWebhookSweeps({ config, database, logger, workflows }: WebhookDeps) {
   return {
-    /** Starts or tells the workflow of each endpoint for which a delivery is overdue; one that is deleted has none. */
+    /**
+     * Starts or signals the workflow of each endpoint with an overdue delivery. Forgets the deliveries of deleted
+     * endpoints.
+     */
     sweepWebhookDeliveries: (): Promise<SweepReport> => {
       const before = graceBefore(config);
       return sweepEach<OverdueEndpoint>({
@@ -23,7 +26,7 @@ export function createWebhookSweeps({ config, database, logger, workflows }: Web
       });
     },
 
-    /** Deliveries that were made long ago. */
+    /** Removes deliveries that ended long ago. */
     purgeWebhookDeliveries: purgeOlder(config.webhooks.deliveryRetentionMs, (before, onBatch) =>
       forgetWebhookDeliveries(database, before, onBatch),
     ),

@@ -9,7 +9,7 @@ import { verifyDelivery } from '../frame/verifyDelivery.ts';
 
 const maxBodyLength = 262_144;
 
-/** Deliveries to automations: verified over the raw bytes, kept once, then answered. */
+/** Deliveries to automations: verified over the raw bytes, stored once, then answered. */
 export function automationDeliveryRoutes(deps: RouteDeps) {
   const { automationSecrets, config, database, launcher } = deps;
   const router = createRouter();
@@ -22,7 +22,7 @@ export function automationDeliveryRoutes(deps: RouteDeps) {
       body: () => req.rawBody ?? Buffer.alloc(0),
       secrets: () => automationSecrets.of(automationId),
     });
-    // In one line, with everything escaped that could look like an end of it.
+    // One line of JSON with everything escaped, so that no text can imitate the end of the data.
     const body = JSON.stringify(req.body);
     if (body.length > maxBodyLength) {
       throw new DomainError('tooLarge', 'DELIVERY_TOO_LARGE', 'A delivery has at most 256 KiB.');

@@ -4,7 +4,7 @@ import { automationDeliveryRoutes } from './deliveryRoutes.ts';
 import { automationRoutes } from './routes.ts';
 import { automationRunRoutes } from './runRoutes.ts';
 
-/** Who may do what. An automation acts as its author, in their own thread: nobody else may change or start it. */
+/** Who may do what. An automation acts as its author in their own thread, so nobody else may change or start it. */
 const access = {
   listAutomations: 'editor',
   createAutomation: 'editor',

@@ -47,7 +47,7 @@ export function presentRun(run: AutomationRun): AnswerOf<'runAutomation'> {
   };
 }
 
-/** A run that has its turn is as far as that, also before anybody has taken note of its end. */
+/** Once a run has a turn, its status is that of the turn, even before the run is settled. */
 function statusOf({ status, turnStatus }: AutomationRun): AnswerOf<'runAutomation'>['status'] {
   if (status === 'pending') return 'queued';
   return status === 'started' ? (turnStatus ?? 'stopped') : status;

@@ -21,7 +21,7 @@ import { presentAutomation } from './presentAutomation.ts';
 
 type Said = BodyOf<'updateAutomation'>;
 
-/** Automations themselves; their runs are in runRoutes.ts. */
+/** Automations themselves. Their runs are in runRoutes.ts. */
 export function automationRoutes(deps: RouteDeps) {
   const { catalogue, config, database, launcher } = deps;
   const router = createRouter();
@@ -48,7 +48,7 @@ export function automationRoutes(deps: RouteDeps) {
         {
           ...{ id, spaceId, authority: authorityOf(caller), madeByTurnId: null, name: body.name, prompt: body.prompt },
           ...{ threadId: null, modelId: null, effort: null, mode: 'ask', files: [], schedule: null, enabled: true },
-          // What is delivered should not be lost; a tick that is left out has a next one.
+          // A delivery must not be lost. A skipped tick is followed by the next one.
           overlap: fields.schedule == null ? 'queue' : 'skip',
           ...fields,
         },
@@ -83,7 +83,7 @@ export function automationRoutes(deps: RouteDeps) {
     res.status(204).end();
   });
 
-  /** What could only fail at the first run is refused now. */
+  /** Refuses now what could only fail at the first run. */
   async function check(caller: Caller, spaceId: string, fields: Partial<AutomationFields>): Promise<void> {
     const { threadId, files = [], modelId, effort, mode } = fields;
     if (threadId != null && (await authorizeThread(deps, caller, threadId)).spaceId !== spaceId) {
@@ -98,7 +98,7 @@ export function automationRoutes(deps: RouteDeps) {
     }
   }
 
-  /** Tells Temporal, which the sweeper does too. */
+  /** Tells Temporal at once. The sweeper would do so too. */
   function scheduled(automation: Automation): Automation {
     void launcher.scheduleAutomation(asScheduled(automation));
     return automation;
@@ -107,7 +107,7 @@ export function automationRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** What a body says, and nothing for what it does not say. */
+/** Only the fields that the body contains. */
 function fieldsOf({ schedule, files, ...said }: Said): Partial<AutomationFields> {
   return {
     ...said,

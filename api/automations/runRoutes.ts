@@ -11,7 +11,7 @@ import { createRouter } from '../frame/router.ts';
 import { optionalTime } from '../frame/times.ts';
 import { presentRun, webhookUrl } from './presentAutomation.ts';
 
-/** What starts an automation, and what has. */
+/** Routes that start an automation, and that list its runs. */
 export function automationRunRoutes(deps: RouteDeps) {
   const { config, database, launcher, automationSecrets } = deps;
   const router = createRouter();
@@ -43,7 +43,7 @@ export function automationRunRoutes(deps: RouteDeps) {
       return { id: secretId };
     };
     await makeOnce<'renewAutomationSecret', { id: string }>(deps, req, res, 'webhookSecret', make, {
-      // It is kept sealed alone.
+      // The secret is stored only sealed, so it is opened for the answer.
       show: async ({ id: secretId }) => {
         const { secret, previousUntil } = await automationSecrets.shown({ spaceId, id }, secretId);
         return { secret, url: webhookUrl(deps, id), previousUntil: optionalTime(previousUntil) };
@@ -51,7 +51,7 @@ export function automationRunRoutes(deps: RouteDeps) {
     });
   });
 
-  /** A key must not have more done by an automation than it may do itself. */
+  /** A key must not make an automation do more than the key itself may do. */
   async function authorizeStart(caller: Caller, spaceId: string, id: string): Promise<Automation> {
     const automation = await getAutomation(database, { spaceId, userId: caller.userId, id });
     const lacking = lackingOf(authorityOf(caller), automation.scopes);

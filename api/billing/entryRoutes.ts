@@ -11,7 +11,7 @@ import { csvHeader, csvLines, presentCheckout, presentLedgerRecord } from './pre
 
 const recordsPerRead = 500;
 
-/** The history of a space's credits: its ledger, as pages and as a file, and its purchases. */
+/** The history of a space's credits: its ledger, in pages and as a file, and its purchases. */
 export function billingEntryRoutes(deps: RouteDeps) {
   const router = createRouter();
 
@@ -28,7 +28,7 @@ export function billingEntryRoutes(deps: RouteDeps) {
   router.get('/api/billing/:spaceId/entries.csv', async (req, res) => {
     const { spaceId } = pathOf<'exportBillingEntries'>(req);
     res.type('text/csv').attachment('ledger.csv');
-    // Page after page, at its reader's pace: a ledger of years does not pass through memory at once.
+    // Reads page after page at the client's pace, so that a long ledger is never in memory as a whole.
     await pipeline(exportLines(deps.database, spaceId), res);
   });
 

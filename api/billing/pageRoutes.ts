@@ -13,7 +13,7 @@ import { createRouter } from '../frame/router.ts';
 import { checkoutPage, developmentPage, leftCheckoutPage } from './pages.ts';
 import { presentCheckoutResult } from './presentBilling.ts';
 
-/** The outcome of each choice on a development payment, and its notification. */
+/** The outcome of each choice on a development payment, with its notification. */
 const outcomes = {
   pay: { status: 'complete', paymentStatus: 'paid', event: 'checkout.session.completed', back: 'successUrl' },
   fail: {
@@ -28,15 +28,15 @@ const outcomes = {
 const deliveryTimeoutMs = 5_000;
 
 /**
- * What a browser sees of buying credits: endpoints 22 and 23, and the development provider's page. No credential, since
- * a browser comes back without one.
+ * The pages that a buyer sees: after the payment page, and the development provider's own. They take no credential,
+ * since a browser returns without one.
  */
 export function billingPageRoutes(deps: RouteDeps) {
   const { config, database } = deps;
   const payments = createDevelopmentPayments(database);
   const router = createRouter();
 
-  // Both only read: opening "success" without having paid shows that nothing is paid.
+  // Both only read. Opening "success" without having paid shows that nothing is paid.
   const showResult =
     (hasLeft: boolean): RequestHandler =>
     async (req, res) => {
@@ -70,7 +70,7 @@ export function billingPageRoutes(deps: RouteDeps) {
     const { back, event, ...end } = outcomes[choice];
     if (await payments.finish(sessionId, end)) await deliver(req, sessionEvent({ ...payment, ...end }, event));
     const { pathname, search } = new URL(payment[back].replace('{CHECKOUT_SESSION_ID}', sessionId));
-    // The way back uses the name by which this server was reached.
+    // The redirect is relative, so that it uses the host name of the request.
     res.redirect(303, pathname + search);
   });
 
@@ -81,8 +81,8 @@ export function billingPageRoutes(deps: RouteDeps) {
   }
 
   /**
-   * Sends the notification as a provider does: by HTTP, to this server's own endpoint. The purchase's workflow notices
-   * a lost one.
+   * Sends the notification as a provider does: by HTTP, to this server's own endpoint. If it is lost, the purchase's
+   * workflow finds the payment by itself.
    */
   async function deliver(req: Request, payload: string): Promise<void> {
     const { localAddress = '127.0.0.1', localPort } = req.socket;

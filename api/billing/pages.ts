@@ -23,17 +23,17 @@ const texts: Record<CheckoutResult['status'], { title: string; text: string }> =
   cancelled: { title: 'Checkout cancelled', text: 'The purchase was called off. Nothing was credited.' },
 };
 
-/** A payment's notification arrives about when its buyer returns. */
+/** A notification of payment arrives at about the time when its buyer returns. */
 const refreshSeconds = 3;
 
-/** The true state of a checkout, whichever page its buyer returns to: "success" says so when nothing is paid. */
+/** Shows the true state of a checkout, whichever page its buyer returns to: "success" says so if nothing is paid. */
 export function checkoutPage(result: CheckoutResult, returnUrl?: string): Page {
   const { title, text } = texts[result.status];
   const body = html`${sumOf(result)}<p role="status">${text}</p>${goBack(returnUrl)}`;
   return result.status === 'open' ? { title, body, refreshSeconds } : { title, body };
 }
 
-/** For a buyer who has left a checkout that can still be paid. */
+/** For a buyer who left a checkout that can still be paid. */
 export function leftCheckoutPage(result: CheckoutResult, url: Checkout['url'], returnUrl?: string): Page {
   return {
     title: 'Not paid',
@@ -42,7 +42,7 @@ ${url !== null && html`<a class="button second" href="${url}">Back to the checko
   };
 }
 
-/** Where the buyer came from. */
+/** A link back to the page that the buyer came from. */
 function goBack(returnUrl: string | undefined): Html | undefined {
   return returnUrl === undefined
     ? undefined
@@ -53,7 +53,7 @@ function sumOf({ amount, currency = '', credits }: CheckoutResult) {
   return amount !== undefined && html`<p class="amount">${credits} credits</p><p>${money(amount, currency)}</p>`;
 }
 
-/** The development provider's page: says what it is, and asks for the payment's outcome. */
+/** The development provider's page: says that no money moves, and asks for the payment's outcome. */
 export function developmentPage(payment: {
   sessionId: string;
   amount: number;

@@ -63,7 +63,7 @@ export function presentCheckout(checkout: Checkout, { billing }: Pick<Config, 'b
     amount: amountMinor / billing.minorPerUnit,
     currency,
     credits: toCredits(microCredits),
-    // Nobody pays on the page of a checkout that has ended.
+    // A checkout that has ended can no longer be paid.
     url: endedAt === null ? url : null,
     operationId,
     createdAt: createdAt.toISOString(),
@@ -71,7 +71,7 @@ export function presentCheckout(checkout: Checkout, { billing }: Pick<Config, 'b
   };
 }
 
-/** What a buyer who returns from the payment page is told, with or without having paid. */
+/** The answer for a buyer who returns from the payment page, paid or not. */
 export type CheckoutResult = AnswerOf<'checkoutSuccess'>;
 
 export function presentCheckoutResult(
@@ -110,7 +110,7 @@ export function presentLedgerRecord(record: LedgerRecord) {
 export const csvHeader =
   'time,transaction,kind,source,account,amount_micro_credits,balance_micro_credits,user,turn\r\n';
 
-/** A record's lines of the CSV export. Every field is ours or quoted, and none begins like a spreadsheet formula. */
+/** A record's lines of the CSV export. Each field is ours or quoted, and none begins like a spreadsheet formula. */
 export function csvLines({ id, kind, sourceId, userId, turnId, createdAt, lines }: LedgerRecord): string {
   return lines
     .map(({ account, amount, balanceAfter }) =>

@@ -16,7 +16,7 @@ import { requireReturnUrl } from '../frame/returnUrls.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentAutoTopUp, presentBilling, presentCaps } from './presentBilling.ts';
 
-/** A space's credits: how many, how they are bought, and what limits their use. */
+/** A space's credits: the balances, purchases, and limits on spending. */
 export function billingRoutes(deps: RouteDeps) {
   const { database, config } = deps;
   const { billing } = config;
@@ -113,7 +113,7 @@ export function billingRoutes(deps: RouteDeps) {
     answer<'setAutoTopUp'>(res, 200, presentAutoTopUp(autoTopUp, billing.minorPerUnit));
   });
 
-  /** Money in the currency's smallest unit: at most two decimals, within what may be bought at once. */
+  /** Money in the currency's smallest unit: at most two decimals, between the allowed minimum and maximum. */
   function readAmount(amount: number, pointer: string): number {
     const { min, max } = billing.topUp;
     const minor = toMinor(amount, billing.currency);

@@ -5,8 +5,8 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { createRouter } from '../frame/router.ts';
 
 /**
- * Endpoint 26 and its alias: verified over the raw bytes, stored, acknowledged. Its workflow applies it, which the
- * sweeper starts if this process cannot.
+ * Verifies a notification over its raw bytes, stores it and acknowledges it. A workflow applies it. If this process
+ * cannot start that workflow, the sweeper does.
  */
 export function paymentWebhookRoutes(deps: RouteDeps) {
   const { database, payments, launcher, limits } = deps;
@@ -16,7 +16,7 @@ export function paymentWebhookRoutes(deps: RouteDeps) {
     const event = await payments
       .verify(req.rawBody ?? Buffer.alloc(0), req.get('stripe-signature'))
       .catch(async (error: unknown) => {
-        // Forged ones count against their address; the provider's own are not limited.
+        // Forged notifications count against the caller's address. The provider's own are not limited.
         await limits.failedAuthentication(req, res);
         throw error;
       });

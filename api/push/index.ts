@@ -2,7 +2,7 @@ import type { Area } from '../frame/area.ts';
 import type { AccessRows } from '../frame/auth/access.ts';
 import { pushRoutes } from './routes.ts';
 
-/** Who may do what: notifications go to the caller's own devices. */
+/** Who may do what. Notifications go only to the caller's own devices. */
 const access = {
   getPushKey: 'signedIn',
   listPushSubscriptions: 'signedIn',

@@ -6,7 +6,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 
-/** The caller's devices that get pushes about turns. */
+/** The caller's devices that receive pushes about turns. */
 export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: RouteDeps) {
   const router = createRouter();
 

@@ -6,7 +6,7 @@ import { pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentWebhookDelivery } from './present.ts';
 
-/** What endpoints were told, and how that went. */
+/** Deliveries to a space's endpoints, and their outcomes. */
 export function webhookDeliveryRoutes(deps: RouteDeps) {
   const { database, webhookEndpoints } = deps;
   const router = createRouter();

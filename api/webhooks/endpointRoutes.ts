@@ -9,7 +9,7 @@ import { createRouter } from '../frame/router.ts';
 import { optionalTime } from '../frame/times.ts';
 import { presentEndpoint, presentWebhookDelivery } from './present.ts';
 
-/** Where a space wants to be told of what happens. */
+/** Endpoints that a space wants notified of its events. */
 export function webhookEndpointRoutes(deps: RouteDeps) {
   const { database, egressGuard, egressRules, webhookEndpoints } = deps;
   const router = createRouter();
@@ -29,7 +29,7 @@ export function webhookEndpointRoutes(deps: RouteDeps) {
       return { id };
     };
     await makeOnce<'createWebhookEndpoint', { id: string }>(deps, req, res, 'webhookEndpoint', make, {
-      // The secret is kept sealed alone.
+      // The secret is stored only sealed, so it is opened for the answer.
       async show({ id }) {
         const endpoint = presentEndpoint(await webhookEndpoints.get({ spaceId, id }));
         return { ...endpoint, secret: (await webhookEndpoints.shown({ spaceId, id }, id)).secret };

@@ -3,7 +3,7 @@ import type { AccessRows } from '../frame/auth/access.ts';
 import { webhookDeliveryRoutes } from './deliveryRoutes.ts';
 import { webhookEndpointRoutes } from './endpointRoutes.ts';
 
-/** Who may do what with what a space tells others, and whom. */
+/** Who may do what with a space's webhook endpoints and their deliveries. */
 const access = {
   listWebhookEndpoints: 'editor',
   createWebhookEndpoint: 'editor',

@@ -7,12 +7,12 @@ import { BackupError } from '../errors.ts';
 import type { Pace } from '../pace.ts';
 import type { Stored, Vault } from '../vault/vault.ts';
 
-/** Of the product's own rows. Several columns of 16 MB are in some. */
+/** Limit for a row of the product's database. Some have several columns of 16 MB. */
 const mostRowBytes = 64 * 1_048_576;
 
 /**
- * All of the product's database, as it is at one moment: what spaces' databases are dumped with does for it too, on MySQL
- * and MariaDB, without a program of either. `url` is of an account that sees triggers.
+ * Stores the product's whole database as of one moment. Uses the dump that also serves the databases of spaces, so it
+ * works on MySQL and MariaDB without their programs. The account of `url` must see triggers.
  */
 export async function storeDatabase(
   { vault, pace, signal }: { vault: Vault; pace: Pace; signal: AbortSignal },
@@ -43,7 +43,7 @@ interface TableSize {
   bytes: number;
 }
 
-/** As the server estimates them. */
+/** Sizes as the server estimates them. */
 async function tableSizes(admin: TenantConnection, name: string): Promise<TableSize[]> {
   const tables = await admin.rows<{ name: string; count: number | null; bytes: number | null }>(
     `SELECT TABLE_NAME AS name, TABLE_ROWS AS count, DATA_LENGTH AS bytes FROM information_schema.TABLES
@@ -53,7 +53,7 @@ async function tableSizes(admin: TenantConnection, name: string): Promise<TableS
   return tables.map((table) => ({ name: table.name, rows: Number(table.count ?? 0), bytes: Number(table.bytes ?? 0) }));
 }
 
-/** A row counts as its share of its table, and a table that is done as all of it. */
+/** Counts a row as its share of its table, and a finished table as all of it. */
 function followTables(sizes: readonly TableSize[], pace: Pace): (table: string) => void {
   const sizeOf = new Map(sizes.map((size) => [size.name, size]));
   pace.begin(
@@ -73,7 +73,7 @@ function followTables(sizes: readonly TableSize[], pace: Pace): (table: string) 
   };
 }
 
-/** What is put into the database that is there has no need of another's name and settings. */
+/** Omits the database's own name and settings, since the dump is restored into an existing database. */
 async function* withoutName(entries: AsyncIterable<Entry>): AsyncGenerator<Entry> {
   for await (const entry of entries)
     if (!('define' in entry) || !entry.define.startsWith('ALTER DATABASE ')) yield entry;

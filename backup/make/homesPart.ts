@@ -11,25 +11,28 @@ import type { Stored, Vault } from '../vault/vault.ts';
 import { inOrder } from './inOrder.ts';
 
 const atOnce = 2;
-/** A home as a stream: names of deep folders can make it far longer than what it has on its disk. */
+/**
+ * Limit for a home as a stream, in bytes. Names of deep folders can make the stream far longer than the home on its
+ * disk.
+ */
 const mostBytes = ({ diskMiB }: ComputerLimits) => (2 * diskMiB + 1_024) * 1_048_576;
-/** An hour, and for what the largest home may have 10 MiB a second. */
+/** An hour, plus time to read the largest home at 10 MiB a second. */
 const mostMs = ({ diskMiB }: ComputerLimits) => 3_600_000 + diskMiB * 100;
-/** What a home is called as it was at the moment of its backup. */
+/** Suffix of a home's snapshot. */
 const frozen = '.backup';
 
 type Homes = Pick<Manifest, 'homes' | 'gaps'>;
 
 interface Deps {
   vault: Vault;
-  /** The host's folder on this machine. */
+  /** The computers' folder on this machine. */
   dir: string;
   signal: AbortSignal;
 }
 
 /**
- * The homes of the computers that this machine hosts, while they run. Where homes are subvolumes, each is as it was at
- * one moment; else each of its files is as it was when it was read.
+ * Stores the homes of the computers that this machine hosts, while they run. A home that is a subvolume is stored as of
+ * one moment. Otherwise each file is stored as of the moment it was read.
  */
 export async function storeHomes({ vault, dir, signal }: Deps): Promise<Homes> {
   const layout = hostLayout(dir);
@@ -53,7 +56,7 @@ export async function storeHomes({ vault, dir, signal }: Deps): Promise<Homes> {
     const spaceId = record.run?.spec.spaceId ?? record.spaceId ?? '';
     if (leftOut > 0) gaps.push(`${leftOut} files of the home of ${computerId} that may not be read`);
     if (content !== undefined) computers.push({ computerId, spaceId, limits: { ...limits }, content });
-    // One that was deleted meanwhile is nobody's.
+    // A computer deleted meanwhile is no gap.
     else if (existsSync(computerLayout(layout, computerId).home)) gaps.push(`the home of ${computerId} (${failure})`);
   }
   return { homes: { hostId, computers }, gaps };
@@ -91,7 +94,7 @@ async function* bounded(bytes: AsyncIterable<Buffer>, most: number): AsyncGenera
   }
 }
 
-/** Of a backup that was killed. */
+/** Removes the snapshots of a killed backup. */
 async function removeFrozen(layout: HostLayout): Promise<void> {
   for (const name of readdirSync(layout.homes).filter((one) => one.endsWith(frozen))) {
     await runHere('btrfs', ['subvolume', 'delete', `${layout.homes}/${name}`]);

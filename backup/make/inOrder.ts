@@ -1,10 +1,10 @@
-/** What tasks give, in their order, while at most so many are under way. The first failure ends it. */
+/** Yields the results of tasks in order, with at most `atOnce` of them running. The first failure ends it. */
 export async function* inOrder<T>(tasks: AsyncIterable<() => Promise<T>>, atOnce: number): AsyncGenerator<T> {
   const begun: Promise<T>[] = [];
   try {
     for await (const task of tasks) {
       const promise = task();
-      promise.catch(() => undefined); // told when it is its turn
+      promise.catch(() => undefined); // thrown when its turn comes
       begun.push(promise);
       const first = begun.length < atOnce ? undefined : begun.shift();
       if (first !== undefined) yield await first;

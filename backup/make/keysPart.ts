@@ -7,8 +7,8 @@ import type { Manifest } from '../vault/manifests.ts';
 export const keyFileNames = [masterKeyFileName, nextKeyFileName, previousKeyFileName] as const;
 
 /**
- * All master keys of this installation, as the data directory has them or would have them. Read after the database: a key
- * that a rotation makes is in its file before it wraps anything. One in AWS KMS stays there.
+ * Reads all master keys of this installation, from the files of the data directory and from the settings. Read after
+ * the database: a rotation writes a new key to its file before it wraps anything with it. A key in AWS KMS stays there.
  */
 export async function readKeys(config: MasterKeyConfig): Promise<Pick<Manifest, 'keys' | 'kmsKeyId'>> {
   const keys: Record<string, string> = {};
@@ -23,5 +23,5 @@ export async function readKeys(config: MasterKeyConfig): Promise<Pick<Manifest, 
   return { keys, kmsKeyId: config.kms.keyId ?? null };
 }
 
-/** Those of the environment, the current one first. */
+/** Prefix of keys from the environment. The current one comes first. */
 export const environmentPrefix = 'environment.';

@@ -24,7 +24,7 @@ import { storeTenants } from './tenantsPart.ts';
 interface Options {
   vault: Vault;
   config: Config;
-  /** How many backups are kept, this one among them; all without it. */
+  /** How many backups to keep, including this one. Undefined keeps all. */
   keep?: number | undefined;
   report: (line: string) => void;
   watch?: Watch | undefined;
@@ -37,10 +37,10 @@ export interface MadeBackup {
 }
 
 /**
- * Makes a backup of everything, while Atrium runs. The database comes first, at one moment; then what its rows name: from
- * before that moment on nothing is removed from the bucket, so all of it is there. What is killed leaves no backup, and
- * the next one goes on with what was copied. Throws 409 `BACKUP_UNDER_WAY` while another is made, {@link BackupError}, and
- * what the parts throw that it reads.
+ * Makes a backup of everything while Atrium runs. The database comes first, as of one moment, then the contents that
+ * its rows name. From before that moment on nothing is removed from the bucket, so all objects are still there. A
+ * killed attempt leaves no backup, and the next one reuses what it copied. Throws 409 `BACKUP_UNDER_WAY` while another
+ * runs, {@link BackupError}, and errors of the parts that it reads.
  */
 export async function makeBackup(options: Options): Promise<MadeBackup> {
   const database = openDatabase(options.config);
@@ -90,7 +90,7 @@ async function makeHeld(
   const { seen, damaged } = vault.sample;
   if (seen.size > 0) report(`Pieces that are used again, read to be sure: ${seen.size}, damaged: ${damaged}`);
   if (damaged > 0) report('Damaged pieces were written anew. Look for others: backup verify');
-  // Had it been let go of, something may have been removed before it was copied.
+  // If the hold was lost, objects may have been removed before they were copied.
   await assertHeld();
   const manifest = await writeManifest(vault, {
     at,
@@ -147,7 +147,7 @@ async function objectsOf({
   config,
   ...deps
 }: Omit<Parameters<typeof storeObjects>[0], 'storage'> & { config: Config }) {
-  // What is damaged is told, and not kept as if it were whole.
+  // Known damage is reported. A damaged object is not stored as if it were whole.
   const storage = new ObjectStore(config.storage, createContentFindings(deps.database));
   try {
     return await storeObjects({ ...deps, storage });
@@ -156,7 +156,7 @@ async function objectsOf({
   }
 }
 
-/** Homes are where their computers are, and a backup reads those of its own machine. */
+/** A home is on the machine of its computer. A backup reads only the homes of its own machine. */
 async function otherHosts(
   deps: { database: Database; config: Config },
   ownHostId: string | undefined,

@@ -12,20 +12,20 @@ import { Progress } from './progress.ts';
 import { SortedEntries } from './sortedEntries.ts';
 
 const atOnce = 8;
-/** Of the objects that are missing, so many are named; all are counted. */
+/** All missing objects are counted, but only this many are named. */
 const mostNamed = 1_000;
 
 interface Deps {
   vault: Vault;
   database: Database;
   storage: Pick<ObjectStore, 'read'>;
-  /** The backup before, whose objects are not read again: an object never changes under its key. */
+  /** The previous backup. Its objects are not read again, since an object never changes under its key. */
   before: NamedManifest | undefined;
   pace: Pace;
   signal: AbortSignal;
 }
 
-/** What was stored of the bucket. */
+/** The objects stored from the bucket. */
 export interface StoredObjects {
   content: Stored;
   count: number;
@@ -33,7 +33,10 @@ export interface StoredObjects {
   missing: Manifest['missing'];
 }
 
-/** An entry of the list, and whether it was copied now. Without one the store does not have the object as it was stored. */
+/**
+ * An object's entry in the list, and whether it was copied now. The entry is undefined if the store does not have the
+ * object as it was stored.
+ */
 interface Copied {
   object: BackedUpObject;
   entry: ObjectEntry | undefined;
@@ -41,8 +44,8 @@ interface Copied {
 }
 
 /**
- * The objects that rows name. What an attempt before this one has copied is not copied again. One that the store has lost,
- * or that is damaged, is told, and holds up no other; one that is on its way, or has been given up, is named by no row of the backup.
+ * Stores the objects that rows name. Reuses what an earlier attempt copied. A lost or damaged object is reported and
+ * does not stop the others. No row of the backup names an unfinished or abandoned upload.
  */
 export async function storeObjects(deps: Deps): Promise<StoredObjects> {
   const { vault, database, pace, signal } = deps;
@@ -95,7 +98,7 @@ export async function storeObjects(deps: Deps): Promise<StoredObjects> {
   return { content, ...sums, missing: { count: lostCount, named: await named(database, lost) } };
 }
 
-/** With the row that names each. */
+/** Adds the row that names each object. */
 async function named(database: Database, lost: readonly BackedUpObject[]): Promise<Manifest['missing']['named']> {
   const keys = lost.map(({ key }) => key);
   const owners = new Map((await ownersOf(database, keys)).map(({ key, owner }) => [key, owner]));

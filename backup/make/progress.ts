@@ -6,10 +6,10 @@ import { SortedEntries } from './sortedEntries.ts';
 
 const folder = 'progress/';
 const entriesAtOnce = 500;
-/** The notes of an attempt, in their order. Anything else in the folder is not read. */
+/** Form of the names of an attempt's notes, which sort in order. Other names in the folder are ignored. */
 const nameForm = /^progress\/([0-9a-f]{16})\/\d{8}$/;
 
-/** The notes of one attempt, which are sorted by key. A damaged one is left out: its objects are read again. */
+/** Yields the notes of one attempt, sorted by key. Skips a damaged note: its objects are read again. */
 async function* entriesIn(vault: Vault, names: readonly string[]): AsyncGenerator<ObjectEntry> {
   for (const name of names) {
     try {
@@ -21,8 +21,8 @@ async function* entriesIn(vault: Vault, names: readonly string[]): AsyncGenerato
 }
 
 /**
- * What was copied by backups that were broken off. Gone with the backup that has it all. Objects are asked for and noted
- * by ascending key, so that however many there are, a few are in memory.
+ * Remembers what interrupted backups copied. Removed once a backup is complete. Objects are looked up and noted by
+ * ascending key, so that only a few are in memory.
  */
 export class Progress {
   readonly #vault: Vault;
@@ -48,7 +48,7 @@ export class Progress {
 
   async find(key: string): Promise<ObjectEntry | undefined> {
     let found: ObjectEntry | undefined;
-    // All of them move on.
+    // Every attempt's cursor must advance.
     for (const attempt of this.#attempts) found = (await attempt.find(key)) ?? found;
     return found;
   }
@@ -62,7 +62,7 @@ export class Progress {
     await this.#vault.writeSealed(`${folder}${this.#own}/${number}`, entries);
   }
 
-  /** After a backup is there. */
+  /** Removes all notes, once a backup is complete. */
   static async forget(vault: Vault): Promise<void> {
     const names: string[] = [];
     for await (const name of vault.place.list(folder)) names.push(name);

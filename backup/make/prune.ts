@@ -5,15 +5,15 @@ import type { Vault } from '../vault/vault.ts';
 const removedAtOnce = 1_000;
 
 /**
- * Removes all backups but the newest `keep`, and then the pieces that no other needs. A backup goes before its pieces, so
- * that one that is broken off leaves no backup without all of them; what it leaves goes the next time. Nothing may be
- * added meanwhile. Returns the backups that went.
+ * Removes all backups except the newest `keep`, then the pieces that no remaining backup needs. A backup is removed
+ * before its pieces, so that an interruption leaves no backup with missing pieces; the next run removes the rest. No
+ * backup may be added meanwhile. Returns the removed backups.
  */
 export async function prune(vault: Vault, keep: number, { signal }: { signal: AbortSignal }): Promise<string[]> {
   const ids = await listBackups(vault);
   const removed = ids.slice(0, -keep);
   const needed = new Set<string>();
-  // Read first: where one that is kept cannot be read, nothing is removed.
+  // Read first, so that nothing is removed if a kept backup cannot be read.
   for (const id of ids.slice(-keep)) {
     for await (const piece of piecesOf(vault, await readManifest(vault, id))) needed.add(piece);
   }
@@ -26,7 +26,6 @@ export async function prune(vault: Vault, keep: number, { signal }: { signal: Ab
   return removed;
 }
 
-/** Every piece that a backup is made of. */
 export async function* piecesOf(vault: Vault, manifest: NamedManifest): AsyncGenerator<string> {
   const { database, objects, tenants, homes } = manifest;
   const contents = [...tenants, ...(homes?.computers ?? [])].map(({ content }) => content);

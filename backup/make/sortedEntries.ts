@@ -2,8 +2,8 @@ import { BackupError } from '../errors.ts';
 import type { ObjectEntry } from '../vault/manifests.ts';
 
 /**
- * Finds entries in a list that is sorted by key, for callers that ask by ascending key: only the next entry is in memory.
- * Where the list is damaged, nothing more is found in it.
+ * Finds entries in a list sorted by key, for callers that ask by ascending key. Holds only the next entry in memory.
+ * After damage in the list it finds nothing more.
  */
 export class SortedEntries {
   #entries: AsyncGenerator<ObjectEntry> | undefined;

@@ -7,7 +7,7 @@ import type { Stored, Vault } from '../vault/vault.ts';
 import { inOrder } from './inOrder.ts';
 
 const atOnce = 2;
-/** A space that changes tables while they are read breaks that off. */
+/** A space that changes its tables during the dump makes it fail. */
 const attempts = 3;
 
 interface Deps {
@@ -19,13 +19,13 @@ interface Deps {
 }
 
 /**
- * The databases of spaces, each as it is at one moment. One that cannot be read is a gap and holds up no other: the bucket
- * has its own backups.
+ * Stores the databases of spaces, each as of one moment. A database that cannot be read becomes a gap and does not stop
+ * the others, since its own backups are in the bucket.
  */
 export async function storeTenants(deps: Deps): Promise<Pick<Manifest, 'tenants' | 'gaps'>> {
   const tenants: Manifest['tenants'] = [];
   const gaps: string[] = [];
-  // A server that is not there is no matter of one database.
+  // Fails here if the server is down, instead of once for each database.
   await deps.tenantServer.settings();
   async function* tasks() {
     const all = await databasesOnServer(deps.database);

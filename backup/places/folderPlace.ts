@@ -5,10 +5,10 @@ import { makeFolderDurably, unfinished, writeDurably } from '../../disk/durable.
 import { BackupError, DamageError } from '../errors.ts';
 import type { Place } from './place.ts';
 
-/** The name of what has more bytes than were asked for. */
+/** A file is larger than the limit. The message is its name. */
 class TooLarge extends Error {}
 
-/** A folder, such as one on another disk or another machine. */
+/** Keeps backups in a folder, such as one on another disk or machine. */
 export function folderPlace(path: string): Place {
   const root = resolve(path);
   return {
@@ -25,15 +25,15 @@ export function folderPlace(path: string): Place {
 }
 
 /**
- * Throws where a folder of ours was replaced by a link to another: whoever can write to the place but has no key must not
- * lead us out of it. Also where it is not there.
+ * Throws if one of our folders was replaced by a link to another. A writer without the key must not lead us out of the
+ * place. Also throws if the folder does not exist.
  */
 async function assertInside(root: string, folder: string): Promise<void> {
   const [own, found] = await Promise.all([realpath(root), realpath(join(root, folder))]);
   if (found !== resolve(own, folder)) throw new BackupError(`${join(root, folder)} is a link to another folder`);
 }
 
-/** What is no ordinary file is nothing: a pipe would never end. */
+/** Undefined for anything but an ordinary file. Reading a pipe would never end. */
 async function readWhole(root: string, name: string, mostBytes: number): Promise<Buffer | undefined> {
   await assertInside(root, dirname(name));
   const found = await lstat(join(root, name));
@@ -84,7 +84,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
 }
 
-/** A failure of the disk, with the folder. */
+/** Adds the folder to a failure of the disk. */
 async function told<T>(root: string, work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -1,18 +1,21 @@
 /**
- * Where backups are kept: names with bytes, each a few MiB at most. What is written is there as a whole, and stays after
- * a power cut, once `write` has settled. Failures are {@link BackupError}s.
+ * Keeps backups as named byte strings of a few MiB at most. Once `write` settles, the bytes are there as a whole and
+ * survive a power cut. Failures are {@link BackupError}s.
  */
 export interface Place {
-  /** For people. */
+  /** A name for people. */
   title: string;
-  /** Whether there is such a folder; a bucket that is none is told by whatever is asked of it. */
+  /** Whether the folder exists. Always true for a bucket: a missing one fails at the first request. */
   exists(): Promise<boolean>;
-  /** The names that begin so. */
+  /** The names with this prefix. */
   list(prefix: string): AsyncIterable<string>;
-  /** Undefined where there is nothing of that name. Throws {@link DamageError} for what is larger, which is not read. */
+  /**
+   * Undefined if the name does not exist. Throws {@link DamageError} if it has more than `mostBytes`, without reading
+   * it.
+   */
   read(name: string, mostBytes: number): Promise<Buffer | undefined>;
   write(name: string, bytes: Buffer): Promise<void>;
-  /** What is not there any more is fine. */
+  /** Ignores names that do not exist. */
   remove(names: readonly string[]): Promise<void>;
   close(): void;
 }

@@ -12,11 +12,11 @@ import { BackupError, DamageError } from '../errors.ts';
 import type { Place } from './place.ts';
 
 const connectTimeoutMs = 5_000;
-/** For a few MiB, either way. */
+/** Enough to send or receive a few MiB. */
 const requestTimeoutMs = 5 * 60_000;
 const removedAtOnce = 1_000;
 
-/** A part of a bucket, which should be another than the product's, best at another provider. */
+/** Keeps backups in a part of a bucket. It should not be the product's bucket, and best be at another provider. */
 export function s3Place(url: URL, s3: BackupConfig['s3']): Place {
   const bucket = url.hostname;
   const folder = url.pathname.replace(/^\/+|\/+$/g, '');

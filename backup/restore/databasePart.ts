@@ -9,7 +9,7 @@ import type { Pace } from '../pace.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 
-/** Puts all of the product's database back, in place of what an attempt before has left. `url` is of its owner. */
+/** Restores the product's whole database, and drops what an earlier attempt left. `url` is for its owner account. */
 export async function loadDatabase(
   { vault, pace, signal }: { vault: Vault; pace: Pace; signal: AbortSignal },
   { database, server }: Manifest,
@@ -43,7 +43,6 @@ async function* paced(bytes: AsyncIterable<Buffer>, pace: Pace): AsyncGenerator<
   }
 }
 
-/** How many tables there are. */
 export function countTables(url: string): Promise<number> {
   const signal = new AbortController().signal;
   return withAccountConnection({ uri: url }, signal, async (connection) => (await tablesOf(connection)).length);

@@ -26,9 +26,10 @@ interface Deps {
 }
 
 /**
- * Makes this machine the host of the backup's computers, with their homes, under an id of its own: the host that it is a
- * copy of may run on the same machine. They are stopped, and wake with them. What is there as a whole from an attempt before stays. One that cannot be restored, or only in part, holds up no
- * other. Returns those, in words.
+ * Makes this machine the host of the backup's computers and restores their homes. The host gets a new id, since the
+ * original host may run on the same machine. The computers are stopped and wake with their homes. A home that an
+ * earlier attempt completed stays. A home that cannot be restored, or only in part, does not stop the others. Returns
+ * those, in words.
  */
 export async function loadHomes(
   { homes }: Pick<Manifest, 'homes'>,
@@ -42,7 +43,7 @@ export async function loadHomes(
   const uids = isRoot() ? openUids() : undefined;
   const disks = await openDisks(layout, uids, config.computers.imageMiB);
   try {
-    // The largest last: where there is no room for all, one must not take that of many.
+    // The largest comes last, so that one home does not take the room of many.
     for (const home of homes.computers.toSorted((one, other) => one.content.bytes - other.content.bytes)) {
       const gap = await loadHome({ vault, layout, disks, uids, signal }, home);
       if (gap !== undefined) gaps.push(gap);
@@ -54,7 +55,7 @@ export async function loadHomes(
   return gaps;
 }
 
-/** As the host itself would have them here. */
+/** Opens disks of the kind that the host itself would use here. */
 async function openDisks(layout: HostLayout, uids: Uids | undefined, sizeMiB: number | undefined): Promise<Disks> {
   if (uids !== undefined && findSystemProgram('mkfs.btrfs') !== undefined) {
     const found = await btrfsDisks({ image: layout.image, homes: layout.homes, sizeMiB });
@@ -77,29 +78,30 @@ async function loadHome(
 ): Promise<string | undefined> {
   signal.throwIfAborted();
   const paths = computerLayout(layout, computerId);
-  if (existsSync(paths.home)) return undefined; // it arrives whole
+  if (existsSync(paths.home)) return undefined; // a finished home is whole
   makeComputerDir(paths.dir);
   const known = readRecord(layout, computerId);
   const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
   const record = { computerId, uid, limits: limits as unknown as ComputerLimits, spaceId, run: null };
   writeRecord(layout, record);
-  // As copies are made: what is unfinished has another name, which the host clears away.
+  // As with copies: an unfinished home has another name, and the host removes it.
   const draft = unfinished(paths.home);
   await disks.remove(draft);
-  // The limit comes afterwards: files that shared their bytes take more unpacked, and a home over it is one that is full.
+  // The limit is set afterwards. Files that shared bytes take more room unpacked, and a home over its limit is just
+  // full.
   await disks.create(draft, { uid: undefined, limitMiB: undefined });
   const source = new Source(vault.read(content));
   let gap: string | undefined;
   try {
     await unpack(draft, source.bytes(), signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
-      // That the place cannot be read is no matter of one home.
+      // A failure to read the backup concerns all homes, not only this one.
       if (source.failure !== undefined || !(error instanceof TarFailed)) throw error;
       if (!error.isDiskFull) {
         gap = `a part of the home of ${computerId} (${error.message})`;
         return;
       }
-      // A disk that is full stops all homes: what was unpacked must not fill it.
+      // A full disk stops all homes, so the partly unpacked one is removed.
       gap = `the home of ${computerId}, for which there is no room (${error.message})`;
       await disks.remove(draft);
       await disks.create(draft, { uid: undefined, limitMiB: undefined });

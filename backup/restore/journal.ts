@@ -9,30 +9,33 @@ const finishedName = 'restored.json';
 
 interface State {
   backup: string;
-  /** Where it is, for whoever goes on. */
+  /** The place of the backup, for the command that goes on. */
   from: string;
   keyFile: string;
-  /** The parts that were found empty: what is in them now, the restore has written. Undefined until they were looked at. */
+  /**
+   * The parts that were found empty. Anything in them now was written by the restore. Undefined until they were
+   * checked.
+   */
   targets?: Targets;
   isDatabaseDone: boolean;
 }
 
-/** What a restore has begun in a data directory, so that one that was killed goes on. */
+/** Notes the progress of a restore in a data directory, so that a killed restore can go on. */
 export interface Journal {
   /** Whether an earlier attempt may have written something. */
   isResumed: boolean;
-  /** Throws {@link BackupError} where the earlier attempt wrote to other parts: these may hold what is somebody's. */
+  /** Throws {@link BackupError} if the earlier attempt wrote to other parts. These ones may hold other data. */
   assertSame(targets: Targets): void;
   noteEmpty(targets: Targets): void;
   isDatabaseDone(): boolean;
   noteDatabase(): void;
-  /** The restore is whole: Atrium may be started. */
+  /** Marks the restore as complete. Atrium may be started. */
   finish(): void;
-  /** It has written nothing, and is none. */
+  /** Removes the journal of a restore that has written nothing. */
   discard(): void;
 }
 
-/** Goes on with the restore of this backup. Throws {@link BackupError} where another one was begun. */
+/** Opens the journal of this backup's restore. Throws {@link BackupError} if another backup's restore has begun. */
 export function openJournal(dataDir: string, backup: string): Journal | undefined {
   const state = readState(dataDir);
   if (state === undefined) return undefined;
@@ -49,19 +52,21 @@ export function beginJournal(
   return journalOf(dataDir, state);
 }
 
-/** Throws {@link BackupError} where a restore has begun and not finished: what is there is a part of an installation. */
+/**
+ * Throws {@link BackupError} if a restore has begun and not finished. The data directory holds only part of an
+ * installation.
+ */
 export function assertNoRestore(dataDir: string): void {
   const found = findUnfinished(dataDir);
   if (found !== undefined) throw new BackupError(found);
 }
 
-/** That a restore has begun and not finished, and how to go on, in words. */
+/** Says that a restore has begun and not finished, and how to go on. */
 export function findUnfinished(dataDir: string): string | undefined {
   const state = readState(dataDir);
   return state && unfinished(dataDir, state);
 }
 
-/** The backup that was restored into a data directory. */
 export function findRestored(dataDir: string): string | undefined {
   return readState(dataDir, finishedName)?.backup;
 }
@@ -71,7 +76,7 @@ function unfinished(dataDir: string, { backup, from, keyFile }: State): string {
   return `A restore of the backup ${backup} was begun in ${dataDir} and has not finished. Go on with it: ${command}`;
 }
 
-/** For a shell. */
+/** Quotes text for a shell. */
 function quoted(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

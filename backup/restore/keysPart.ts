@@ -7,12 +7,12 @@ import { BackupError } from '../errors.ts';
 import { environmentPrefix, keyFileNames } from '../make/keysPart.ts';
 import type { Manifest } from '../vault/manifests.ts';
 
-/** Where each is found again, the current one first. */
+/** Files for keys that the backup has from the environment, the current one first. */
 const places = [masterKeyFileName, previousKeyFileName, nextKeyFileName] as const;
 
 /**
- * Puts the master keys back as files of the data directory, which open what was sealed whatever is configured. One that
- * was in the environment is the current one there.
+ * Writes the master keys to files of the data directory. These open sealed data whatever is configured. A key from the
+ * environment becomes the current one there.
  */
 export async function restoreKeys({ keys }: Pick<Manifest, 'keys'>, dataDir: string): Promise<void> {
   const files = new Map<string, string>();
@@ -20,7 +20,7 @@ export async function restoreKeys({ keys }: Pick<Manifest, 'keys'>, dataDir: str
   const given = Object.keys(keys)
     .filter((name) => name.startsWith(environmentPrefix))
     .sort();
-  // The file's own keys were further ones beside those of the environment.
+  // Keys from files come after those of the environment, since they were additional ones.
   const all = [...given.map((name) => keys[name] as string), ...files.values()];
   const placed = given.length === 0 ? files : new Map(places.flatMap((name, at) => pair(name, all[at])));
   if (given.length > 0 && all.length > places.length) {
@@ -31,13 +31,15 @@ export async function restoreKeys({ keys }: Pick<Manifest, 'keys'>, dataDir: str
   for (const [name, key] of placed) await writeDurably(join(dataDir, name), `${key}\n`);
 }
 
-/** Where another source of master keys is configured, all is wrapped under that by the end, and no file has to stay. */
+/**
+ * Removes the key files if another source of master keys is configured. By then everything is wrapped with that source.
+ */
 export async function removeKeys({ masterKey, kms, dataDir }: MasterKeyConfig): Promise<void> {
   if (masterKey === undefined && kms.keyId === undefined) return;
   await removeKeyFiles(dataDir);
 }
 
-/** Takes back what {@link restoreKeys} has put there. */
+/** Removes the files of {@link restoreKeys}. */
 export async function removeKeyFiles(dataDir: string): Promise<void> {
   for (const name of keyFileNames) await rm(join(dataDir, name), { force: true });
 }

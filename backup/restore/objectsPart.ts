@@ -12,13 +12,12 @@ const atOnce = 8;
 interface Deps {
   vault: Vault;
   storage: ObjectStore;
-  /** Whether some may be there from an attempt before. */
+  /** Whether an earlier attempt may have stored some objects. */
   isResumed: boolean;
   pace: Pace;
   signal: AbortSignal;
 }
 
-/** Puts all objects back under their keys. */
 export async function loadObjects(
   { objects, objectBytes, objectCount }: Pick<Manifest, 'objects' | 'objectBytes' | 'objectCount'>,
   { vault, storage, isResumed, pace, signal }: Deps,
@@ -29,10 +28,10 @@ export async function loadObjects(
     const options = {
       fileName: 'object',
       maxBytes: Number.MAX_SAFE_INTEGER,
-      reserve: async () => undefined, // it was counted when it was first stored
+      reserve: async () => undefined, // counted when it was first stored
     };
     await storage.write(entry.key, vault.read(entry), options).catch((error: Error) => {
-      // The store takes what it reads from for a part of it, and that is the backup, which says what it lacks.
+      // The store wraps errors of its source. Here the source is the backup, whose own error says what is missing.
       throw error.cause instanceof BackupError ? error.cause : error;
     });
   };
@@ -45,7 +44,7 @@ export async function loadObjects(
   pace.end();
 }
 
-/** It arrives as a whole. What was sent of it in parts before is removed, where it is not. */
+/** Whether the object is there. It appears only as a whole. If it is absent, removes parts of an earlier upload. */
 async function isThere(storage: ObjectStore, { key, bytes }: ObjectEntry): Promise<boolean> {
   const found = await storage.client
     .send(new HeadObjectCommand({ Bucket: storage.bucket, Key: key }))

@@ -25,17 +25,17 @@ interface Options {
   vault: Vault;
   manifest: NamedManifest;
   config: Config;
-  /** Which parts are the data directory's own. */
+  /** The parts that run in the data directory. */
   need: LaunchConfig['need'];
   journal: Journal;
   report: (line: string) => void;
   watch?: Watch | undefined;
-  /** Whether it goes on at once, as what it was restored from does no more. */
+  /** Whether the installation resumes at once, because the original no longer runs. */
   resumes: boolean;
   signal: AbortSignal;
 }
 
-/** Throws {@link BackupError} where the backup has steps of the schema that this version does not know. */
+/** Throws {@link BackupError} if the backup has schema migrations that this version does not know. */
 export function assertKnown({ migrations, id }: NamedManifest): void {
   if (areUnreleased(migrations)) {
     throw new BackupError(
@@ -50,9 +50,9 @@ export function assertKnown({ migrations, id }: NamedManifest): void {
 }
 
 /**
- * Puts a backup into parts that run and hold nothing. The master keys are there already. The database's tables come
- * first, then what its rows name. Where an attempt was killed, the next one goes on. Throws {@link NotEmptyError} before
- * anything is written there.
+ * Restores a backup into running, empty parts. The master keys are already there. The database's tables come first,
+ * then the contents that its rows name. After a killed attempt, the next one goes on. Throws {@link NotEmptyError}
+ * before it writes anything.
  */
 export async function restoreBackup(options: Options): Promise<{ gaps: string[] }> {
   const { vault, manifest, config, need, journal, report, signal } = options;
@@ -111,7 +111,7 @@ async function tenantsOf({ vault, manifest, config, report, signal }: Options, d
   return refused;
 }
 
-/** Nothing is ever written over: who means to, empties it first. */
+/** A restore never overwrites. An operator who wants that must empty the parts first. */
 async function assertEmpty(config: Config, ownerUrl: string, storage: ObjectStore): Promise<void> {
   const tables = await countTables(ownerUrl);
   if (tables > 0) {

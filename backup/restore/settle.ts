@@ -11,10 +11,10 @@ import { endLinks } from '../../models/links/links.ts';
 import type { NamedManifest } from '../vault/manifests.ts';
 
 /**
- * What an old state must not bring back, sessions and links that were ended since, and what must not be done twice, runs of
- * schedules and automatic charges. What has to be made again on the server for databases is noted, and objects that were
- * damaged or missing are to be looked at. From here on it is an installation of its own, which is quiet, and reaches
- * none of the other's machines.
+ * Adjusts restored rows. Ends sessions and links, since some may have been ended after the backup. Skips missed runs of
+ * schedules and stops automatic charges, since the original may have done them. Marks databases to remake on their
+ * server, and damaged or missing objects to check again. From here on this is an installation of its own. It is quiet
+ * and knows no address of the original's machines.
  */
 export async function settle(
   database: Database,

@@ -1,4 +1,4 @@
-/** Bytes on their way, and whether it was their own reading that failed. */
+/** Passes bytes through, and records whether reading them failed. */
 export class Source {
   failure: unknown;
   private readonly from: AsyncIterable<Buffer>;

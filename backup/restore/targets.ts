@@ -1,13 +1,13 @@
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
 
-/** Where a restore writes, in words. */
+/** The places that a restore writes to, in words. */
 export type Targets = Record<string, string>;
 
-/** A part that runs for the restore alone is of its data directory, on whatever port. */
+/** A part that runs only for the restore belongs to its data directory. Its port does not matter. */
 const ownPart = 'of the data directory';
 
-/** Two restores write to the same places where these are the same. */
+/** The places of a restore. Two restores with equal targets write to the same places. */
 export function targetsOf(
   { migration, database, storage, databases, installation, computers }: Config,
   need: LaunchConfig['need'],
@@ -27,7 +27,7 @@ function serverOf(address: string, withName = false): string {
   return `${withName ? `${pathname.slice(1)} at ` : ''}${hostname}:${port || '3306'}`;
 }
 
-/** What is another than it was, in words; undefined where nothing is. */
+/** The first target that changed, in words. Undefined if none did. */
 export function differenceOf(before: Targets, now: Targets): string | undefined {
   const name = Object.keys(now).find((key) => before[key] !== now[key]);
   return name && `the ${name} was ${before[name] ?? 'another'}, and is ${now[name]}`;

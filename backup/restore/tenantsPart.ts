@@ -12,7 +12,7 @@ import type { Stored, Vault } from '../vault/vault.ts';
 import { Source } from './source.ts';
 
 const atOnce = 2;
-/** Of what may be passing, such as a deadlock. */
+/** Tries for a failure that may be temporary, such as a deadlock. */
 const attempts = 3;
 
 interface Deps {
@@ -24,8 +24,9 @@ interface Deps {
 }
 
 /**
- * Makes the databases of spaces again, with their accounts and passwords, as their tenants and with no more rights. One
- * that cannot be made so is made from its newest own backup at the start, and holds up no other. Returns those.
+ * Remakes the databases of spaces with their accounts and passwords. Each is loaded with its tenant's rights only. A
+ * database that fails this way is made from its newest own backup at the start, and does not stop the others. Returns
+ * those.
  */
 export async function loadTenants({ tenants }: Manifest, deps: Deps): Promise<string[]> {
   const refused: string[] = [];
@@ -48,7 +49,7 @@ async function loadOne(deps: Deps, id: string, content: Stored, refused: string[
     } catch (error) {
       signal.throwIfAborted();
       if (source.failure !== undefined) throw source.failure;
-      // A server that is not there is no matter of one database.
+      // Fails here if the server is down. That concerns all databases, not only this one.
       await tenantServer.settings();
       if (attempt < attempts && !(error instanceof RestoreRefused)) continue;
       refused.push(id);
@@ -63,7 +64,7 @@ async function makeOne(deps: Deps, id: string, source: Source): Promise<void> {
   let aligned: Alignment | undefined;
   await tenantServer.align(id, async () => {
     aligned = await spaceDatabases.alignment(id);
-    // To one that is full nobody could write.
+    // Lifted during the load, since a full database accepts no writes.
     const open = { isFull: false, isFullOfDefinitions: false };
     return aligned && { ...asWanted(aligned), ...open, fill: fillOf(aligned, source, signal) };
   });
@@ -76,7 +77,7 @@ async function makeOne(deps: Deps, id: string, source: Source): Promise<void> {
   await finishAlignment(database, aligned);
 }
 
-/** It keeps its name on the server, which addresses of tenants have in them: nobody else is at it. */
+/** The database keeps its name on the server, which tenants have in their URLs. No other client uses it yet. */
 function fillOf(aligned: Alignment, source: Source, signal: AbortSignal): Fill | undefined {
   const own = aligned.accounts.find(({ isOwn }) => isOwn);
   return (

@@ -14,20 +14,20 @@ const mostBytes = 65_536;
 const headerSchema = z.object({
   format: z.number(),
   salt: z.base64(),
-  /** The key of everything in this place, under the recovery key. */
+  /** The key of everything in this place, encrypted with the recovery key. */
   key: z.base64(),
 });
 
-/** The keys of a place of backups. */
+/** Keys of a place of backups. */
 export interface VaultKeys {
   seal: Buffer;
-  /** What pieces are called by. */
+  /** Key for the names of pieces. */
   names: Buffer;
-  /** Where streams are cut. */
+  /** Table that decides where streams are cut. */
   cuts: Buffer;
 }
 
-/** Of a place that has backups. Throws {@link BackupError} where it has none, or the key is not its. */
+/** Opens a place that has backups. Throws {@link BackupError} if it has none or the key is wrong. */
 export async function openHeader(place: Place, secret: string): Promise<VaultKeys> {
   const keys = await readHeader(place, secret);
   if (keys !== undefined) return keys;
@@ -38,7 +38,7 @@ export async function openHeader(place: Place, secret: string): Promise<VaultKey
   );
 }
 
-/** The same; a place that has none yet is given its key. */
+/** Like {@link openHeader}, but gives a key to an empty place. */
 export async function openOrMakeHeader(place: Place, secret: string): Promise<VaultKeys> {
   const known = await readHeader(place, secret);
   if (known !== undefined) return known;

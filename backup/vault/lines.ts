@@ -1,4 +1,4 @@
-/** Values as lines of JSON, and back: one in memory at a time. */
+/** Writes values as lines of JSON. `fromLines` reads them back. Both hold one value in memory at a time. */
 export async function* toLines(values: AsyncIterable<object>): AsyncGenerator<Buffer> {
   for await (const value of values) yield Buffer.from(`${JSON.stringify(value)}\n`);
 }

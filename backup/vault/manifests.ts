@@ -10,21 +10,21 @@ const stored = z.object({ bytes: z.number(), pieces: z.array(z.string()) });
 
 const manifestSchema = z.object({
   format: z.literal(format),
-  /** The moment of which the database is. */
+  /** The moment of the database's state. */
   at: z.iso.datetime(),
   finishedAt: z.iso.datetime(),
-  /** Tells installations apart, also after a restore. */
+  /** Identifies the installation, also after a restore. */
   installation: z.string(),
-  /** The schema of the database; a version that knows less of it cannot use it. */
+  /** The schema of the database. A version that lacks one of these migrations cannot use the backup. */
   migrations: z.array(z.string()),
   server: z.string(),
   database: stored,
-  /** Lines of {@link ObjectEntry}, by key. */
+  /** Lines of {@link ObjectEntry}, sorted by key. */
   objects: stored,
   objectCount: z.number(),
   objectBytes: z.number(),
   tenants: z.array(z.object({ databaseId: z.string(), content: stored })),
-  /** Of the computers of the host that is on the machine of the backup. */
+  /** Homes of the computers hosted on the machine that made the backup. */
   homes: z
     .object({
       hostId: z.string(),
@@ -38,12 +38,14 @@ const manifestSchema = z.object({
       ),
     })
     .nullable(),
-  /** The files of the data directory with master keys, by name; a key of the environment as if it were in one. */
+  /**
+   * The data directory's files with master keys, by name. Keys of the environment are listed as if they were files too.
+   */
   keys: z.record(z.string(), z.string()),
   kmsKeyId: z.string().nullable(),
-  /** What is not in it though it should be, in words. */
+  /** What the backup should have but lacks, in words. */
   gaps: z.array(z.string()),
-  /** Objects that rows name and the bucket did not have. The first are named, with the row. */
+  /** Objects that rows name but the bucket did not have. Only the first are listed, with their rows. */
   missing: z
     .object({
       count: z.number(),
@@ -53,10 +55,9 @@ const manifestSchema = z.object({
   newBytes: z.number(),
 });
 
-/** A backup: it is one as soon as its manifest is there, which is written last. */
+/** A backup exists once its manifest is written, which comes last. */
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** An object of the bucket. */
 export interface ObjectEntry {
   key: string;
   bytes: number;
@@ -67,17 +68,17 @@ export interface NamedManifest extends Manifest {
   id: string;
 }
 
-/** Names sort by the time of the backup. */
+/** Ids sort by the time of the backup. */
 export async function writeManifest(vault: Vault, manifest: Omit<Manifest, 'format'>): Promise<NamedManifest> {
   const id = `${manifest.at.replace(/[-:]|\.\d+/g, '')}-${randomBytes(3).toString('hex')}`;
   await vault.writeSealed(folder + id, { format, ...manifest });
   return { format, ...manifest, id };
 }
 
-/** Of a backup; anything else in their folder is somebody else's. */
+/** Form of a backup's id. Other names in the folder are not ours. */
 const idForm = /^\d{8}T\d{6}Z-[0-9a-f]{6}$/;
 
-/** The oldest first. */
+/** Oldest first. */
 export async function listBackups(vault: Vault): Promise<string[]> {
   const ids: string[] = [];
   for await (const name of vault.place.list(folder)) {
@@ -87,7 +88,7 @@ export async function listBackups(vault: Vault): Promise<string[]> {
   return ids.sort();
 }
 
-/** The newest without an id. Throws {@link BackupError}. */
+/** Without an id, reads the newest. Throws {@link BackupError}. */
 export async function readManifest(vault: Vault, id?: string): Promise<NamedManifest> {
   if (id === undefined) return readNewest(vault);
   const found = await vault.readSealed(folder + id);

@@ -8,8 +8,8 @@ import { readRecoveryKey } from './recoveryKey.ts';
 import { Vault } from './vault.ts';
 
 /**
- * The place of backups that is configured, opened with the recovery key. Throws {@link BackupError}, also where there are
- * none and `makes` is not set. The caller closes its place.
+ * Opens the configured place of backups with the recovery key. Throws {@link BackupError}, also if the place has no
+ * backups and `makes` is not set. The caller closes the vault's place.
  */
 export async function openVault({ to, keyFile, s3 }: BackupConfig, { makes = false } = {}): Promise<Vault> {
   if (to === undefined) {
@@ -29,7 +29,7 @@ export async function openVault({ to, keyFile, s3 }: BackupConfig, { makes = fal
   }
 }
 
-/** The place at a path or an `s3://bucket/prefix`. */
+/** The place for a path or an `s3://bucket/prefix`. */
 export function openPlace(to: string, s3: BackupConfig['s3']): Place {
   if (!/^[a-z0-9+.-]+:\/\//i.test(to)) return folderPlace(to);
   const url = URL.parse(to);

@@ -1,13 +1,13 @@
-/** A piece of a stream is 1 MiB on average. What is smaller than the least is one piece. */
+/** Sizes of pieces. The average is 1 MiB. A stream shorter than the least size is one piece. */
 export const leastPieceBytes = 256 * 1_024;
 export const mostPieceBytes = 4 * 1_048_576;
-/** Past the least, each byte ends a piece with a chance of one in 2^20. */
+/** After the least size, each byte ends a piece with a probability of 2^-20. */
 const endsMask = 0xfffff000;
 
 /**
- * Cuts a stream where its content says so, by a rolling hash over the last 32 bytes: what comes again, further on in
- * another stream, is cut in the same places and so is the same pieces. `table` (1 KiB) is secret, so that lengths of
- * pieces say nothing of what is in them.
+ * Cuts a stream by its content, with a rolling hash over the last 32 bytes. Content that repeats at another offset or
+ * in another stream is cut at the same places, and so gives the same pieces. `table` (1 KiB) is secret, so that the
+ * lengths of pieces reveal nothing about their content.
  */
 export async function* piecesOf(bytes: AsyncIterable<Buffer>, table: Buffer): AsyncGenerator<Buffer> {
   const gear = new Uint32Array(256);
@@ -19,7 +19,7 @@ export async function* piecesOf(bytes: AsyncIterable<Buffer>, table: Buffer): As
     let from = 0;
     while (from < given.length) {
       const end = endIn(given, from);
-      // A copy: whoever sends may use the memory again.
+      // A copy, since the sender may reuse the memory.
       chunks.push(Buffer.from(given.subarray(from, end.at)));
       size += end.at - from;
       from = end.at;
@@ -30,10 +30,11 @@ export async function* piecesOf(bytes: AsyncIterable<Buffer>, table: Buffer): As
   }
   if (size > 0) yield Buffer.concat(chunks);
 
-  /** Where the piece ends in these bytes, or that it does not. */
+  /** The position of the piece's end in these bytes, if it is there. */
   function endIn(given: Buffer, from: number): { at: number; isEnd: boolean } {
     const last = Math.min(given.length, from + mostPieceBytes - size);
-    // Before the least nothing ends, and after 32 bytes the hash has forgotten what was before.
+    // No piece ends before the least size. The hash depends on the last 32 bytes alone, so it can start 32 bytes before
+    // that.
     let at = Math.min(last, from + Math.max(0, leastPieceBytes - 32 - size));
     let rolling = hash;
     for (; at < last; at++) {

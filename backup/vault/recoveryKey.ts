@@ -6,19 +6,19 @@ import { keyBytes } from '../../crypto/aead.ts';
 import { makeFolderDurably, syncFolder } from '../../disk/durable.ts';
 import { BackupError } from '../errors.ts';
 
-/** Shorter ones are guessed, whatever is done to them. */
+/** Shorter passphrases can be guessed in spite of scrypt. */
 const leastCharacters = 20;
-/** 128 MiB and about half a second for each guess. */
+/** scrypt's cost: 128 MiB and about half a second for each guess. */
 const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1_048_576 };
 
 const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
 
-/** Makes a file with a new key, readable by its owner only. Never writes over one. */
+/** Makes a file with a new key that only its owner can read. Never overwrites a file. */
 export async function makeRecoveryKey(file: string): Promise<void> {
   const folder = dirname(resolve(file));
   await makeFolderDurably(folder);
   const text = `${randomBytes(keyBytes).toString('base64')}\n`;
-  // At once under its name: a memory stick may have no links.
+  // Written directly under its name, since the file system of a memory stick may lack links.
   await writeFile(file, text, { mode: 0o600, flag: 'wx', flush: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
     throw new BackupError(`${file} is there already. Use it, or name another file.`);
@@ -26,7 +26,7 @@ export async function makeRecoveryKey(file: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** What a key file holds: a key that was made here, or any passphrase of at least 20 characters. */
+/** Reads a key file: a key made here, or any passphrase of at least 20 characters. */
 export async function readRecoveryKey(file: string): Promise<string> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
     throw unreadable(file, error);
@@ -63,7 +63,7 @@ function unreadable(file: string, { code, message }: NodeJS.ErrnoException): Bac
   }
 }
 
-/** The key that it stands for in one place of backups. */
+/** Derives the key for one place of backups from the recovery key. */
 export function deriveKey(secret: string, salt: Buffer): Promise<Buffer> {
   return derive(secret, salt, keyBytes, cost);
 }

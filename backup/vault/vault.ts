@@ -12,39 +12,39 @@ const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
 const piecesFolder = 'pieces/';
-/** Those of all streams together that are being written: each has a few MiB of memory. */
+/** Limit for all streams together. Each write takes a few MiB of memory. */
 const writesAtOnce = 8;
 const readAhead = 4;
-/** Of the pieces that a backup uses again, so many and then this share of the others are read. */
+/** Pieces that a backup reuses are read to check them: the first `leastSample`, then this share of the others. */
 const leastSample = 20;
 const sampleShare = 0.01;
 const mostSampleBytes = 200 * 1_048_576;
-/** What cannot be made smaller grows a little when it is compressed, and then sealed. */
+/** Compressing and sealing makes an incompressible piece slightly larger. */
 const mostSealedPieceBytes = mostPieceBytes + 65_536;
-/** Of a manifest, which names all pieces of dumps and homes: some 10 TiB of them. */
+/** Limit for a manifest, which names all pieces of dumps and homes. Enough for some 10 TiB of them. */
 const mostSealedBytes = 512 * 1_048_576;
 
-/** A stream as it is kept. */
+/** A stored stream. */
 export interface Stored {
   bytes: number;
-  /** Names of its pieces, in order. */
+  /** Names of the pieces, in order. */
   pieces: string[];
 }
 
 /**
- * Streams in a place of backups: cut to pieces, each of which is kept once, compressed and sealed, under a name that only
- * its content and the key make.
+ * Keeps streams in a place of backups. A stream is cut into pieces. Each piece is stored once, compressed and sealed,
+ * under a name that depends only on its content and the key.
  */
 export class Vault {
   readonly place: Place;
   private readonly keys: VaultKeys;
-  /** What is there already; undefined until it was looked for. */
+  /** Ids of the pieces already there. Undefined until {@link look} has listed them. */
   private known: Set<string> | undefined;
   private readonly writing = new Set<Promise<void>>();
-  /** Of all that was stored: what it had, and what of that was new, as it is kept. */
+  /** Bytes of all stored streams, and the stored size of the new pieces among them. */
   readonly counts = { bytes: 0, newBytes: 0 };
 
-  /** Of the pieces that are used again: which were read, and how many of them were damaged. */
+  /** The reused pieces that were read, and how many of them were damaged. */
   readonly sample = { seen: new Set<string>(), bytes: 0, damaged: 0 };
 
   constructor(place: Place, keys: VaultKeys) {
@@ -52,26 +52,26 @@ export class Vault {
     this.keys = keys;
   }
 
-  /** Looks for all pieces that there are: some 100 MB of memory for a million. */
+  /** Lists all pieces. A million of them takes some 100 MB of memory. */
   async look(): Promise<ReadonlySet<string>> {
     this.known = new Set();
     for await (const name of this.place.list(piecesFolder)) {
       const id = name.slice(name.lastIndexOf('/') + 1);
-      // Somebody else's file is none of ours, wherever it lies.
+      // Ignores files that are not ours.
       if (idForm.test(id) && name === nameOf(id)) this.known.add(id);
     }
     return this.known;
   }
 
-  /** Whether all its pieces are there, and good where a sample of them is read again. */
+  /** Whether all pieces of a stream are there. Reads a sample of them to check. */
   async has({ pieces }: Stored): Promise<boolean> {
     for (const piece of pieces) if (!(await this.isGood(piece))) return false;
     return true;
   }
 
   /**
-   * Whether a piece is there. Some are read again: what is damaged would be in every later backup too. A damaged one is
-   * no more there, and so is written anew by whoever has its content.
+   * Whether a piece is there. Reads a sample, since a damaged piece would damage every later backup too. A damaged
+   * piece counts as missing, so the next stream with its content writes it again.
    */
   private async isGood(id: string): Promise<boolean> {
     if (this.known?.has(id) !== true) return false;
@@ -122,7 +122,7 @@ export class Vault {
     this.counts.newBytes += sealed.length;
   }
 
-  /** Throws {@link DamageError} where a piece is missing, or anything is different. */
+  /** Throws {@link DamageError} if a piece is missing or changed. */
   async *read({ pieces }: Stored): AsyncGenerator<Buffer> {
     const ahead: Promise<Buffer>[] = [];
     let next = 0;
@@ -130,7 +130,7 @@ export class Vault {
       const id = pieces[next++];
       if (id === undefined) return;
       const piece = this.readPiece(id);
-      piece.catch(() => undefined); // told when it is its turn
+      piece.catch(() => undefined); // thrown when its turn comes
       ahead.push(piece);
     };
     for (let count = 0; count < readAhead; count++) begin();
@@ -157,13 +157,13 @@ export class Vault {
     for (const id of ids) this.known?.delete(id);
   }
 
-  /** Writes something small as a whole, under a name of its own, for {@link readSealed}. */
+  /** Writes a small value as a whole under a name of its own, for {@link readSealed}. */
   async writeSealed(name: string, value: object): Promise<void> {
     const bytes = await compress(Buffer.from(JSON.stringify(value)), level);
     await this.place.write(name, encrypt(this.keys.seal, ofName(name), bytes));
   }
 
-  /** Undefined where there is nothing of that name. */
+  /** Undefined if the name does not exist. */
   async readSealed(name: string): Promise<unknown> {
     const sealed = await this.place.read(name, mostSealedBytes);
     if (sealed === undefined) return undefined;

@@ -12,14 +12,14 @@ const root = join(import.meta.dirname, '..', '..');
 export interface BenchedAtrium {
   url: string;
   token: string;
-  /** The program, whose descendants are the database, Temporal and the object store. */
+  /** The process of `up`. Its descendants are the database, Temporal and the object store. */
   pid: number;
-  /** The variables by which a process joins it: the addresses of its parts. */
+  /** Variables with which another process can join: the addresses of the parts. */
   environment: Record<string, string | undefined>;
   stop(): Promise<void>;
 }
 
-/** All of Atrium as `npm start` runs it, with its own data and ports. */
+/** Starts all of Atrium as `npm start` does, with its own data and ports. */
 export async function startAtrium(settings: Record<string, string>): Promise<BenchedAtrium> {
   const dataDir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
   const environment = {
@@ -48,7 +48,7 @@ export async function startAtrium(settings: Record<string, string>): Promise<Ben
   };
 }
 
-/** A session of the first user, good in the installation that the environment names. */
+/** A session token of the first user, for the installation in the environment. */
 export async function tokenFor(environment: NodeJS.ProcessEnv): Promise<string> {
   const program = join(root, 'bin', 'atrium.ts');
   return firstLine(
@@ -56,7 +56,7 @@ export async function tokenFor(environment: NodeJS.ProcessEnv): Promise<string> 
   );
 }
 
-/** A Node program that prints one line when it is ready. */
+/** Starts a Node program that prints one line when it is ready. */
 export async function startProgram(path: string): Promise<{ line: string; process: ChildProcess }> {
   const child = spawn(process.execPath, [join(root, path)], { stdio: ['ignore', 'pipe', 'inherit'] });
   return { line: await firstLine(child), process: child };

@@ -2,23 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startAtrium } from './atrium.ts';
 
 interface Times {
-  /** From the request to the first output, of a computer that was stopped. */
+  /** From the request to the first output, for a stopped computer. */
   wakes: number[];
-  /** From the request to the answer, of one that runs. */
+  /** From the request to the answer, for a running computer. */
   execs: number[];
-  /** Beside each wake. */
+  /** The reference for each wake. */
   bare: number[];
-  /** Beside each command. */
+  /** The reference for each command. */
   processes: number[];
 }
 
-/** What the same takes without us. */
+/** The same work without Atrium. */
 interface References {
   byHand: () => Promise<number>;
   bareProcess: () => Promise<number>;
 }
 
-/** A space's own computer as a client of the API has it, in an Atrium as `npm start` runs it. */
+/** Uses a space's own computer as a client of the API does, in an Atrium as `npm start` runs it. */
 export async function timesByApi(rounds: number, { byHand, bareProcess }: References): Promise<Times> {
   const atrium = await startAtrium({ ATRIUM_LOG_LEVEL: 'warn' });
   const call = async (method: string, path: string, body?: unknown, accept = 'application/json') => {
@@ -57,7 +57,7 @@ export async function timesByApi(rounds: number, { byHand, bareProcess }: Refere
       await json('POST', `${computer}/exec`, { command: ['true'] });
       times.execs.push(performance.now() - begin);
       await json('POST', `${computer}/stop`);
-      await delay(1_000); // the next holder is started and has rehearsed
+      await delay(1_000); // time for the next holder to start and rehearse
       times.bare.push(await byHand());
       times.wakes.push(await firstOutput());
     }

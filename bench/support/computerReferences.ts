@@ -4,7 +4,7 @@ import { createWriteStream, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
-/** A sandbox of the same kind, made without us: to the first output of the shell in it. */
+/** Times a sandbox of the same kind, made without Atrium, up to the first output of its shell. */
 export async function byHand(): Promise<number> {
   const begin = performance.now();
   const namespaces = ['user', 'pid', 'net', 'ipc', 'uts'].map((name) => `--unshare-${name}`);
@@ -30,14 +30,14 @@ export async function byHand(): Promise<number> {
   return time;
 }
 
-/** A process of the machine itself, to its exit. */
+/** Times a process of the machine itself, to its exit. */
 export async function bareProcess(): Promise<number> {
   const begin = performance.now();
   await once(spawn('true', [], { stdio: 'ignore' }), 'close');
   return performance.now() - begin;
 }
 
-/** As much output as this, read from a pipe and written down, by this process. Seconds. */
+/** Seconds for this process to read as much output from a pipe and write it to a file. */
 export async function bareOutput(megabytes: number, folder: string): Promise<number> {
   const begin = performance.now();
   const child = spawn('head', ['-c', `${megabytes}M`, '/dev/zero'], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -45,7 +45,7 @@ export async function bareOutput(megabytes: number, folder: string): Promise<num
   return (performance.now() - begin) / 1_000;
 }
 
-/** The proportional memory (PSS) of all that this process has started, in bytes. */
+/** The proportional memory (PSS) of all processes that this one started, in bytes. */
 export function memoryOfChildren(): number {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
@@ -59,7 +59,7 @@ export function memoryOfChildren(): number {
     .reduce((sum, pid) => sum + pssOf(pid), 0);
 }
 
-/** Of a Node that has nothing to do. */
+/** The proportional memory of an idle Node, in bytes. */
 export async function memoryOfNode(): Promise<number> {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6); console.log(1)'], {
     stdio: ['ignore', 'pipe', 'ignore'],

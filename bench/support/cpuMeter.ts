@@ -1,12 +1,12 @@
 import { cpuByProgram } from './processTree.ts';
 
-/** The CPU time that the programs below a process take while something runs. */
+/** Measures the CPU time of a process and its descendants while some work runs. */
 export class CpuMeter {
   private readonly rootPid: number;
   private readonly atriumPid: number;
   private readonly used = new Map<string, number>();
 
-  /** The process that measures is never counted. */
+  /** Never counts the process that measures. */
   constructor({ rootPid, atriumPid }: { rootPid: number; atriumPid: number }) {
     this.rootPid = rootPid;
     this.atriumPid = atriumPid;
@@ -20,17 +20,17 @@ export class CpuMeter {
     return result;
   }
 
-  /** Of Atrium's own process it is `node`, of others the program's name. */
+  /** CPU seconds of a part: `node` is Atrium's own process, others are named by their program. */
   secondsOf(part: string): number {
     return this.used.get(part) ?? 0;
   }
 
-  /** What one of `count` took, in all programs. */
+  /** CPU milliseconds for each of `count`, over all programs. */
   eachMs(count: number): number {
     return ([...this.used.values()].reduce((sum, seconds) => sum + seconds, 0) / count) * 1_000;
   }
 
-  /** What one of `count` took: `12.3 ms of CPU: node 9.1, mariadbd 3.2`, for instance. */
+  /** CPU time for each of `count`, such as `12.3 ms of CPU: node 9.1, mariadbd 3.2`. */
   each(count: number): string {
     const each = [...this.used].map(([part, seconds]) => [part, (seconds / count) * 1_000] as const);
     const parts = each.filter(([, ms]) => ms >= 0.05).sort(([, a], [, b]) => b - a);

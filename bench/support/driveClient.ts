@@ -4,16 +4,16 @@ import { pipeline } from 'node:stream/promises';
 import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 
-/** The same bytes over and over: what is measured is the way, not where they come from. */
+/** The same bytes over and over, since the bench measures the transfer and not its source. */
 const block = Buffer.alloc(256 * 1024, 'Atrium measures itself. ');
-/** As long as a browser's, since it is looked for in all bytes. */
+/** As long as a browser's boundary, since the server searches all bytes for it. */
 const boundary = '----FormBoundary7MA4YWxkTrZu0gW';
-/** The SDK sends what is larger in parts. */
+/** The SDK sends larger bodies in parts. */
 const onePartBytes = 5 * 1024 * 1024;
 
 export interface BlobClient {
   upload(name: string, size: number): Promise<void>;
-  /** Reads it to its end; throws unless it has `size` bytes. */
+  /** Reads the whole object. Throws unless it has `size` bytes. */
   download(name: string, size: number): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export function sdkClient(client: S3Client, bucket: string): BlobClient {
   };
 }
 
-/** Atrium's own API, with one connection that is kept, as the SDK keeps its. */
+/** Atrium's own API over one kept connection, as the SDK keeps its own. */
 export function atriumClient({ url, token }: { url: string; token: string }, spaceId: string): BlobClient {
   const agent = new Agent({ keepAlive: true });
   const ids = new Map<string, string>();

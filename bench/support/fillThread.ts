@@ -4,7 +4,7 @@ import type { Database } from '../../models/database/database.ts';
 const turnsPerStatement = 500;
 const said = 'A sentence or two, as people write them to each other in the course of a day of work together.';
 
-/** Puts ended turns behind a thread's first one, until it has so many messages. Returns how many turns it has then. */
+/** Adds ended turns after a thread's first one, until it has this many messages. Returns its number of turns. */
 export async function fillThread(database: Database, threadId: string, messages: number): Promise<number> {
   const turns = Math.max(1, Math.ceil(messages / 2));
   for (let from = 2; from <= turns; from += turnsPerStatement) {

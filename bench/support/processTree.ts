@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Linux counts CPU time in hundredths of a second everywhere that Node runs. */
+/** Linux counts CPU time in 1/100 s on every platform of Node. */
 const ticksPerSecond = 100;
 const bytesPerPage = 4096;
 
@@ -44,14 +44,14 @@ function treeOf(rootPid: number): Map<number, Process> {
     if (!/^\d+$/.test(name)) continue;
     try {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      // The command's name is in parentheses and may hold anything, spaces too.
+      // The command's name is in parentheses and may contain anything, even spaces.
       const nameEnd = stat.lastIndexOf(')');
       const fields = stat.slice(nameEnd + 2).split(' ');
       const at = (field: number) => Number(fields[field - 3]);
       const program = stat.slice(stat.indexOf('(') + 1, nameEnd);
       all.set(Number(name), { program, parent: at(4), ticks: at(14) + at(15), pages: at(24) });
     } catch {
-      // It has ended since.
+      // The process has ended meanwhile.
     }
   }
   return new Map([...all].filter(([pid]) => descendsFrom(pid, rootPid)));

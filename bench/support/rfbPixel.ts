@@ -4,14 +4,14 @@ import { ByteReader } from '../../integrations/desktops/rfb/wire.ts';
 
 const versionBytes = 12;
 
-/** A connection to an X server's RFB that looks at one pixel. */
+/** A connection to an X server's RFB that watches one pixel. */
 export interface PixelWatch {
-  /** Presses a key and lets it go, and settles when the pixel has changed. */
+  /** Presses and releases a key. Settles when the pixel has changed. */
   press(keysym: number): Promise<void>;
   close(): void;
 }
 
-/** Connects to a socket without anything in between. */
+/** Connects directly to the socket. */
 export async function watchPixel(path: string, x: number, y: number): Promise<PixelWatch> {
   const socket: Socket = connect(path);
   await once(socket, 'connect');
@@ -23,7 +23,7 @@ export async function watchPixel(path: string, x: number, y: number): Promise<Pi
   socket.write(Buffer.from([1]));
   const init = await reader.read(24);
   await reader.read(init.readUInt32BE(20));
-  // Pixels as they are, in raw.
+  // Asks for raw pixels.
   socket.write(Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]));
   const bytesPerPixel = init.readUInt8(4) / 8;
   await update(false);

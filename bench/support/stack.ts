@@ -5,7 +5,7 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
 
-/** An object store and a database of a bench's own, which it may reach past Atrium too. */
+/** Starts an object store and a database for one bench, which may also use them directly, without Atrium. */
 export async function startStorageAndDatabase(): Promise<Pick<Stack, 'environment' | 'stop'>> {
   const dataDir = mkdtempSync(join(tmpdir(), 'atrium-bench-stack-'));
   chmodSync(dataDir, 0o711);

@@ -3,20 +3,20 @@ import { type IncomingMessage, request } from 'node:http';
 /** Receives the text of an answer as it arrives. */
 export type OnText = (text: string) => void;
 
-/** One answer of the provider itself, read with as little as it takes. */
+/** Reads one answer of the provider itself, with as little work as possible. */
 export function readProvider(providerUrl: string, model: string, onText: OnText): Promise<void> {
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Go' }] });
   return post(`${providerUrl}/chat/completions`, {}, body, /"content":"((?:[^"\\]|\\.)*)"/g, onText);
 }
 
-/** The same answer through Atrium, each time in a thread of its own. */
+/** Reads the same answer through Atrium, each time in a new thread. */
 export function readAtrium(url: string, token: string, modelId: string, onText: OnText): Promise<void> {
   const body = JSON.stringify({ content: 'Go', modelId });
   const pattern = /"type":"text-delta","id":"[^"]*","delta":"((?:[^"\\]|\\.)*)"/g;
   return post(`${url}/chat/stream`, { authorization: `Bearer ${token}` }, body, pattern, onText);
 }
 
-/** Posts, and takes the text out of the stream by a pattern: the client must not be what is measured. */
+/** Posts, and takes the text out of the stream with a pattern, so that the client costs little. */
 async function post(
   url: string,
   headers: Record<string, string>,

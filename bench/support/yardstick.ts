@@ -11,7 +11,7 @@ const text = JSON.stringify(
   })),
 );
 
-/** Documents that are parsed, written and hashed: the milliseconds of CPU that it takes now. */
+/** Parses, writes and hashes documents. Returns the CPU time of that in milliseconds. */
 function fixedWorkMs(): number {
   const before = process.cpuUsage();
   let last = '';
@@ -25,8 +25,8 @@ function fixedWorkMs(): number {
 }
 
 /**
- * Runs `work`, and every 250 ms a fixed piece of work beside it. `yardstickMs` is the CPU time of such a piece, a few
- * milliseconds: the same machine takes half as much again in one minute as in another, and a figure says little without it.
+ * Runs `work`, and beside it a fixed piece of work every 250 ms. `yardstickMs` is the CPU time of such a piece, a few
+ * milliseconds. The speed of a machine varies by half from minute to minute, so a figure alone says little.
  */
 export async function besideYardstick<T>(work: () => Promise<T>): Promise<{ result: T; yardstickMs: number }> {
   const ended = new AbortController();

@@ -21,7 +21,7 @@ interface PlaceOptions {
   keyFile?: string;
 }
 
-/** `atrium backup`, and what looks at backups that there are. */
+/** `atrium backup`, and its commands that list and check backups. */
 export function addBackup(program: Command): void {
   const backup = withPlace(program.command('backup'), '--to')
     .description('back up everything while Atrium runs: database, bucket, databases of spaces, homes, keys')
@@ -130,7 +130,7 @@ function withPlace(command: Command, flag: '--to' | '--from'): Command {
     .option('--key-file <file>', 'the recovery key (otherwise ATRIUM_BACKUP_KEY_FILE)');
 }
 
-/** Where backups go to is where they are read from. */
+/** Commands that read backups accept `--to` as well as `--from`. */
 function withEitherPlace(command: Command): Command {
   return withPlace(command, '--from').option('--to <place>', 'the same');
 }
@@ -154,18 +154,18 @@ async function withVault(
 
 const mostShown = 20;
 
-/** The rows whose objects are lost, the first of them. */
+/** The first rows whose objects are lost, and how many more there are. */
 function describeMissing({ count, named }: Manifest['missing']): string[] {
   const lines = named.slice(0, mostShown).map((one) => `  ${one.owner} in ${one.spaceId} (object ${one.key})`);
   return count > lines.length && count > 0 ? [...lines, `  and ${count - lines.length} more (--json)`] : lines;
 }
 
-/** The command has succeeded, and whoever runs it every night is to hear of it all the same. */
+/** The command succeeded, but the exit code tells a nightly job that objects are missing. */
 function noteMissing({ count }: Manifest['missing']): void {
   if (count > 0) process.exitCode = objectsLostCode;
 }
 
-/** Exit code of a backup that is whole but for objects that the bucket had lost. */
+/** Exit code of a backup that is whole except for objects that the bucket had already lost. */
 const objectsLostCode = 3;
 
 function summaryOf({ id, at, finishedAt, objectCount, objectBytes, newBytes, gaps, missing }: NamedManifest): object {

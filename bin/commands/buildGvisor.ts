@@ -2,7 +2,10 @@ import type { Command } from 'commander';
 import { print } from '../support/answer.ts';
 import { stopOnSignals } from '../support/signals.ts';
 
-/** `atrium build-gvisor`: the program that the driver `gvisor` runs, which no distribution has and which takes a while. */
+/**
+ * `atrium build-gvisor`: builds the program for the driver `gvisor`. No distribution has it, and building takes a
+ * while.
+ */
 export function addBuildGvisor(program: Command): void {
   program
     .command('build-gvisor')

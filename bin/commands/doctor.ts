@@ -5,7 +5,7 @@ import type { Check } from '../support/check.ts';
 const marks = { ok: '✓', slow: '~', off: '–', wrong: '✗' } as const;
 
 /**
- * `atrium doctor`: checks everything that Atrium needs, and says what is wrong and what to do. Exits with 1 when
+ * `atrium doctor`: checks everything that Atrium needs, and says what is wrong and how to fix it. Exits with 1 when
  * something is wrong.
  */
 export function addDoctor(program: Command): void {
@@ -24,7 +24,7 @@ export function addDoctor(program: Command): void {
       const checks = await runChecks(timeout * 1_000);
       const healthy = checks.every((check) => check.state !== 'wrong');
       print(command, { json: { healthy, checks }, text: toText(checks) });
-      // What does not answer would keep the process waiting.
+      // A check that got no answer may still have an open connection, which would keep the process alive.
       process.exit(healthy ? 0 : 1);
     });
 }

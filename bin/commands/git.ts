@@ -7,7 +7,7 @@ import { commandLine } from '../support/commandLine.ts';
 import { CommandFailure } from '../support/failure.ts';
 import { loadCommandConfig, withDatabase } from '../support/installation.ts';
 
-/** `atrium git …`: installations of the GitHub App, for the operator, who sees every customer's. */
+/** `atrium git …`: installations of the GitHub App. The operator sees those of all customers. */
 export function addGit(program: Command): void {
   const git = program.command('git').description('installations of the GitHub App');
 

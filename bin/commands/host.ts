@@ -26,14 +26,14 @@ export function addHost(program: Command): void {
     });
 }
 
-/** What is told of hosts of computers in JSON. */
+/** The hosts of computers for `--json`. */
 export function hostsToJson(hosts: readonly HostUse[]) {
   return hosts.map(({ id, address, seenAt, computers, running, isLost }) => {
     return { id, address, seenAt, computers, running, isLost };
   });
 }
 
-/** The same for people, a row for each. */
+/** The hosts of computers for people, one row each. */
 export function hostsToRows(hosts: readonly HostUse[]): [id: string, detail: string][] {
   return hosts.map(({ id, seenAt, computers, running, isLost }) => {
     const seen = `${isLost ? 'silent since' : 'there,'} ${seenAt.toISOString()}`;

@@ -39,7 +39,7 @@ export function addLogs(program: Command): void {
           `There is no log of ${unknown} here. There are: ${files.map(({ part }) => part).join(', ')}.`,
         );
       }
-      // As by "| head".
+      // The reader may close the pipe, as `| head` does.
       process.stdout.on('error', () => process.exit(0));
       const query = { parts, level, id };
       for await (const line of readLogs(find, query, { most: lines, follow: follow === true })) {
@@ -57,7 +57,7 @@ function toJson({ part, time, level, text }: LogLine): string {
   return JSON.stringify({ part, time: time === 0 ? null : new Date(time).toISOString(), level, text });
 }
 
-/** What programs have logged must not control the terminal that shows it. */
+/** Logged text must not control the terminal that shows it. */
 function withoutControls(text: string): string {
   return text.replace(/\p{Cc}/gu, (char) => (char === '\t' ? char : JSON.stringify(char).slice(1, -1)));
 }

@@ -4,7 +4,7 @@ import { print } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';
 import { withIdentity } from '../support/installation.ts';
 
-/** `atrium member add EMAIL --space ID`: the operator's own way, without an invitation. */
+/** `atrium member add EMAIL --space ID`: lets the operator add a member without an invitation. */
 export function addMember(program: Command): void {
   program
     .command('member')

@@ -4,8 +4,8 @@ import { print } from '../support/answer.ts';
 import { loadCommandConfig } from '../support/installation.ts';
 
 /**
- * `atrium migrate`: brings the database up to date, and the search attributes of the Temporal namespace. For
- * production: `up` does both itself.
+ * `atrium migrate`: brings the database and the search attributes of the Temporal namespace up to date. For production;
+ * `up` does both by itself.
  */
 export function addMigrate(program: Command): void {
   program

@@ -19,7 +19,7 @@ import { addStatus } from './status.ts';
 import { addToken } from './token.ts';
 import { addUser } from './user.ts';
 
-/** What an operator calls beside a running Atrium, in the order of the help. */
+/** The commands for operating an Atrium that runs, in the order of the help. */
 const areas = [
   addDoctor,
   addStatus,
@@ -43,7 +43,7 @@ const areas = [
   addResume,
 ];
 
-/** Adds every command but those that run Atrium. */
+/** Adds every command except those that run Atrium. */
 export function addOperating(program: Command): void {
   for (const add of areas) add(program);
 }

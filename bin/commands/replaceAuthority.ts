@@ -5,7 +5,7 @@ import { openEnvelope } from '../../models/identity/index.ts';
 import { print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
 
-/** `atrium replace-authority`: for when the key of the authority that computers trust may have become known. */
+/** `atrium replace-authority`: for when the key of the authority that computers trust may have leaked. */
 export function addReplaceAuthority(program: Command): void {
   program
     .command('replace-authority')

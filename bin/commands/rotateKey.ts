@@ -3,7 +3,7 @@ import { rotateKeys } from '../../models/identity/index.ts';
 import { columns, print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
 
-/** `atrium rotate-key`: new keys for what is sealed, while Atrium runs. Safe to interrupt, and to run again. */
+/** `atrium rotate-key`: replaces the keys of sealed data while Atrium runs. Safe to interrupt and to run again. */
 export function addRotateKey(program: Command): void {
   program
     .command('rotate-key')

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 
 /**
- * `atrium api` and `atrium worker`: Atrium as it runs in production, any number of each, against configured parts. Logs
- * go to standard error.
+ * `atrium api` and `atrium worker`: run Atrium in production, in any number of processes, against configured parts.
+ * Logs go to standard error.
  */
 export function addApiAndWorker(program: Command): void {
   for (const [role, description] of [

@@ -55,7 +55,7 @@ export function addSpace(program: Command): void {
         }
         return { name: found.name, operationId: (await identity.spaces.remove(id, found.createdBy)).id };
       });
-      // The sweeper of a running Atrium starts what empties it.
+      // The sweeper of a running Atrium starts the workflow that empties the space.
       const text = `Deleted ${name}. Nobody sees it any more; a running Atrium empties it within minutes.`;
       print(command, { json: { id, name, operationId }, text });
     });

@@ -40,17 +40,17 @@ async function isReady(apiUrl: string): Promise<boolean> {
   }
 }
 
-/** None where they cannot be read: whether Atrium runs is told in any case. */
+/** The hosts. Empty where they cannot be read, so that the status is shown in any case. */
 async function findHosts(): Promise<HostUse[]> {
   return withDatabase((database, config) => hostsInUse({ database, config })).catch(() => []);
 }
 
-/** Since when it is quiet; null where it is not, or cannot be read. */
+/** The time since which the installation is quiet. Null where it is not, or where that cannot be read. */
 async function findQuiet(): Promise<Date | null> {
   return withDatabase(async (database) => (await installationOf(database)).quietSince).catch(() => null);
 }
 
-/** What the database says of an Atrium that is ready. */
+/** Facts from the database of an Atrium that is ready. */
 interface Found {
   hosts: readonly HostUse[];
   quietSince: Date | null;

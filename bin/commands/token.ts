@@ -3,7 +3,7 @@ import { print } from '../support/answer.ts';
 import { findActiveUser, withIdentity } from '../support/installation.ts';
 
 /**
- * `atrium token`: a session, for a person with access to the installation's database and master key, who could make one
+ * `atrium token`: prints a session. Anyone with access to the installation's database and master key could make one
  * anyway.
  */
 export function addToken(program: Command): void {

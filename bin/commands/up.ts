@@ -4,7 +4,7 @@ import { wantsJson } from '../support/answer.ts';
 import { readyScreen, type ScreenFacts } from '../support/screen.ts';
 
 /**
- * `atrium up`, which is `npm start`: all of Atrium in one process, with those of its parts that are not configured
+ * `atrium up`, which is `npm start`: runs all of Atrium in one process, with every part that is not configured
  * elsewhere.
  */
 export function addUp(program: Command): void {
@@ -17,7 +17,7 @@ export function addUp(program: Command): void {
       const json = wantsJson(command);
       // With --json, only the answer goes to standard output.
       const report: Report = (line) => (json ? console.error(line) : console.log(line));
-      // Loaded lazily: other commands should not wait for what only this one needs.
+      // Loaded lazily, since only this command needs it.
       const { up } = await import('../support/up.ts');
       const show = (facts: ScreenFacts) => console.log(json ? JSON.stringify(facts) : readyScreen(facts));
       process.exit(await up(report, show, { watch }));

@@ -13,7 +13,7 @@ const spaceName = 'Home';
 export function addUser(program: Command): void {
   const user = program.command('user').description('users of this installation');
 
-  // Their first message needs a space, so they get one.
+  // Each user gets a space, since a first message needs one.
   user
     .command('add <email>')
     .description(`add a user, who signs in with a code ("${commandLine} code --user EMAIL")`)

@@ -11,19 +11,19 @@ import { cachedGvisor } from '../../stack/gvisor.ts';
 import { type CheckResult, off, ok, wrong } from '../support/check.ts';
 import { commandLine } from '../support/commandLine.ts';
 
-/** `runChecks` has a shorter limit of its own. */
+/** An upper bound. `runChecks` has a shorter limit of its own. */
 const answerMs = 60_000;
 
 /**
- * Whether computers can run on this machine, and which limits would not hold. Nothing else needs computers, so nothing
- * here is a fault.
+ * Whether computers can run on this machine, and which limits would not hold. Never reports a fault, since nothing else
+ * needs computers.
  */
 export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const programs = describeSandboxPrograms(launch);
   const { drivers, off: missing, room } = await describeMachine(launch.computersDir, options(launch));
   if (drivers.every(({ refused }) => refused !== undefined)) {
-    // Elsewhere there are only containers.
+    // Other systems have only containers, whose driver is the last in the list.
     const isLinux = process.platform === 'linux';
     if (programs.missing && isLinux) return off(`sandboxes: ${programs.detail}`);
     return off(drivers.at(isLinux ? 0 : -1)?.refused ?? 'no driver is wanted');
@@ -33,7 +33,7 @@ export async function checkComputers(launch: LaunchConfig): Promise<CheckResult>
   return ok(room === undefined ? limits : `${limits}; ${room}`);
 }
 
-/** Which drivers this machine has, and what each other one would take. */
+/** The drivers that this machine has, and why each of the others is refused. */
 export async function checkDrivers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const { drivers } = await describeMachine(launch.computersDir, options(launch));
@@ -63,7 +63,7 @@ function options(launch: LaunchConfig) {
   return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
 }
 
-/** Whether the hosts of this installation answer, from here, at the addresses that they announce. */
+/** Whether the hosts of this installation answer this machine at the addresses that they announce. */
 export async function checkHosts(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);
   try {

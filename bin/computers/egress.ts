@@ -12,10 +12,13 @@ type EgressServices = Pick<
   'config' | 'database' | 'egressGuard' | 'egressRules' | 'egressAuthorities' | 'computerSecrets' | 'tenantServer'
 >;
 
-/** The pace of a space's new connections to its databases. */
+/** Limits how fast a space may open new connections to its databases. */
 const pace = { burst: 100, perSecond: 20 };
 
-/** Makes the computers' way out: by their space's lists, into its log, and with its secrets for their hosts. */
+/**
+ * Makes the way out for computers: it obeys the lists of their space, logs connections, and adds secrets for their
+ * hosts.
+ */
 export function createComputerEgress({
   config,
   database,

@@ -32,16 +32,16 @@ export interface Hosting {
   worker: RunningWorker;
   earlyStarts: EarlyStarts;
   /**
-   * Stops being a host. Without `withComputers` the computers go on, and the next process of this folder takes them
-   * over.
+   * Stops being a host. Without `withComputers` the computers go on running, and the next process on this folder takes
+   * them over.
    */
   stop(options: { withComputers: boolean }): Promise<void>;
 }
 
 /**
- * Makes this process a host of computers. Undefined where that is switched off, or the machine cannot run any; the log
- * says so in one line, and nothing else suffers. `taken` while another process serves the folder. With `isServed`,
- * other processes can use its computers.
+ * Makes this process a host of computers. Undefined where hosting is switched off or the machine cannot run computers;
+ * the log says why in one line. `taken` while another process serves the folder. With `isServed`, other processes can
+ * use its computers.
  */
 export async function startHosting(
   services: Services,
@@ -105,7 +105,7 @@ export async function startHosting(
   };
 }
 
-/** Options that are undefined take the machine's defaults. */
+/** Omits undefined options, so that the machine's defaults apply. */
 function driverOptions({ drivers, runsc, docker }: Services['config']['computers']): Partial<HostOptions> {
   return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
 }
@@ -141,12 +141,12 @@ async function makeHost(
 }
 
 interface ServedHost {
-  /** The address that it announces to other processes. */
+  /** The host announces it to other processes. */
   address: string;
   close(): void;
 }
 
-/** Serves the computers of this process to other processes. Throws a ConfigError where it cannot listen. */
+/** Serves the computers of this process to other processes. Throws a ConfigError if it cannot listen. */
 async function serveHost({ config, identity, logger }: Services, host: Host): Promise<ServedHost> {
   const { host: bound, port, url } = config.computers.server;
   const { server, close } = createHostServer({
@@ -164,17 +164,19 @@ function nameOf(bound: string): string {
   return bound.includes(':') ? `[${bound}]` : bound;
 }
 
-/** This process as the host of its folder: now, or as soon as the current host has ended. */
+/** This process as the host of its folder, either now or once the current host ends. */
 export interface KeptHosting {
-  /** Rejects when the worker of the host fails by itself. */
+  /** Rejects when the host's worker fails by itself. */
   readonly failed: Promise<never>;
   stop: Hosting['stop'];
 }
 
-/** How often the lock of another process's folder is checked. */
+/** How often to check whether another process still holds the folder's lock. */
 const lookMs = 2_000;
 
-/** Starts hosting, and goes on trying while `start` returns `taken`. Undefined where this process is to be no host. */
+/**
+ * Starts hosting, and keeps trying while `start` returns `taken`. Undefined where this process should not be a host.
+ */
 export async function keepHosting(
   start: () => Promise<Hosting | 'taken' | undefined>,
   { logger, onHosting }: { logger: Logger; onHosting: (hosting: Hosting) => void },

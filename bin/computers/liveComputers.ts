@@ -17,11 +17,11 @@ import type { Launcher } from '../../temporal/launcher.ts';
 
 const firstLookMs = 10;
 const longestLookMs = 250;
-/** How much later the workflow is told of a start that begins in this process. */
+/** Delay before telling the workflow of a start that begins in this process. */
 const leadMs = 200;
 /** How long a request waits for a wake to be recorded. */
 const settleMs = 5_000;
-/** Time for what comes before and after the transition itself. */
+/** Extra time for the steps before and after the transition itself. */
 const marginMs = 10_000;
 
 interface Deps {
@@ -29,11 +29,10 @@ interface Deps {
   config: Pick<Config, 'computers' | 'billing'>;
   launcher: Pick<Launcher, 'startOperation'>;
   hostOf: HostOf;
-  /** Starts the computer in this process where this is its host. False where it does not. */
+  /** Starts the computer in this process if it is the computer's host. Otherwise returns false. */
   startEarly?: (computer: Computer) => Promise<boolean>;
 }
 
-/** Access to computers from this process. */
 export function createLiveComputers(deps: Deps): LiveComputers {
   return {
     async awake(ref, by) {
@@ -69,13 +68,13 @@ export function createLiveComputers(deps: Deps): LiveComputers {
 }
 
 /**
- * Waits for the wake of a computer. However many requests there are, it is woken once, and all wait for the same
- * operation. True where this process has started it itself, without waiting for the operation.
+ * Wakes a computer and waits. However many requests ask, it wakes once, and all wait for the same operation. True if
+ * this process started it, without waiting for the operation.
  */
 async function wake(deps: Deps, computer: Computer, operation: Operation): Promise<boolean> {
   const early = deps.startEarly?.(computer) ?? Promise.resolve(false);
   const tell = () => void deps.launcher.startOperation(operation);
-  // The workflow is told a little later, since it would compete with the start.
+  // Telling the workflow at once would make it compete with the start.
   const telling = setTimeout(tell, leadMs);
   if (await early) return true;
   clearTimeout(telling);
@@ -96,7 +95,7 @@ async function untilEnded({ database, config }: Deps, { id }: Operation): Promis
   return undefined;
 }
 
-/** The computer after a wake that is under way: an early start is used before it is shown as running. */
+/** The computer after a wake in progress. An early start can be used before its row says `running`. */
 async function settled({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
   const deadline = performance.now() + settleMs;
   for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
@@ -144,13 +143,12 @@ interface HostOfDeps {
   database: Database;
   config: Pick<Config, 'computers'>;
   tokens: Pick<HostTokens, 'sign'>;
-  /** This process's host. Undefined while it is none, or none yet. */
+  /** This process's host. Undefined if it is no host, or not yet. */
   host: () => Host | undefined;
-  /** Whether this process may become a host. */
   mayHost: () => boolean;
 }
 
-/** Finds hosts: this process's own directly, any other by the address that it announces. */
+/** Finds hosts: this process's own directly, others by the address that they announce. */
 export function createHostOf(deps: HostOfDeps): HostOf {
   return async (hostId) => {
     const own = await ownOnceReady(deps);
@@ -166,7 +164,7 @@ export function createHostOf(deps: HostOfDeps): HostOf {
   };
 }
 
-/** A process that has just started takes over its computers a moment later, so wait for that. */
+/** A process that has just started takes over its computers a moment later. Waits for that. */
 async function ownOnceReady({ host, mayHost }: Pick<HostOfDeps, 'host' | 'mayHost'>): Promise<Host | undefined> {
   const deadline = performance.now() + readyMs;
   while (mayHost() && host() === undefined && performance.now() < deadline) await delay(lookMs);

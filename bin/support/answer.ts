@@ -6,7 +6,7 @@ export interface Answer {
   text: string;
 }
 
-/** Prints a command's answer on standard output, which nothing else writes to. */
+/** Prints a command's answer to standard output. Nothing else writes there. */
 export function print(command: Command, answer: Answer): void {
   console.log(wantsJson(command) ? JSON.stringify(answer.json) : answer.text);
 }

@@ -1,4 +1,7 @@
-/** One line of `atrium doctor`. `off` is neither good nor bad: a part that is not wanted, or is not running now. `slow` is healthy, but took long. */
+/**
+ * One line of `atrium doctor`. `off` is neither good nor bad: the part is not wanted, or does not run now. `slow` is
+ * healthy but took long.
+ */
 export interface Check {
   name: string;
   state: 'ok' | 'slow' | 'off' | 'wrong';

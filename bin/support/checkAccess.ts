@@ -5,10 +5,10 @@ import { findPrivateNetwork } from '../../stack/gate/privateNetwork.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 import type { RunningAtrium } from './running.ts';
 
-/** `runChecks` is less patient. */
+/** An upper bound. `runChecks` has a shorter limit of its own. */
 const timeoutMs = 60_000;
 
-/** Whether other users of this machine can control the embedded Temporal server; before a start, whether they could. */
+/** Whether other users of this machine can control the embedded Temporal server. Before a start: whether they could. */
 export function checkTemporalAccess(launch: LaunchConfig, running: RunningAtrium | undefined): CheckResult {
   const network = findPrivateNetwork(launch.environment);
   const couldBeOpen = 'missing' in network ? network.missing : undefined;
@@ -42,7 +42,7 @@ async function letsIn(url: URL): Promise<boolean> {
 }
 
 /**
- * Whether the embedded object store refuses requests without a key, and does not let pages of other origins read its
+ * Whether the embedded object store refuses requests without a key, and keeps pages of other origins from reading its
  * answers.
  */
 export async function checkStorageAccess({ storage }: Pick<Config, 'storage'>): Promise<CheckResult> {

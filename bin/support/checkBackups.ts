@@ -8,8 +8,8 @@ const oldestHours = 48;
 const hourMs = 3_600_000;
 
 /**
- * When the last good backup was. It is not read: `backup verify` does that. Where nothing is in the data directory yet,
- * `emptyDataDir`, there is one to restore.
+ * Says when the last good backup was. Does not read its contents: `backup verify` does that. `emptyDataDir` is set
+ * where the data directory is still empty; then a backup could be restored.
  */
 export async function checkBackups({ backup }: Pick<Config, 'backup'>, emptyDataDir?: string) {
   if (backup.to === undefined) return off('not set (ATRIUM_BACKUP_TO): nothing looks after backups');

@@ -4,7 +4,7 @@ import { createCatalogue } from '../../integrations/chat/catalogue.ts';
 import { unreadRates } from '../../models/billing/prices.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
-/** Whether credits can be bought as configured: Stripe takes the key, and its notifications can reach us. */
+/** Whether credits can be bought as configured: Stripe accepts the key, and its notifications can reach us. */
 export async function checkPayments({ billing, http, env }: Config): Promise<CheckResult> {
   const { mode, stripe } = billing;
   const refuses = billing.enforced ? 'who has no credits is refused' : 'nobody is refused';
@@ -24,7 +24,7 @@ export async function checkPayments({ billing, http, env }: Config): Promise<Che
   return ok(`Stripe takes the key${isTestKey ? ' (of its test mode)' : ''}, ${secrets} webhook secrets; ${refuses}`);
 }
 
-/** Whether every rate of the catalogue is billed: an unknown unit would silently be free. */
+/** Whether every rate of the catalogue can be billed. A rate with an unknown unit would be free without notice. */
 export function checkPrices({ llm, billing }: Config): CheckResult {
   const models = createCatalogue(llm).list();
   const unread = models.flatMap(({ id, pricingRates }) =>

@@ -2,7 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/chat/catalogue.ts';
 import { off, ok } from './check.ts';
 
-/** Whether the settings give a valid catalogue; reports a wrong file or name in one line. */
+/** Whether the settings give a valid catalogue. Reports a wrong file or name in one line. */
 export function checkModels({ llm }: Config) {
   const catalogue = createCatalogue(llm);
   const models = catalogue.list();

@@ -5,7 +5,7 @@ import { type CheckResult, ok, wrong } from './check.ts';
 
 const shown = 10;
 
-/** Stored objects that were found to be damaged or missing: files, repositories, profiles, backups of databases. */
+/** Reports stored objects that are damaged or missing: files, repositories, profiles, backups of databases. */
 export async function checkContents(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);
   try {

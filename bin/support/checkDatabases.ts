@@ -3,7 +3,10 @@ import { createTenantServer, type TenantSettings } from '../../integrations/data
 import { namesOf } from '../../models/databases/names.ts';
 import { off, ok, wrong } from './check.ts';
 
-/** Whether the server for the databases of spaces answers, is one of its own, and reads no client's files. */
+/**
+ * Whether the server for the databases of spaces answers, is separate from the product's own, and reads no client
+ * files.
+ */
 export async function checkDatabases({ databases, database, installation }: Config) {
   const { url, adminPort, ...limits } = databases;
   if (url === undefined) return off('not set (ATRIUM_TENANT_DATABASE_URL): spaces have no databases');
@@ -28,7 +31,7 @@ export async function checkDatabases({ databases, database, installation }: Conf
   return ok(`${version} at ${place}, ${found.databases.length} databases${admin}`);
 }
 
-/** The first setting that is not as it should be, with what it should be. */
+/** The first wrong setting, with its right value. */
 export function faultOf(settings: TenantSettings): string | undefined {
   const engines = settings.version.startsWith('MySQL')
     ? 'disabled_storage_engines to MEMORY,MyISAM,MERGE,CSV,ARCHIVE,BLACKHOLE,FEDERATED'

@@ -7,23 +7,23 @@ import { type CheckResult, ok, wrong } from './check.ts';
 import { CommandFailure } from './failure.ts';
 
 const mebibyte = 1_048_576;
-/** Two empty databases and their logs take 470 MiB, and a server that finds no room does not say so in these words. */
+/** Two empty databases and their logs take 470 MiB. Without room, their servers fail with errors that do not say so. */
 const forPartsMiB = 512;
 const forCachesMiB = 64;
 
-/** What an installation that is there needs to start, and to be looked after. */
+/** An existing installation needs this much to start and to be maintained. */
 const forStartMiB = 32;
 
 type Place = Pick<LaunchConfig, 'dataDir' | 'need'>;
 
-/** Whether there is room where data go: for the parts that are kept here, or else for caches alone. */
+/** Whether the disk has enough room: for the parts that run here, or otherwise for caches alone. */
 export async function checkDisk(place: Place): Promise<CheckResult> {
   return compare(place, Object.values(place.need).some((isHere) => isHere) ? forPartsMiB : forCachesMiB);
 }
 
 /**
- * Before a start, which without room fails in words of its parts that lead nowhere. An installation that is there is not
- * kept from starting by a disk that is only nearly full: its operator may want to clear it up.
+ * Runs before a start. Without room, a start would fail with unclear errors of its parts. A nearly full disk does not
+ * keep an existing installation from starting, since its operator may want to clean it up.
  */
 export async function requireDisk(place: Place, { isNew, report }: { isNew: boolean; report: Report }): Promise<void> {
   const found = await checkDisk(place);
@@ -35,7 +35,7 @@ export async function requireDisk(place: Place, { isNew, report }: { isNew: bool
 }
 
 async function compare({ dataDir }: Place, neededMiB: number): Promise<CheckResult> {
-  // The data of the parts may be elsewhere, behind a link.
+  // `services` may be a link to another disk.
   const folders = [dataDir, join(dataDir, 'services')].map(existing);
   const free = await Promise.all(folders.map(async (folder) => freeMiBOf(folder)));
   const freeMiB = Math.min(...free);
@@ -50,7 +50,7 @@ async function freeMiBOf(folder: string): Promise<number> {
   return Math.floor((bavail * bsize) / mebibyte);
 }
 
-/** The folder, or the first one above it that is there already. */
+/** The folder, or its nearest parent that exists. */
 function existing(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : existing(dirname(folder));
 }

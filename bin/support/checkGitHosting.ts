@@ -2,7 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { connectedPath, createGitHosting } from '../../integrations/gitHosting/index.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
-/** Whether GitHub takes the App's key, and people and notifications can come back. */
+/** Whether GitHub accepts the App's key, and people and notifications can come back. */
 export async function checkGitHosting(config: Config): Promise<CheckResult> {
   const { appId, privateKey, clientId, clientSecret, webhookSecrets, gitHost } = config.gitHosting.github;
   const hosting = createGitHosting(config);

@@ -17,13 +17,13 @@ import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { off, ok, wrong } from './check.ts';
 import { withTemporal } from './temporal.ts';
 
-/** A sweep is late when it has not come through in the time of so many rounds. */
+/** A sweep is late when it has not finished within this many rounds. */
 const lateRounds = 20;
-/** For an operator, backups and a migration. */
+/** Reserved for an operator, backups and a migration. */
 const spareConnections = 10;
 
 /**
- * Whether the database answers, lets large batches and enough connections in, has the schema of this version, and
+ * Whether the database answers, takes large batches, allows enough connections, has the schema of this version, and
  * guards the ledger.
  */
 export async function checkDatabase(config: Config) {
@@ -41,7 +41,7 @@ export async function checkDatabase(config: Config) {
     };
     if (packet < 16 * 1024 * 1024)
       return wrong(`${version}; set its max_allowed_packet to 64M (it is ${packet} bytes)`);
-    // The pools of a process, and who looks after the server.
+    // The pools of one process, and the spare connections.
     const needed = mostConnections(config.database.poolSize) + spareConnections;
     if (connections < needed) {
       return wrong(
@@ -62,7 +62,7 @@ export async function checkDatabase(config: Config) {
   }
 }
 
-/** Whether each sweep comes through, where a worker runs at all. */
+/** Whether each sweep finishes in time. Off where no worker runs. */
 export async function checkSweeps(config: Config) {
   const database = openDatabase(config);
   try {
@@ -90,10 +90,7 @@ export async function checkTemporal(config: Config) {
   });
 }
 
-/**
- * Whether processes can tell each other of commits over Redis, where it is set. Its address may hold a password: it is
- * not shown whole.
- */
+/** Whether processes can tell each other of commits over Redis, where it is set. Omits the password of its address. */
 export async function checkRedis({ redis, installation }: Pick<Config, 'redis' | 'installation'>) {
   if (redis.url === undefined) return off("not set: processes learn of each other's commits from the database");
   await askRedis({ url: redis.url, installation });
@@ -102,8 +99,8 @@ export async function checkRedis({ redis, installation }: Pick<Config, 'redis' |
 }
 
 /**
- * Whether the bucket is there, and these keys may upload in parts and find what was begun: else what is abandoned would
- * stay for ever.
+ * Whether the bucket exists, and whether the keys may upload in parts and list unfinished uploads. Without the list,
+ * abandoned uploads would stay forever.
  */
 export async function checkStorage({ storage }: Config) {
   const { endpoint, region, bucket, accessKeyId, secretAccessKey } = storage;

@@ -22,7 +22,7 @@ export async function checkSignIn({ signIn, http }: Pick<Config, 'signIn' | 'htt
   }
 }
 
-/** Whether the mail server answers, and takes the login. */
+/** Whether the mail server answers and accepts the login. */
 export async function checkMail({ signIn }: Pick<Config, 'signIn'>): Promise<CheckResult> {
   if (signIn.mail === undefined) return off('no mail: ATRIUM_SMTP_URL is not set');
   const { host } = new URL(signIn.mail.smtpUrl);
@@ -34,7 +34,7 @@ export async function checkMail({ signIn }: Pick<Config, 'signIn'>): Promise<Che
   }
 }
 
-/** Whether AWS KMS wraps and unwraps for us; other master keys need no service. */
+/** Whether AWS KMS wraps and unwraps for us. Other master keys need no service. */
 export async function checkKms(
   config: Pick<Config, 'masterKey' | 'otherMasterKeys' | 'kms' | 'dataDir'>,
 ): Promise<CheckResult> {
@@ -50,7 +50,7 @@ export async function checkKms(
   }
 }
 
-/** The deepest cause, in one line: its wrappers only say that something failed. */
+/** The deepest cause in one line. The errors around it only say that something failed. */
 function reasonOf(error: unknown): string {
   let { message, code, cause } = error as Reason;
   while (typeof cause === 'object' && cause !== null && 'message' in cause)

@@ -6,8 +6,8 @@ import { readMcpOverview } from '../../models/mcp/overview.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
 /**
- * What agents may reach beyond the public internet, and how many spaces narrow it. An invalid exception would silently
- * have no effect. `isSeen` is whether the settings here are those that hold.
+ * Says what agents may reach beyond the public internet, and how many spaces narrow it. An invalid exception would have
+ * no effect, without notice. `isSeen`: whether the settings here are those in force.
  */
 export async function checkEgress(config: Config, isSeen: boolean): Promise<CheckResult> {
   const { allowInternal } = config.egress;
@@ -17,7 +17,7 @@ export async function checkEgress(config: Config, isSeen: boolean): Promise<Chec
   try {
     const { allowing, denying } = await countEgressLists(database);
     const set = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
-    // Its process may have been started with other settings than there are here.
+    // The running Atrium may have been started with other settings.
     const internal = isSeen ? set : `${set}, as set here (what the running Atrium was started with is not seen)`;
     return ok(`${internal}; ${allowing} spaces have an allow list, ${denying} a deny list`);
   } finally {
@@ -26,8 +26,8 @@ export async function checkEgress(config: Config, isSeen: boolean): Promise<Chec
 }
 
 /**
- * Which MCP servers of spaces do not answer. They belong to the spaces, so this is not a fault; but people will ask the
- * operator.
+ * Lists MCP servers of spaces that do not answer. They belong to the spaces, so this is not a fault. But people will
+ * ask the operator about them.
  */
 export async function checkMcpServers(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);

@@ -24,9 +24,9 @@ import { findInstallation } from './findInstallation.ts';
 import { checkQuiet } from './quiet.ts';
 import { findRunning, type RunningAtrium } from './running.ts';
 
-/** What has not answered in its time is waited for, so many times longer: on a busy machine it is slow, and not broken. */
+/** A check may take this many times longer than expected: on a busy machine a slow part is not broken. */
 const patience = 5;
-/** What is tried on this machine: a first sandbox has to be made. */
+/** Limit for checks that try something on this machine. The first one has to make a sandbox. */
 const trialMs = 60_000;
 
 type Part = keyof LaunchConfig['need'];
@@ -41,14 +41,14 @@ const parts = Object.keys(partNames) as Part[];
 interface Look {
   name: string;
   look: () => CheckResult | Promise<CheckResult>;
-  /** Where it is not the usual one. */
+  /** Set where the usual limit does not fit. */
   answerMs?: number;
 }
 
 /**
- * All checks, side by side; none of them changes anything. A database or a store that is frozen never answers, so each
- * has `answerMs`, and some patience beyond that. Parts that are configured elsewhere are checked whether Atrium runs or not, for a start would use
- * them.
+ * Runs all checks side by side. None of them changes anything. A frozen database or store never answers, so each check
+ * has `answerMs`, multiplied by `patience`. Parts configured elsewhere are checked even if Atrium does not run, since a
+ * start would use them.
  */
 export async function runChecks(answerMs: number): Promise<Check[]> {
   const run = async ({ name, look, answerMs: ownMs }: Look): Promise<Check> => ({
@@ -74,7 +74,7 @@ export async function runChecks(answerMs: number): Promise<Check[]> {
 }
 
 function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined): Look[] {
-  // Where those of the product that runs are.
+  // The folder of the running Atrium, if there is one.
   const computersDir = running?.environment.ATRIUM_COMPUTERS_DIR ?? launch.computersDir;
   const computers = within(trialMs, () => checkComputers({ ...launch, computersDir }));
   return [
@@ -84,7 +84,7 @@ function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined)
     { name: 'port', look: () => checkPort(launch, running) },
     { name: 'git', look: () => describeGit(launch) },
     { name: 'computers', look: () => computers, answerMs: trialMs },
-    // Both try the same things.
+    // Drivers are checked after computers, since both checks try the same things.
     { name: 'drivers of computers', look: () => computers.then(() => checkDrivers(launch)), answerMs: 2 * trialMs },
     { name: 'desktops', look: () => checkDesktops(launch) },
     { name: 'browsers', look: () => checkBrowsers(launch) },
@@ -93,7 +93,7 @@ function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined)
 }
 
 function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined, isRestoring: boolean): Look[] {
-  // One that starts says where its parts are when all of them are there.
+  // A starting Atrium publishes its parts once all of them run.
   const isThere = running !== undefined && (running.state !== 'starting' || running.parts.length > 0);
   const absent = parts.filter((part) => !isThere && launch.need[part]);
   const isEmpty = running === undefined && launch.need.database && findInstallation(launch) === undefined;
@@ -145,7 +145,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined, isRes
   ];
 }
 
-/** The settings that a configuration must have, for parts that are not there: nothing is asked of them. */
+/** Placeholder settings for absent parts, since a configuration must have them. No check uses them. */
 function placesOf(absent: readonly Part[]): Record<string, string> {
   const settings: Record<Part, Record<string, string>> = {
     database: { ATRIUM_DATABASE_URL: 'mysql://none@127.0.0.1:1/none' },
@@ -156,11 +156,11 @@ function placesOf(absent: readonly Part[]): Record<string, string> {
   return Object.assign({}, ...absent.map((part) => settings[part]));
 }
 
-/** What it finds, or that it found nothing in time; and that it was slow, where it took longer than `usualMs`. */
+/** The result of `look`, or that it did not answer in time. Reports `slow` where it took longer than `usualMs`. */
 export async function within(answerMs: number, look: Look['look'], usualMs = answerMs): Promise<CheckResult> {
   const begin = performance.now();
   const over = new AbortController();
-  // After what has arrived meanwhile, while this process was busy, has been heard.
+  // A busy process may have answers that it has not handled yet. `setImmediate` handles those first.
   const late = delay(answerMs, undefined, { signal: over.signal })
     .then(() => setImmediate())
     .then(() => wrong(`no answer within ${answerMs / 1_000} s`));
@@ -179,17 +179,17 @@ export async function within(answerMs: number, look: Look['look'], usualMs = ans
   }
 }
 
-/** A misspelled name would be silently ignored. */
+/** A misspelled name would be ignored without notice. */
 function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
   const unknown = unknownSettings(environment);
-  // Provider keys and the like are not in a file: only the running Atrium's own environment has them.
+  // Provider keys and the like are in no file. Only the environment of the running Atrium has them.
   const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
   const set = Object.keys(environment).filter((name) => settingNames.includes(name)).length;
   if (unknown.length === 0) return ok(`${set} are set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);
 }
 
-/** The programs that `npm start` would use here, for the parts that are not configured elsewhere. */
+/** The programs that `npm start` would use for the parts that are not configured elsewhere. */
 function programsOf(launch: LaunchConfig): Look[] {
   const programs = [
     ['database', 'mariadbd'],
@@ -207,7 +207,7 @@ function programsOf(launch: LaunchConfig): Look[] {
     }));
 }
 
-/** Its process may stand still: then this gets no answer, which is told after its time. */
+/** A frozen process does not answer; the limit of the check reports that. */
 async function checkRunning({ apiUrl }: RunningAtrium): Promise<CheckResult> {
   if (apiUrl === undefined) return off('the Atrium that runs has not taken it yet');
   const { status } = await fetch(new URL('/healthz', apiUrl));

@@ -1,2 +1,2 @@
-/** How the operator calls it: nothing puts a program of that name on the PATH. */
+/** The operator's command. Nothing puts a program named `atrium` on the PATH. */
 export const commandLine = 'npm run -s atrium --';

@@ -5,7 +5,7 @@ import { toCredits, toMicro } from '../../models/billing/money.ts';
 import { type Database, transaction } from '../../models/database/database.ts';
 import { CommandFailure } from './failure.ts';
 
-/** Balances in credits: of a space, or of all spaces together, which are the system's own. */
+/** Balances in credits, of one space or of all spaces together. The sum of all includes the system's own accounts. */
 export async function readTotals(database: Database, spaceId?: string): Promise<Record<string, number>> {
   if (spaceId !== undefined) await requireSpace(database, spaceId);
   const sums = accounts.map((account) => `CAST(COALESCE(SUM(${account}), 0) AS SIGNED) AS ${account}`).join(', ');
@@ -17,7 +17,7 @@ export async function readTotals(database: Database, spaceId?: string): Promise<
   return Object.fromEntries(accounts.map((account) => [account, toCredits(Number(totals[account] ?? 0))]));
 }
 
-/** False when a gift of this name was given before. */
+/** False if a gift with this name was given before. */
 export async function giveCredits(
   database: Database,
   spaceId: string,
@@ -36,7 +36,7 @@ export async function giveCredits(
   return transaction(database, (tx) => grant(tx, movement));
 }
 
-/** False when there are not enough, or a transfer of this name was made before. */
+/** False if the balance is too low, or a transfer with this name was made before. */
 export async function moveCredits(
   database: Database,
   from: string,

@@ -5,7 +5,7 @@ import { MigrationLockError, UnknownSchemaError } from '../../models/migrations/
 import { StackError } from '../../stack/errors.ts';
 import { StoppedError } from './signals.ts';
 
-/** What failed, and what to do about it, in one line. */
+/** Says what failed and how to fix it, in one line. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
@@ -21,13 +21,13 @@ const expected = [
   StoppedError,
 ];
 
-/** One line for what a person can fix; a stack for our own bugs. */
+/** One line for errors that a person can fix, a stack for our own bugs. */
 export function describeFailure(error: unknown): string {
   if (expected.some((type) => error instanceof type)) return (error as Error).message;
   const unreachable = findUnreachable(error);
   if (unreachable !== undefined) return unreachable;
   if (!(error instanceof Error)) return String(error);
-  // Sequelize sets its message after the stack was taken, so the stack alone does not say what happened.
+  // Sequelize sets the message after the stack is taken, so the stack alone does not say what happened.
   const stack = error.stack ?? '';
   return stack.includes(error.message) ? stack : `${error.message}\n${stack}`;
 }
@@ -41,7 +41,7 @@ interface NetworkError {
   parent?: unknown;
 }
 
-/** Drivers wrap the socket's error; what helps is the address at the bottom of it. */
+/** Drivers wrap the socket's error. The address in the innermost error helps most. */
 function findUnreachable(error: unknown): string | undefined {
   for (let current = error as NetworkError | undefined; current != null; ) {
     const { code, address, port, hostname } = current;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { keyFileNames } from '../../backup/make/keysPart.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
 
-/** The first file that shows that there is an installation on this machine, or was; undefined where all is empty. */
+/** The first file of a present or former installation on this machine. Undefined where everything is empty. */
 export function findInstallation({ dataDir, computersDir }: Pick<LaunchConfig, 'dataDir' | 'computersDir'>) {
   const services = join(dataDir, 'services');
   return [

@@ -8,7 +8,7 @@ import { commandLine } from './commandLine.ts';
 import { CommandFailure } from './failure.ts';
 import { findRunning } from './running.ts';
 
-/** The configuration of a command: the environment's, and what a running `atrium up` has started for it. */
+/** The configuration of a command: the environment, and the parts that a running `atrium up` started. */
 export function loadCommandConfig(): Config {
   const launch = loadLaunchConfig();
   assertNoRestore(launch.dataDir);
@@ -26,7 +26,6 @@ export function loadCommandConfig(): Config {
   }
 }
 
-/** Runs a command that works on the database. */
 export async function withDatabase<T>(work: (database: Database, config: Config) => Promise<T>): Promise<T> {
   const config = loadCommandConfig();
   const database = openDatabase(config);
@@ -38,21 +37,20 @@ export async function withDatabase<T>(work: (database: Database, config: Config)
   }
 }
 
-/** Runs a command that works on users and what they own. */
 export async function withIdentity<T>(work: (identity: Identity, database: Database) => Promise<T>): Promise<T> {
   return withDatabase(async (database, config) =>
     work(createIdentity(database, await openEnvelope(database, config), config), database),
   );
 }
 
-/** The user with this address, in whose name something is done; the first one, whom `npm start` made, without one. */
+/** The active user with this address. Without an address, the first user, whom `npm start` made. */
 export async function findActiveUser(identity: Identity, email: string | undefined) {
   const user = await findUser(identity, email);
   if (user.disabledAt === null) return user;
   throw new CommandFailure(`${user.email} is disabled: ${commandLine} user enable ${user.email}`);
 }
 
-/** The same, whether they are disabled or not. */
+/** Like {@link findActiveUser}, but includes disabled users. */
 export async function findUser(identity: Identity, email: string | undefined) {
   const user = email === undefined ? await identity.users.first() : await identity.users.byEmail(email);
   if (user !== undefined) return user;

@@ -12,7 +12,7 @@ export function addListOptions(command: Command): Command {
     .option('--json', 'answer in JSON');
 }
 
-/** Prints a list, and how to go on where it may not be all. */
+/** Prints a list, and how to continue where there may be more. */
 export function printList<Row extends { id: string }>(
   command: Command,
   rows: readonly Row[],
@@ -24,7 +24,7 @@ export function printList<Row extends { id: string }>(
   print(command, { json: rows, text });
 }
 
-/** A day, which is what a person looks for in a list; `--json` has the time. */
+/** The day alone, which is enough for a person; `--json` has the time. */
 export function dayOf(time: Date): string {
   return time.toISOString().slice(0, 10);
 }

@@ -9,23 +9,23 @@ export type Level = (typeof levels)[number];
 
 export interface LogLine {
   part: string;
-  /** In milliseconds; that of the line before where it says none, as the lines of a stack. */
+  /** In milliseconds. A line without a time, such as one of a stack, has that of the line before. */
   time: number;
   level: Level;
   text: string;
-  /** As it stands in the file. */
+  /** The line as it is in the file. */
   raw: string;
 }
 
 export interface LogQuery {
-  /** All, if there is none. */
+  /** Empty means all. */
   parts: readonly string[];
   level: Level;
-  /** An id that is in the line: of a request, a turn, a computer. */
+  /** Only lines that contain this id: of a request, a turn, a computer. */
   id?: string | undefined;
 }
 
-/** A log and the one before it. */
+/** A log file. `path.1` is the one before it. */
 interface LogFile {
   part: string;
   path: string;
@@ -34,7 +34,7 @@ interface LogFile {
 const readBytes = 262_144;
 const followMs = 200;
 
-/** The logs that are kept on this machine: of Atrium, its parts, and what holds its computers. */
+/** The logs kept on this machine: of Atrium, its parts, and the holders of its computers. */
 export function findLogs({ dataDir, computersDir }: { dataDir: string; computersDir: string }): LogFile[] {
   const folder = join(dataDir, 'logs');
   const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.log')) : [];
@@ -46,8 +46,8 @@ export function findLogs({ dataDir, computersDir }: { dataDir: string; computers
 }
 
 /**
- * The last lines of all logs together that match, in the order of their times. With `follow`, after them what is written
- * from then on, as it comes, also to a log that begins anew; that does not end.
+ * Yields the last matching lines of all logs together, ordered by time. With `follow`, goes on with new lines as they
+ * come, also from a log that is rotated, and does not end.
  */
 export async function* readLogs(
   find: () => LogFile[],
@@ -65,7 +65,7 @@ export async function* readLogs(
       const lines: LogLine[] = [];
       for await (const line of log.read()) {
         lines.push(line);
-        // The last ones, and not all of them in memory.
+        // Keeps only the last lines in memory.
         if (isFirst && lines.length > 2 * most) lines.splice(0, lines.length - most);
       }
       found.push(...lines);
@@ -79,7 +79,7 @@ function chosen(files: readonly LogFile[], { parts }: LogQuery): LogFile[] {
   return files.filter(({ part }) => parts.length === 0 || parts.includes(part));
 }
 
-/** A log that is read on from where it was read to. */
+/** A log that continues from the last read position. */
 class OpenLog {
   readonly #path: string;
   readonly #reader: LineReader;
@@ -97,7 +97,7 @@ class OpenLog {
     this.#isNew = false;
     this.#file ??= await openIfThere(this.#path);
     if (this.#file === undefined) return;
-    // Looked at before it is read to its end: what was written to it before it was renamed is not missed.
+    // Stat before reading to the end, so that lines written before a rename are not missed.
     const now = statSync(this.#path, { throwIfNoEntry: false });
     const own = await this.#file.stat();
     if (own.size < this.#at) this.#at = 0;
@@ -126,7 +126,7 @@ class OpenLog {
   }
 }
 
-/** Puts lines together from a part's bytes, and gives those that match. */
+/** Joins a part's bytes into lines, and yields the lines that match. */
 class LineReader {
   readonly #part: string;
   readonly #query: LogQuery;
@@ -156,12 +156,12 @@ class LineReader {
   }
 }
 
-/** What a line says of itself: those of Atrium and of Temporal are JSON, those of MariaDB begin with their time. */
+/** Reads time and level from a line. Atrium and Temporal write JSON; lines of MariaDB begin with their time. */
 function readLine(raw: string): Partial<LogLine> {
   if (raw.startsWith('{')) return readJson(raw) ?? {};
   const [, time, level] = /^(\d{4}-\d\d-\d\d[T ]+\d?\d:\d\d:\d\d\S*)(?:.*?\[(\w+)\])?/.exec(raw) ?? [];
   if (time === undefined) return {};
-  // MariaDB's is local time, with a blank instead of a zero.
+  // MariaDB writes local time, with a blank instead of a leading zero.
   return { ...timeOf(time.replace(/ +(\d):/, 'T0$1:').replace(/ +/, 'T')), level: levelOf(level) ?? 'info' };
 }
 
@@ -181,7 +181,7 @@ function readJson(raw: string): Partial<LogLine> | undefined {
     const text = `${typeof msg === 'string' ? msg : ''}${said}`;
     return { ...timeOf(time ?? ts), level: levelOf(level) ?? 'info', text };
   } catch {
-    return undefined; // begun before it was cut
+    return undefined; // a line whose beginning was cut off
   }
 }
 
@@ -190,7 +190,7 @@ function timeOf(value: unknown): { time?: number } {
   return Number.isNaN(time) ? {} : { time };
 }
 
-/** Pino's are numbers: 10 is `trace`, 60 is `fatal`. */
+/** Pino's levels are numbers: 10 is `trace`, 60 is `fatal`. */
 function levelOf(level: unknown): Level | undefined {
   if (typeof level === 'number') return levels[Math.min(Math.max(Math.floor(level / 10), 1), levels.length) - 1];
   const name = String(level).toLowerCase();

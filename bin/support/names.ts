@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 
 const maxLength = 200;
 
-/** A name as the contract's schema `Name` has it: what the API takes is what the command line takes. */
+/** Checks a name as the contract's schema `Name` does, so that the command line takes what the API takes. */
 export function parseName(text: string): string {
   if (text.trim() !== '' && [...text].length <= maxLength && !/\p{Cc}/u.test(text)) return text;
   throw new InvalidArgumentError(

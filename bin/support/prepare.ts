@@ -11,8 +11,8 @@ const firstUserEmail = 'admin@localhost';
 const firstSpaceName = 'Home';
 
 /**
- * Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each
- * start. After an unclean end, what was stored last is to be looked at.
+ * Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run at each start.
+ * After an unclean end, marks the objects stored last as suspect.
  */
 export async function prepareInstallation(
   config: Config,
@@ -21,7 +21,7 @@ export async function prepareInstallation(
   await Promise.all([migrateInstallation(config), registerWhenServed(config, waiting)]);
   const database = openDatabase(config);
   try {
-    // The sweeper looks at them. Whoever is first to read one of them whole does so too.
+    // The sweeper checks suspect objects. So does the first reader that reads one whole.
     if (wasUnclean) await createContentFindings(database).suspectLatest();
     const identity = createIdentity(database, await openEnvelope(database, config), config);
     return { user: await seedFirstUser(identity) };
@@ -30,7 +30,7 @@ export async function prepareInstallation(
   }
 }
 
-/** The first user, with a space of their own. The next start completes one that was killed in between. */
+/** Makes the first user, with a space of their own. If that is interrupted, the next start completes it. */
 async function seedFirstUser(identity: Identity): Promise<{ email: string }> {
   const user = (await identity.users.first()) ?? (await identity.users.add(firstUserEmail, 'Admin'));
   if (user.email === firstUserEmail && user.defaultSpaceId === null) {

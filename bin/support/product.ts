@@ -6,34 +6,34 @@ import { triggerAdvice, unguardedChanges } from '../../models/migrations/ledgerT
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createRuntime, type Role } from './runtime.ts';
 
-/** The running parts of Atrium in this process. */
 export interface Product {
   apiUrl: string | undefined;
-  /** The address of a worker's probes. */
   probesUrl: string | undefined;
-  /** Settles with a line for a person when a part ends unasked. */
+  /** Resolves with a line for a person when a part ends by itself. */
   failed: Promise<string>;
   /**
-   * Ends everything in order, and settles within the drain time, the grace periods and a few seconds, even if something
-   * does not answer.
+   * Ends everything in order. Settles within the drain time, the grace periods and a few seconds, even if a part does
+   * not answer.
    */
   stop(): Promise<void>;
 }
 
-/** How long an API goes on answering after a stop is requested. On a single machine no load balancer has to notice. */
+/**
+ * How long an API goes on answering after a stop is requested. A single machine has no load balancer that must notice.
+ */
 const defaultDrainMs = { both: 0, api: 5_000, worker: 0 } as const;
 /**
- * How long a stop waits. On a single machine, streams resume, and turns go on at the next start. A worker waits longer
- * than nearly any model call takes, since an abandoned call is made, and paid, again.
+ * How long a stop waits. On a single machine, streams resume and turns go on at the next start. A worker waits longer
+ * than almost any model call takes, since an abandoned call is made, and paid, again.
  */
 const defaultGraceMs = { both: 2_000, api: 30_000, worker: 300_000 } as const;
-/** Beyond all grace periods: what is not closed by then waits for something frozen, and ends with the process. */
+/** Added to all grace periods. A part that has not closed by then is frozen, and ends with the process. */
 const closeMs = 10_000;
 const sweeperStopMs = 1_000;
 
 /**
- * Starts the API, a worker, or both over one connection to Temporal. `logFile` receives the log where the terminal
- * shows the screen.
+ * Starts the API, a worker, or both over one connection to Temporal. The log goes to `logFile` where the terminal shows
+ * the screen.
  */
 export async function startProduct(config: Config, role: Role, logFile?: string): Promise<Product> {
   const logger = createLogger({ level: config.logLevel, destination: logFile });

@@ -6,14 +6,13 @@ import { commandLine } from './commandLine.ts';
 
 const whatWaits = 'automations, schedules, webhooks and mail wait';
 
-/** After a restore. */
+/** Shown after a restore. */
 export const quietAdvice = `It is quiet: ${whatWaits} until "${commandLine} resume". Resume it once the original runs no more.`;
 
 export function describeQuiet(since: Date): string {
   return `since ${since.toISOString()}: ${whatWaits}; "${commandLine} resume" lets them go on`;
 }
 
-/** Whether the installation waits to be resumed. */
 export async function checkQuiet(config: Pick<Config, 'database'>) {
   const database = openDatabase(config);
   try {

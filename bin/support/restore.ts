@@ -20,15 +20,15 @@ export interface Restored {
   backup: string;
   at: string;
   dataDir: string;
-  /** Whether it waits for `atrium resume`. */
+  /** Whether the installation waits for `atrium resume`. */
   isQuiet: boolean;
-  /** What is not as it was, in words. */
+  /** The parts that the backup lacks, in words. */
   gaps: string[];
   /** Objects that the bucket had lost before the backup. */
   missing: Manifest['missing'];
 }
 
-/** Restores a backup, the newest without an id, with parts that run only for that where they are of this machine. */
+/** Restores a backup: the newest, or the one with `id`. Parts of this machine run only for the restore. */
 export async function restore(
   backups: BackupConfig,
   id: string | undefined,
@@ -48,7 +48,7 @@ export async function restore(
     openJournal(launch.dataDir, manifest.id) ??
     begin(launch, { backup: manifest.id, from: vault.place.title, keyFile: backups.keyFile ?? '' });
   await restoreKeys(manifest, launch.dataDir);
-  // Temporal begins afresh: the sweeper starts what was under way from the database.
+  // Temporal starts empty. The sweeper restarts pending work from the database.
   const stack = await startStack({ ...launch, need: { ...launch.need, temporal: false }, report, signal });
   done.defer(() => stack.stop());
   const config = loadConfig({
@@ -70,7 +70,7 @@ export async function restore(
   }).catch(async (error) => {
     if (error instanceof DamageError) throw new BackupError(`${error.message} ${howeverDamaged}`, { cause: error });
     if (!(error instanceof NotEmptyError)) throw error;
-    // An attempt that has written nothing is none: the next one looks again.
+    // An attempt that has written nothing leaves no trace, so that the next one checks the folder again.
     await removeKeyFiles(launch.dataDir);
     journal.discard();
     throw error;
@@ -89,10 +89,10 @@ export async function restore(
 
 const howeverDamaged = `An older backup may still be whole ("${commandLine} backup verify ID"): restore that one by --backup into another data directory, which is empty.`;
 
-/** A configuration must have one, and nothing is asked of it. */
+/** A placeholder: a configuration must have an address, but a restore does not use it. */
 const noTemporal = '127.0.0.1:1';
 
-/** Where `npm start` has them, also while computers are off. */
+/** The folder that `npm start` uses for homes, even while computers are off. */
 function placeOfHomes({ dataDir, need }: LaunchConfig): Record<string, string> {
   return need.database ? { ATRIUM_COMPUTERS_DIR: join(dataDir, 'services', 'computers') } : {};
 }

@@ -7,24 +7,26 @@ import { type HeldLock, isRunning, type ProcessStamp, processStamp } from '../..
 import type { Part } from '../../stack/index.ts';
 import type { Report } from '../../stack/report.ts';
 
-/** What `atrium up` writes to the data directory for other commands: `token` must find the database that it started. */
+/**
+ * The file that `atrium up` writes to the data directory for other commands. `token`, for example, must find the
+ * database that it started.
+ */
 export interface RunningAtrium {
   process: ProcessStamp;
   state: 'starting' | 'running' | 'stopping';
   startedAt: string;
-  /** Variables of config/ for the parts that were started; they hold passwords, so the file is its owner's alone. */
+  /** Variables of config/ for the parts that were started. They hold passwords, so only the owner can read the file. */
   environment: Record<string, string>;
   parts: Part[];
   apiUrl?: string;
 }
 
 const fileName = 'run/atrium.json';
-/** How long a running Atrium may take to notice that its npm was killed, and to say that it stops. */
+/** How long a running Atrium may take to notice that its npm was killed, and to announce that it stops. */
 const noticeMs = 3_000;
 const stopMs = 60_000;
 const pollMs = 100;
 
-/** The Atrium that runs with this data directory now, or undefined. */
 export function findRunning(dataDir: string): RunningAtrium | undefined {
   try {
     const found = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as RunningAtrium;
@@ -34,7 +36,6 @@ export function findRunning(dataDir: string): RunningAtrium | undefined {
   }
 }
 
-/** Publishes this process's state, until `withdraw`. */
 export function announceOurselves(dataDir: string): {
   update(change: Partial<RunningAtrium>): void;
   withdraw(): void;
@@ -48,7 +49,7 @@ export function announceOurselves(dataDir: string): {
     parts: [],
   };
   const write = () => {
-    // Written by a rename: a reader never sees half of it.
+    // A rename, so that a reader never sees a partial file.
     writeFileSync(`${file}.new`, JSON.stringify(current, undefined, 2), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   };
@@ -67,8 +68,8 @@ export function announceOurselves(dataDir: string): {
 }
 
 /**
- * Takes the data directory for this process. Waits for an earlier Atrium that is stopping, so that stopping and
- * starting again at once works.
+ * Takes the data directory for this process. Waits for an earlier Atrium that is stopping, so that a restart right
+ * after a stop works.
  */
 export async function takeDataDir(dataDir: string, report: Report, signal: AbortSignal): Promise<HeldLock> {
   let deadline = performance.now() + noticeMs;

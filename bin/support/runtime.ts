@@ -53,14 +53,13 @@ import { CommandFailure } from './failure.ts';
 import { createServices, type Services } from './services.ts';
 import { registerWhereAllowed } from './temporal.ts';
 
-/** Which parts of Atrium this process runs. */
 export type Role = 'api' | 'worker' | 'both';
 
 const scheduleRetryMs = 2_000;
 const watchStopMs = 1_000;
 const claimTimeoutMs = 5_000;
 
-/** The objects that make up one Atrium process. A process that is both `api` and `worker` shares them. */
+/** The objects of one Atrium process. The roles of a process with both share them. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
   if (role !== 'api') loadWorkflowThread();
   const services = await createServices({ config, logger, readers: role !== 'worker', remoteWriters: role === 'api' });
@@ -106,7 +105,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       appManifests: createAppManifests({ ...services, liveComputers }),
     });
 
-  /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
+  /** Starts the workers of all task queues, and gives turns head starts while they run. */
   async function startOwnWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
     const proxy = await startEgressProxy({ guard: services.egressGuard });
     const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
@@ -118,7 +117,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       async stop() {
         headStarts = undefined;
         await watch.stop();
-        // Temporal gives up activities after the grace, but waits for local ones, which wait for these.
+        // After the grace period, Temporal gives up activities. But it waits for local ones, and those wait for head
+        // starts.
         const grace = setTimeout(() => void main.headStarts.close(), shutdownGraceMs);
         await worker.stop().finally(() => clearTimeout(grace));
         await main.headStarts.close();
@@ -127,9 +127,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     };
   }
 
-  /** Makes this process a host of computers, where it may be one and can, now or when another one ends. */
+  /** Makes this process a host of computers if it may and can be one: now, or when another host ends. */
   async function startOwnHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<KeptHosting | undefined> {
-    // One process alone reaches its computers without a socket.
+    // A process that is both API and worker reaches its computers without a socket.
     const options = { shutdownGraceMs, isServed: role === 'worker' };
     const kept = await keepHosting(() => startHosting(services, launcher, options), {
       logger,
@@ -147,7 +147,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     launcher,
     logger,
 
-    /** Gives turns head starts in a process that is an API alone, unless the workers are to make all calls. */
+    /** Gives turns head starts in a process that is only an API, unless workers make all model calls. */
     startHeadStarts({ shutdownGraceMs }: { shutdownGraceMs: number }): { stop(): Promise<void> } | undefined {
       if (role !== 'api' || !config.chat.apiCallsModels) return undefined;
       const own = createHeadStarts(chatDeps(services, launcher, liveComputers), { leavesResults: true });
@@ -161,8 +161,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
 
     /**
-     * Starts the parts of this process's role beside each other: a worker waits for its thread, and a host for programs.
-     * The API is made meanwhile, and is to be opened. When one fails, nothing is left running.
+     * Starts the parts of this process's role in parallel: a worker waits for its thread, and a host for programs.
+     * Meanwhile the API is made; the caller opens it. If one fails, the others are stopped.
      */
     async startParts(options: { shutdownGraceMs: number }) {
       const { identity } = await installationOf(database);
@@ -183,7 +183,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       throw failed.reason;
     },
 
-    /** Serves a worker's probes, where a port is set for them. */
+    /** Serves a worker's probes if a port is set for them. */
     async startWorkerProbes(worker: RunningWorker): Promise<WorkerProbes | undefined> {
       const { host, port } = config.workerHttp;
       if (port === undefined) return undefined;
@@ -198,7 +198,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         host,
         port,
         metricsKey: config.http.metricsKey,
-        // Without Temporal a worker has nothing to do.
+        // A worker is not ready without Temporal.
         checks: [polls, answers, ...services.checks.map((part) => (part.name === 'temporal' ? needed(part) : part))],
         metrics: createWorkerMetrics(worker, services.meters),
         logger,
@@ -206,8 +206,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
 
     /**
-     * Creates the schedules, and creates them again when Temporal has lost its data: without the sweeper nothing lost
-     * would be found.
+     * Creates the schedules, and creates them again if Temporal loses its data. Without the sweeper, lost work would
+     * not be found.
      */
     async keepSchedules(signal: AbortSignal): Promise<void> {
       let lookAgainMs: number;
@@ -236,9 +236,12 @@ function needed({ without: _, ...part }: ReadinessCheck): ReadinessCheck {
   return part;
 }
 
-/** In one process: each reads or writes as fast as the databases' server can, and holds large rows in memory. */
+/**
+ * Limits for one process. Each of these reads or writes as fast as the databases' server can, and holds large rows in
+ * memory.
+ */
 const [backupsAtOnce, longDatabasesAtOnce] = [2, 4];
-/** In one process: each tells one endpoint, for seconds, and makes room for the next one. */
+/** Limit for one process. Each of these delivers to one endpoint for some seconds, then makes room for the next. */
 const endpointsAtOnce = 200;
 
 async function startWorkers(
@@ -282,7 +285,7 @@ async function startWorkers(
   throw failed.reason;
 }
 
-/** Ends what takes too long on the server for the databases of spaces, where there is one. */
+/** Ends long statements on the server for the databases of spaces, where there is one, and measures sizes there. */
 function watchTenants(services: Services, workflows: Launcher): { stop(): Promise<void> } {
   const { config, database, logger, tenantServer } = services;
   const stopped = new AbortController();
@@ -296,7 +299,7 @@ function watchTenants(services: Services, workflows: Launcher): { stop(): Promis
   return {
     async stop() {
       stopped.abort();
-      // A server that does not answer holds up nobody.
+      // A server that does not answer must not delay the stop.
       await Promise.race([Promise.all([watched, measured]), delay(watchStopMs)]);
     },
   };
@@ -325,7 +328,7 @@ function mainDeps(
   };
 }
 
-/** What a turn's steps need, wherever they are taken. */
+/** The dependencies of a turn's steps, in any process. */
 function chatDeps(services: Services, launcher: Launcher, liveComputers: LiveComputers) {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
   const gitTrees = createGitTrees(liveComputers, config.git);
@@ -336,7 +339,7 @@ function chatDeps(services: Services, launcher: Launcher, liveComputers: LiveCom
     modelRunner: createModelRunner({ config, catalogue }),
     metering: createMetering({ database, config, catalogue }),
     stopWatch: new StopWatch({ logger, database }),
-    // A silent process loses its steps as a silent worker its activities.
+    // A silent process loses its steps as a silent worker loses its activities.
     stepHolds: new StepHolds({ logger, database, holdMs: config.temporal.heartbeatTimeoutMs }),
     tools: createTools({ ...services, liveComputers, gitTrees, appManifests, workflows: launcher }),
     attachments: new AttachmentReader(storage, documents),

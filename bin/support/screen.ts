@@ -6,14 +6,15 @@ export interface ScreenFacts {
   temporalUiUrl: string | undefined;
   logFile: string;
   email: string;
-  /** The checkout, so that the lines can be pasted in any folder. */
+  /** The checkout, so that the printed lines work in any folder. */
   root: string;
   dataDir: string;
 }
 
-/** What a person needs once everything runs. */
+/** The text that a person needs once everything runs. */
 export function readyScreen(facts: ScreenFacts): string {
-  // Elsewhere than a command looks by itself: else it would find another installation, whose token is of no use here.
+  // Names the data directory where it is not the default. Otherwise the command would use another installation, whose
+  // token is useless here.
   const where = facts.dataDir === join(facts.root, '.atrium') ? '' : `ATRIUM_DATA_DIR=${shellQuote(facts.dataDir)} `;
   const command = `${where}npm --prefix ${shellQuote(facts.root)} run -s atrium -- token`;
   const places: [string, string][] = [
@@ -35,7 +36,7 @@ ${columns(places)}
 `;
 }
 
-/** Quoted only where it must be, so that the usual path stays readable. */
+/** Quotes only where needed, so that a usual path stays readable. */
 function shellQuote(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

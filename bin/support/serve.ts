@@ -7,7 +7,7 @@ import { stopOnSignals, stopRequested } from './signals.ts';
 export async function serve(role: 'api' | 'worker', json: boolean): Promise<number> {
   const signal = stopOnSignals();
   const stopped = stopRequested(signal).then(() => undefined);
-  // A part that it needs may be frozen; until it is ready there is nothing to stop in order.
+  // A needed part may be frozen. Until the product is ready, a stop has nothing to end in order.
   const config = loadConfig();
   await requireMasterKey(config);
   const product = await Promise.race([startProduct(config, role), stopped]);

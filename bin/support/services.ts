@@ -45,22 +45,22 @@ export interface ServiceOptions {
   config: Config;
   logger: Logger;
   /**
-   * Whether turns are read here, and whether they are written in other processes too, so that their logs have to be
-   * watched.
+   * `readers`: whether this process reads turns. `remoteWriters`: whether other processes write them, so that their
+   * logs must be watched.
    */
   readers: boolean;
   remoteWriters: boolean;
-  /** An open database; it is left open. */
+  /** An open database. `close` leaves it open. */
   database?: Database;
 }
 
-/** What the API and the workers are both made of, wired once. In a process that is both they share it. */
+/** The services of both the API and the workers. A process that is both shares them. */
 export async function createServices({ config, logger, readers, remoteWriters, database: given }: ServiceOptions) {
   const database = given ?? openDatabase(config);
   await assertKnownSchema(database);
   const temporal = await connectTemporal(config, logger);
   const notices = openNotices(config, logger, readers);
-  // Where processes tell each other of commits, there are others.
+  // With Redis there are other processes.
   const feed = new TurnFeed({ database, logger, remoteWriters: remoteWriters || notices !== undefined, notices });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
@@ -160,7 +160,7 @@ function openNotices({ redis, installation }: Config, logger: Logger, listens: b
   return redis.url === undefined ? undefined : new RedisNotices({ url: redis.url, installation, logger, listens });
 }
 
-/** The server for the databases of spaces, where one is configured. */
+/** The server for the databases of spaces, if one is configured. */
 function openTenantServer({ databases: { url, ...rest } }: Config): TenantServer | undefined {
   return url === undefined ? undefined : createTenantServer({ url, adminPort: rest.adminPort }, rest);
 }

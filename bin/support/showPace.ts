@@ -4,8 +4,8 @@ import type { PartProgress, Watch } from '../../backup/pace.ts';
 const jsonEveryMs = 5_000;
 
 /**
- * Shows how far something is, on standard error: a line that changes on a terminal, lines of JSON with `--json`, and
- * nothing in the log of a cron job. `clear` makes room for another line.
+ * Shows progress on standard error: a changing line on a terminal, lines of JSON with `--json`, nothing in the log of a
+ * cron job. `clear` erases the line, to make room for another.
  */
 export function showPace(json: boolean): { watch: Watch | undefined; clear: () => void } {
   const { stderr } = process;
@@ -21,7 +21,7 @@ export function showPace(json: boolean): { watch: Watch | undefined; clear: () =
   };
 }
 
-/** The beginning of each part, its end, and every few seconds. */
+/** Writes the beginning and the end of each part, and a line every few seconds between. */
 export function asJson(write: (line: string) => void): Watch {
   let toldAt = 0;
   return (progress) => {

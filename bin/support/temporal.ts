@@ -20,12 +20,11 @@ export async function withTemporal<T>(config: Config, work: (connection: Connect
   }
 }
 
-/** gRPC: PERMISSION_DENIED and UNIMPLEMENTED, with which Temporal Cloud answers. */
+/** gRPC PERMISSION_DENIED and UNIMPLEMENTED. Temporal Cloud answers with these. */
 const refusals = new Set([7, 12]);
 
 /**
- * Registers the missing search attributes; where that is not allowed, an operator must have made them, which `doctor`
- * checks.
+ * Registers the missing search attributes. Where that is not allowed, an operator must make them; `doctor` checks that.
  */
 export async function registerWhereAllowed(config: Config): Promise<string[]> {
   return withTemporal(config, async (connection) => {
@@ -38,14 +37,17 @@ export async function registerWhereAllowed(config: Config): Promise<string[]> {
   });
 }
 
-/** gRPC: INVALID_ARGUMENT, PERMISSION_DENIED and UNAUTHENTICATED. A namespace that is not there may yet be made. */
+/**
+ * gRPC INVALID_ARGUMENT, PERMISSION_DENIED and UNAUTHENTICATED. NOT_FOUND is not final: the namespace may still be
+ * made.
+ */
 const finalAnswers = new Set([3, 7, 16]);
 const serveTimeoutMs = 180_000;
 const retryMs = 500;
 
 /**
- * As {@link registerWhereAllowed}, for a start: waits for a server that does not serve yet, says that it does, and says
- * what is wrong when it goes on for too long.
+ * Like {@link registerWhereAllowed}, but for a start: waits for a server that does not serve yet, reports progress, and
+ * says what is wrong after too long.
  */
 export async function registerWhenServed(
   config: Config,

@@ -17,8 +17,8 @@ const root = join(import.meta.dirname, '..', '..');
 const interruptedExitCode = 130;
 
 /**
- * Runs Atrium until a stop is requested, and stops what it started. Returns the exit code. With `watch`, the API and the
- * worker are a process of their own, which is restarted when a file that it has loaded changes.
+ * Runs Atrium until a stop is requested, then stops what it started. Returns the exit code. With `watch`, the API and
+ * the worker run in a process of their own, which restarts when one of its loaded files changes.
  */
 export async function up(
   report: Report,
@@ -41,7 +41,7 @@ export async function up(
     report(failure);
     return 1;
   } catch (error) {
-    // What fails after a stop was requested mostly fails because of it.
+    // A failure after a stop was requested mostly comes from that stop.
     if (!signal.aborted) throw error;
     return interruptedExitCode;
   } finally {
@@ -51,8 +51,8 @@ export async function up(
 }
 
 /**
- * Starts everything in order. What must be undone is put on `started`, so that it is undone in reverse order, however
- * far the start got.
+ * Starts everything in order. Pushes each cleanup on `started`, so that cleanups run in reverse order, however far the
+ * start got.
  */
 async function start(
   launch: LaunchConfig,
@@ -69,7 +69,8 @@ async function start(
   started.defer(() => presence.withdraw());
   signal.addEventListener('abort', () => presence.update({ state: 'stopping' }), { once: true });
 
-  // Loaded while the stack starts: neither an early failure, such as a port that is taken, nor a server waits for it.
+  // Loads while the stack starts. So an early failure, such as a taken port, does not wait for it, and neither do the
+  // servers.
   const load = () => Promise.all([import('./prepare.ts'), import('./product.ts')]);
   let loading: ReturnType<typeof load> | undefined;
   const onLaunched = () => {
@@ -77,7 +78,7 @@ async function start(
     loading.catch(() => undefined);
   };
   const use = launch.need.storage ? markInUse(launch.dataDir) : undefined;
-  // Until it is in the database that the last use had no orderly end, the next start has to find that too.
+  // Until the database notes that the last use ended uncleanly, the next start must still find that out.
   let isNoted = use?.wasUnclean !== true;
   const stack = await startStack({ ...launch, databaseSocket: true, onLaunched, report, signal });
   started.defer(async () => {
@@ -117,7 +118,7 @@ async function start(
   return { facts, failed: Promise.race([stack.failed, product.failed]) };
 }
 
-/** Checked before the long steps, not after them. */
+/** Runs before the long steps, to fail early. */
 async function assertPortFree({ http }: LaunchConfig): Promise<void> {
   if (http.port === 0 || (await isPortFree(http.port, http.host))) return;
   throw new CommandFailure(

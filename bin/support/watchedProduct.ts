@@ -9,8 +9,8 @@ import type { Product } from './product.ts';
 const program = join(import.meta.dirname, '..', 'watched.ts');
 
 /**
- * The API and a worker in a process of their own, which Node restarts when a file that it has loaded changes. Its log
- * goes to the terminal. A version that does not start is waited for: the next change starts it again.
+ * The API and a worker in a process of their own. Node restarts it when one of its loaded files changes. Its log goes
+ * to the terminal. If a version does not start, the next change starts it again.
  */
 export async function startWatchedProduct(environment: Environment): Promise<Product> {
   const watcher = spawn(process.execPath, ['--watch', '--watch-preserve-output', ...nodeFlags, program], {
@@ -20,7 +20,7 @@ export async function startWatchedProduct(environment: Environment): Promise<Pro
   const ended = once(watcher, 'exit').then(() => 'The process that watches the code has ended.');
   const lines = createInterface({ input: watcher.stdout });
   const apiUrl = await new Promise<string | undefined>((resolve) => {
-    // The process says its address each time it has started; Node's own lines about restarts are shown as they are.
+    // The process prints its address after each start. Node's own lines about restarts are passed on.
     lines.on('line', (line) => {
       if (line.startsWith(readyMark)) resolve(line.slice(readyMark.length));
       else console.log(line);
@@ -38,5 +38,5 @@ export async function startWatchedProduct(environment: Environment): Promise<Pro
   };
 }
 
-/** How bin/watched.ts begins the line with its address. */
+/** Prefix of the line in which bin/watched.ts prints its address. */
 export const readyMark = 'ready at ';

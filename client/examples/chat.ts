@@ -3,8 +3,8 @@ import type { UIMessage } from 'ai';
 import { AtriumChatTransport, createAtriumClient } from '../src/index.ts';
 
 /**
- * A chat in a terminal: `node client/examples/chat.ts http://localhost:8080 TOKEN [MODEL]`. Restart the server in the
- * middle of an answer: the answer goes on. `npm run -s atrium -- token` prints a token.
+ * A chat in a terminal: `node client/examples/chat.ts http://localhost:8080 TOKEN [MODEL]`. The answer goes on even if
+ * you restart the server in the middle of it. `npm run -s atrium -- token` prints a token.
  */
 const [baseUrl = 'http://localhost:8080', token = '', modelId] = process.argv.slice(2);
 const connection = { baseUrl, token };
@@ -15,7 +15,7 @@ process.stdout.write(`Models: ${models.models.map(({ id }) => id).join(', ')}\n`
 
 const transport = new AtriumChatTransport({ ...connection, ...(modelId !== undefined && { body: { modelId } }) });
 const chatId = crypto.randomUUID();
-// Not readline's own prompt: at the end of its input it has closed while the last line is still being answered.
+// Does not use readline's own prompt: at the end of input, readline closes while the last line is still being answered.
 const prompt = () => process.stdout.write('> ');
 prompt();
 for await (const text of createInterface({ input: process.stdin })) {

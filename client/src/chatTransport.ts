@@ -5,14 +5,14 @@ import { persistently, turnChunks } from './turnStream.ts';
 import { nameParts } from './visibleParts.ts';
 
 export interface ChatTransportOptions extends Connection {
-  /** Where chats are; without it, in the user's default space. */
+  /** The space of the chats. Default: the user's default space. */
   spaceId?: string;
   /**
-   * Further fields of each message: `modelId`, `mode`, `notification`, `openTabs` … Options of `sendMessage` take
+   * More fields for each message: `modelId`, `mode`, `notification`, `openTabs` … Options of `sendMessage` take
    * precedence.
    */
   body?: Record<string, unknown> | (() => Record<string, unknown>);
-  /** Whether `stop()` stops the turn too, or only hangs up. Default: true. */
+  /** Whether `stop()` also stops the turn, or only hangs up. Default: true. */
   stopsTurns?: boolean;
   /** How long to try to reconnect without hearing from the server. Default: five minutes. */
   giveUpAfterMs?: number;
@@ -24,9 +24,8 @@ type ReconnectOptions<Message extends UIMessage> = Parameters<ChatTransport<Mess
 const defaultGiveUpAfterMs = 5 * 60_000;
 
 /**
- * The AI SDK's chat transport on Atrium: `useChat({ transport: new AtriumChatTransport({ baseUrl, token }) })`. A
- * message is sent once however often its request is, and an answer is read to its end however often its connection
- * breaks.
+ * The AI SDK's chat transport for Atrium: `useChat({ transport: new AtriumChatTransport({ baseUrl, token }) })`.
+ * Repeated requests send a message only once, and an answer is read to its end in spite of broken connections.
  */
 export class AtriumChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
   /** Reconnecting replays the running answer from its beginning, as `useChat` expects. */
@@ -52,7 +51,7 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
     });
     const headers = { ...headersOf(options.headers), 'content-type': 'application/json' };
     const first = await this.#begin(
-      // Repeating is safe: the outbox item's id makes it one message, and of a tool's results the first counts.
+      // Safe to repeat: the outbox item's id makes it one message, and of a tool's results the first counts.
       () => request(this.#options, '/chat/stream', { method: 'POST', headers, body: text }),
       abortSignal,
     );
@@ -73,8 +72,8 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
   }
 
   /**
-   * The first response, once there is one. Who stops before that is answered at once; the request that is under way goes
-   * on, for only its answer says which turn to stop.
+   * The first response. A stop before it rejects at once, but the pending request goes on, since only its response
+   * names the turn to stop.
    */
   async #begin(ask: () => Promise<Response>, abortSignal: AbortSignal = new AbortController().signal) {
     const asking = persistently(
@@ -122,8 +121,8 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
 }
 
 /**
- * What the server does not have yet, for it keeps the thread: the new message, or the one in question; of an answer to
- * which the client has added results of its tools, or approvals, the calls of its last step: only they can be waiting.
+ * The messages that the server does not have yet, since it keeps the thread. Usually the newest message of the user. If
+ * the client added tool results or approvals to an answer, the calls of its last step: only those can be waiting.
  */
 function newOf(messages: UIMessage[], trigger: SendOptions<UIMessage>['trigger']): UIMessage[] {
   const last = messages.at(-1);

@@ -4,12 +4,12 @@ import { bearer, type Connection } from './connection.ts';
 
 export type ClientOptions = Connection;
 
-/** Every operation of the API by its path, with its parameters, bodies and answers typed. */
+/** Every operation of the API by its path, with typed parameters, bodies and answers. */
 export type AtriumClient = Client<paths>;
 
 /**
- * A client of the whole API: `const { data, error } = await client.GET('/api/threads/{threadId}', { params: … })`. An
- * error answer is in `error`, typed as in the contract.
+ * Makes a client of the whole API: `const { data, error } = await client.GET('/api/threads/{threadId}', { params: …
+ * })`. An error answer is in `error`, typed as in the contract.
  */
 export function createAtriumClient({ baseUrl, token, fetch }: ClientOptions): AtriumClient {
   const client = createClient<paths>({ baseUrl, ...(fetch && { fetch: (asked: Request) => fetch(asked) }) });

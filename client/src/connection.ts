@@ -1,10 +1,9 @@
 /**
- * A session token or an API key, or a function that returns one: it is called for each request, so the token may
- * change.
+ * A session token or an API key, or a function that returns one. The function is called for each request, so the token
+ * may change.
  */
 export type Token = string | (() => string | Promise<string>);
 
-/** Atrium's address, and the credential to use. */
 export interface Connection {
   /** Such as `http://localhost:8080`. */
   baseUrl: string;
@@ -17,7 +16,7 @@ export async function bearer(token: Token): Promise<string> {
   return `Bearer ${typeof token === 'string' ? token : await token()}`;
 }
 
-/** A request with the connection's credential. */
+/** Sends a request with the connection's credential. */
 export async function request(
   connection: Connection,
   path: string,

@@ -6,7 +6,7 @@ type Problem = components['schemas']['Problem'];
 export class AtriumError extends Error {
   override readonly name = 'AtriumError';
   readonly status: number;
-  /** Stable; `UNKNOWN` where the answer was not problem+json, as a proxy's may be. */
+  /** A stable code. `UNKNOWN` if the answer was no problem+json, as with a proxy's error. */
   readonly code: string;
   readonly problem: Problem | undefined;
 

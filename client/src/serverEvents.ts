@@ -1,11 +1,11 @@
 import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
 
-/** One event of a turn's stream: `id` is the chunk's number in its turn. */
+/** An event of a turn's stream. `id` is the number of the chunk in its turn. */
 export type ServerEvent = EventSourceMessage;
 
 /**
- * The events of a response. `onBytes` is called for everything that arrives, comments too, since they show that the
- * other side is alive.
+ * Yields the events of a response. Calls `onBytes` for everything that arrives, even comments, since they show that the
+ * server is alive.
  */
 export async function* serverEvents(
   body: ReadableStream<Uint8Array>,

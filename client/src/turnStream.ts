@@ -4,21 +4,22 @@ import { AtriumError } from './errors.ts';
 import { type ServerEvent, serverEvents } from './serverEvents.ts';
 
 /**
- * The server says something every 15 seconds: a connection that is silent for this long is dead, even if it looks open.
+ * The server sends something every 15 seconds. A connection that is silent for this long is dead, even if it looks
+ * open.
  */
 const silenceMs = 45_000;
 const firstDelayMs = 250;
 const longestDelayMs = 10_000;
 
 export interface TurnStreamOptions {
-  /** How long to keep trying without hearing from the server. */
+  /** How long to keep trying without an answer from the server. */
   giveUpAfterMs: number;
   signal: AbortSignal;
 }
 
 /**
- * A turn's chunks from its first response on, to its end. After a broken connection it continues after the last chunk
- * received: none is lost, and none is repeated.
+ * Yields a turn's chunks, from its first response to its end. After a broken connection it continues after the last
+ * chunk received, so none is lost or repeated.
  */
 export async function* turnChunks(
   connection: Connection,
@@ -41,8 +42,8 @@ export async function* turnChunks(
 }
 
 /**
- * Retries until a success, or a permanent refusal. Throws {@link AtriumError} then, or the last failure after a long
- * while.
+ * Retries until a request succeeds. Throws {@link AtriumError} at a permanent refusal, or the last failure after
+ * `giveUpAfterMs`.
  */
 export async function persistently(ask: () => Promise<Response>, options: TurnStreamOptions): Promise<Response> {
   const giveUpAt = Date.now() + options.giveUpAfterMs;
@@ -62,7 +63,7 @@ function mayPass(status: number): boolean {
   return status >= 500 || status === 408 || status === 429;
 }
 
-/** Ends quietly when the response breaks off or goes silent. */
+/** Yields events until the response breaks off or goes silent, without throwing. */
 async function* untilBroken(response: Response, signal: AbortSignal): AsyncGenerator<ServerEvent> {
   if (response.body === null) return;
   const silence = new AbortController();
@@ -78,7 +79,7 @@ async function* untilBroken(response: Response, signal: AbortSignal): AsyncGener
   try {
     yield* serverEvents(piped.readable, heard);
   } catch {
-    // The next request finds out the reason.
+    // The next request will report the reason.
   } finally {
     clearTimeout(timer);
   }

@@ -1,29 +1,28 @@
 import type { UIMessage, UIMessageChunk } from 'ai';
 
-/** What the server says when a step begins again after a failure: these parts are not to be shown any more. */
+/** The server's notice that a step begins again after a failure. The parts in `discard` must no longer be shown. */
 interface Attempt {
   type: 'data-attempt';
   data: { step: number; attempt: number; discard: string[] };
 }
 
-/** What the server says of a call that may run only when somebody allows it. */
+/** The server's notice of a call that runs only with a person's approval. */
 interface Approval {
   toolCallId: string;
   state: 'asked' | 'approved' | 'denied' | 'expired';
 }
 
 /**
- * The question as clients of AI SDK 6 and later have it in the call's own part, to be answered by
- * `addToolApprovalResponse`. Earlier ones let it go by.
+ * The question in the form of AI SDK 6 and later: part of the call, answered by `addToolApprovalResponse`. Earlier SDKs
+ * ignore it.
  */
 function* approvalRequest({ toolCallId, state }: Approval): Generator<UIMessageChunk> {
   if (state === 'asked') yield { type: 'tool-approval-request', approvalId: toolCallId, toolCallId };
 }
 
 /**
- * Gives each part of a message the id that the server knows it by, and keeps what it says of new attempts in the
- * message: clients of the AI SDK put a message together from chunks, and have no chunk that takes a part back. Approvals
- * become that SDK's own.
+ * Adds the server's part id to each part of a message, and keeps notices of new attempts in the message. An AI SDK
+ * client builds messages from chunks, and no chunk can remove a part. Approvals become the SDK's own.
  */
 export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGenerator<UIMessageChunk> {
   for await (const chunk of chunks) {
@@ -48,8 +47,7 @@ export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGe
 }
 
 /**
- * The parts of a message to show: without those that a later attempt has taken back, and without parts that are not
- * content.
+ * The parts of a message to show: without parts that a later attempt discarded, and without parts that are no content.
  */
 export function visibleParts<Message extends UIMessage>(message: Message): Message['parts'] {
   const attempts = (message.parts as unknown as { type: string }[]).filter(isAttempt);

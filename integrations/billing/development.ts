@@ -16,7 +16,7 @@ interface KeptPayment {
   cancelUrl: string;
 }
 
-/** Where payments are stored; models/billing/developmentPayments.ts implements it on the database. */
+/** Stores payments. models/billing/developmentPayments.ts implements it on the database. */
 export interface DevelopmentStore {
   find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string): Promise<KeptPayment | undefined>;
   make(fresh: {
@@ -33,8 +33,8 @@ export interface DevelopmentStore {
 }
 
 /**
- * Stands in for a payment provider where none is configured: its page asks a person to click pay, fail or cancel, and
- * then sends the same signed notifications to the same endpoint. No money moves.
+ * Stands in for a payment provider if none is configured. Its page asks a person to click pay, fail or cancel, and the
+ * same signed notifications go to the same endpoint. No money moves.
  */
 export function createDevelopmentProvider(options: { store: DevelopmentStore; publicUrl: string }): PaymentProvider {
   const { store, publicUrl } = options;
@@ -63,7 +63,7 @@ export function createDevelopmentProvider(options: { store: DevelopmentStore; pu
     async *checkoutsSince(after) {
       for (const kept of await store.since(after)) yield toCheckout(kept);
     },
-    // This provider charges within the call that asks for it, so no charge is ever lost.
+    // A charge completes within its own call, so none can be missed.
     async *chargesSince() {},
     readNotice: readStripeNotice,
   };
@@ -79,8 +79,8 @@ function toCheckout(kept: KeptPayment): ProviderCheckout {
 }
 
 /**
- * An event in Stripe's shape about a payment's session. Its id is derived from its content, so that sending it twice is
- * one event.
+ * An event in Stripe's shape about a payment's session. The id depends only on the session and the type, so sending it
+ * twice is one event.
  */
 export function sessionEvent(
   kept: KeptPayment,

@@ -6,7 +6,7 @@ import { verifyWebhook } from './webhookSignature.ts';
 
 /** This installation's payment provider, and the verification of its notifications. */
 export interface Payments {
-  /** Undefined where none is configured. */
+  /** Undefined if none is configured. */
   provider: PaymentProvider | undefined;
   /** Throws 400 for a notification that the provider did not sign. */
   verify(raw: Buffer, signature: string | undefined): Promise<VerifiedEvent>;

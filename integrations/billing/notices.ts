@@ -8,10 +8,10 @@ const checkoutChanges = {
   'checkout.session.expired': 'expired',
 } as const;
 
-/** A refund's own events, such as its failure. */
+/** Events of a refund itself, such as its failure. */
 const refundEvents = new Set(['charge.refund.updated', 'refund.created', 'refund.updated', 'refund.failed']);
 
-/** Reads an event in Stripe's shape, which the development provider's have too. */
+/** Reads an event in Stripe's shape. The development provider uses it too. */
 export function readStripeNotice(payload: string): PaymentNotice {
   const event = JSON.parse(payload) as { type: string; data?: { object?: object } };
   const object = event.data?.object;
@@ -64,7 +64,7 @@ export function readCharge(intent: Stripe.PaymentIntent): ProviderCharge {
   };
 }
 
-/** An inquiry (`warning_…`) takes no money; a dispute does at once, and a won one gives it back. */
+/** An inquiry (`warning_…`) takes no money. A dispute takes it at once, and gives it back if we win. */
 function readDispute(dispute: Stripe.Dispute, type: string): PaymentNotice {
   const returned = type === 'charge.dispute.funds_reinstated' || dispute.status === 'won';
   return {

@@ -1,7 +1,7 @@
 /** A hosted checkout, as the provider sees it. */
 export interface ProviderCheckout {
   sessionId: string;
-  /** Our checkout's id, which the session was bound to. */
+  /** The id of our checkout, which we gave the session. */
   checkoutId: string | null;
   status: 'open' | 'complete' | 'expired';
   paid: boolean;
@@ -12,14 +12,14 @@ export interface ProviderCheckout {
   paymentId: string | null;
 }
 
-/** `returned`: it failed, and we have the money again. */
+/** `returned`: the refund failed, and the money came back to us. */
 export interface ProviderRefund {
   id: string;
   amountMinor: number;
   returned: boolean;
 }
 
-/** A charge of the saved means of payment that went through. */
+/** A successful charge of the saved means of payment. */
 export interface ProviderCharge {
   paymentId: string;
   checkoutId: string | null;
@@ -33,13 +33,13 @@ export interface NewCheckout {
   customerId: string;
   amountMinor: number;
   currency: string;
-  /** Where the person comes back to; the provider puts the session's id into it. */
+  /** The person returns to this. The provider inserts the session's id. */
   successUrl: string;
   cancelUrl: string;
   expiresAt: Date;
 }
 
-/** A notification, in our terms. `other` is acknowledged and stored, and nothing else is done about it. */
+/** A notification in our terms. `other` is acknowledged and stored, without further effect. */
 export type PaymentNotice =
   | { kind: 'checkout'; change: 'completed' | 'paid' | 'failed' | 'expired'; checkout: ProviderCheckout }
   | ({ kind: 'charged' } & ProviderCharge)
@@ -59,24 +59,24 @@ export type PaymentNotice =
 export interface VerifiedEvent {
   id: string;
   type: string;
-  /** The body as it was received. */
+  /** The body as received. */
   payload: string;
 }
 
 /**
- * A payment provider. Each call that creates something is idempotent by the id it is for, so that a retried activity
- * creates it once. Failures are {@link PaymentProviderError}s.
+ * A payment provider. Each call that creates an object is idempotent by our id, so that a retried activity creates it
+ * once. Failures are {@link PaymentProviderError}s.
  */
 export interface PaymentProvider {
   readonly name: 'stripe' | 'development';
   createCustomer(input: { spaceId: string; name: string; email: string | undefined }): Promise<{ id: string }>;
   createCheckout(input: NewCheckout): Promise<{ id: string; url: string }>;
-  /** Undefined for a session that the provider does not know. */
+  /** Undefined if the provider does not know the session. */
   findCheckout(sessionId: string): Promise<ProviderCheckout | undefined>;
   checkoutOfPayment(paymentId: string): Promise<ProviderCheckout | undefined>;
   /** Closes an open session, so that it can no longer be paid. */
   expireCheckout(sessionId: string): Promise<void>;
-  /** The refunds, failed ones included. */
+  /** All refunds, including failed ones. */
   refundsOf(paymentId: string): Promise<ProviderRefund[]>;
   /** Charges the customer's saved means of payment. */
   charge(input: {
@@ -87,7 +87,7 @@ export interface PaymentProvider {
     currency: string;
   }): Promise<{ status: 'paid' | 'refused'; paymentId: string | null }>;
   checkoutsSince(after: Date): AsyncIterable<ProviderCheckout>;
-  /** Charges that went through, those of checkouts among them. */
+  /** Successful charges, including those of checkouts. */
   chargesSince(after: Date): AsyncIterable<ProviderCharge>;
   /** Parses a stored event. */
   readNotice(payload: string): PaymentNotice;

@@ -2,18 +2,18 @@ import { onFirstUse } from '../onFirstUse.ts';
 import { readCharge, readSession, readStripeNotice } from './notices.ts';
 import { type PaymentProvider, PaymentProviderError } from './provider.ts';
 
-/** The API that this code was written for; a newer library must not change it silently. */
+/** The version that this code was written for. A newer library must not change it without notice. */
 export const stripeApiVersion = '2026-10-28.endive';
 
 const callTimeoutMs = 20_000;
 const pageSize = 100;
 
 export interface StripeProvider extends PaymentProvider {
-  /** Fails when Stripe does not take the key. */
+  /** Rejects if Stripe does not accept the key. */
   checkAccess(): Promise<void>;
 }
 
-/** Stripe, through its own library. `address` is for tests: stripe-mock instead of the real one. */
+/** Stripe, through its own library. `address` is for tests, with stripe-mock instead of the real service. */
 export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): StripeProvider {
   const { secretKey, address } = options;
   const client = onFirstUse(async () => {
@@ -21,7 +21,7 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
     return new Stripe(secretKey, {
       apiVersion: stripeApiVersion,
       timeout: callTimeoutMs,
-      // The activity retries, which its idempotency keys make harmless.
+      // The activity retries too, safely thanks to idempotency keys.
       maxNetworkRetries: 1,
       telemetry: false,
       ...(address !== undefined && {
@@ -61,7 +61,7 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
             customer: customerId,
             client_reference_id: checkoutId,
             metadata,
-            // The charge, and so a refund's notification, carries this too.
+            // The charge has this metadata too, and so has the notification of a refund.
             payment_intent_data: { metadata, setup_future_usage: 'off_session' },
             line_items: [
               {
@@ -188,7 +188,7 @@ async function absentIsUndefined<T>(work: () => Promise<T>): Promise<T | undefin
   }
 }
 
-/** Stripe's errors in our terms. Its text may quote what somebody typed, so only its kind is passed on. */
+/** Translates Stripe's errors. Their text may quote user input, so only the kind is passed on. */
 async function normalise(error: unknown): Promise<unknown> {
   const failure = await errorOf(error, 'StripeError');
   if (failure === undefined) return error;
@@ -199,13 +199,13 @@ async function normalise(error: unknown): Promise<unknown> {
   });
 }
 
-/** The error, if it is one of Stripe's of this kind. */
+/** The error if it is one of Stripe's of this kind, otherwise undefined. */
 async function errorOf(error: unknown, kind: 'StripeError' | 'StripeCardError') {
   const { default: Stripe } = await loadLibrary();
   return error instanceof Stripe.errors[kind] ? error : undefined;
 }
 
-/** Two hundred modules, of no use to an installation without Stripe. */
+/** Loaded lazily: two hundred modules, which an installation without Stripe does not need. */
 function loadLibrary() {
   return import('stripe');
 }

@@ -4,7 +4,7 @@ import type { VerifiedEvent } from './provider.ts';
 export const toleranceSeconds = 300;
 
 /**
- * Verifies a notification over its raw bytes: one of the secrets (two during a rotation) must have signed it, at most
+ * Verifies a notification over its raw bytes. One of the secrets (two during a rotation) must have signed it, at most
  * five minutes ago or ahead. Stripe's own check accepts any time in the future. Throws 400.
  */
 export async function verifyWebhook(
@@ -14,7 +14,7 @@ export async function verifyWebhook(
   nowMs: number,
 ): Promise<VerifiedEvent> {
   const payload = raw.toString('utf8');
-  // Invalid UTF-8 would be read as something other than what was signed.
+  // Decoding invalid UTF-8 would change the signed text.
   if (signature === undefined || signature.length > 4_096 || !Buffer.from(payload, 'utf8').equals(raw)) throw refused();
   const { webhooks } = await loadLibrary();
   const event = secrets
@@ -42,7 +42,7 @@ function tryRead(
   }
 }
 
-/** Signs as Stripe does; for the development provider. */
+/** Signs as Stripe does, for the development provider. */
 export async function signWebhook(
   payload: string,
   secret: string,
@@ -54,7 +54,7 @@ export async function signWebhook(
 
 type Webhooks = Awaited<ReturnType<typeof loadLibrary>>['webhooks'];
 
-/** Two hundred modules, of no use to an installation without payments. */
+/** Loaded lazily: two hundred modules, which an installation without payments does not need. */
 async function loadLibrary() {
   const { default: Stripe } = await import('stripe');
   return Stripe;

@@ -5,7 +5,7 @@ import { onFirstUse } from '../onFirstUse.ts';
 export type MailConfig = NonNullable<Config['signIn']['mail']>;
 
 export interface OutgoingMail {
-  /** Makes the Message-ID, so that a mail that is sent twice is shown once. */
+  /** Becomes the Message-ID, so that a mail that is sent twice is shown once. */
   id: string;
   to: string;
   subject: string;
@@ -16,15 +16,15 @@ const timeoutMs = 20_000;
 
 /** Sends mail over the operator's SMTP server. */
 export interface Mailer {
-  /** Throws 422 `MAIL_REFUSED` when the server will never take it, 503 `MAIL_UNAVAILABLE` when it may later. */
+  /** Throws 422 `MAIL_REFUSED` if the server will never accept the mail, 503 `MAIL_UNAVAILABLE` if it may later. */
   send(mail: OutgoingMail): Promise<void>;
-  /** Whether the server answers and takes our login. */
+  /** Rejects unless the server answers and accepts our login. */
   verify(): Promise<void>;
 }
 
 export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
   const domain = /@([^>\s]+)/.exec(from)?.[1] ?? 'atrium.invalid';
-  // One connection per mail: mails are few, and an idle connection would only break.
+  // A new connection for each mail: mails are few, and an idle connection would just break.
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
   const loadLibrary = onFirstUse(() => import('nodemailer'));
   const openTransport = async () => {
@@ -37,7 +37,7 @@ export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
       try {
         await smtp.sendMail({
           from,
-          // As an object, so that an address is never parsed as a list.
+          // An object, so that an address is never parsed as a list.
           to: { name: '', address: to },
           subject,
           text,
@@ -65,7 +65,7 @@ export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
   };
 }
 
-/** 5xx is permanent (RFC 5321, 4.2.1), but not where the server refuses our login: an operator can fix that. */
+/** A 5xx answer is permanent (RFC 5321, 4.2.1), except if the server refuses our login, which an operator can fix. */
 function normaliseMailError(cause: unknown): DomainError {
   const { responseCode, code } = cause as { responseCode?: number; code?: string };
   if (responseCode !== undefined && responseCode >= 500 && code !== 'EAUTH') {

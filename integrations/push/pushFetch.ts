@@ -5,7 +5,7 @@ import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 import type { PushFetch } from './pushSender.ts';
 
 /**
- * A device belongs to a user and not to a space, so no space's list applies: pushes may go anywhere but to internal
+ * A device belongs to a user and not to a space, so no space's list applies. Pushes may go anywhere except to internal
  * addresses.
  */
 const owner: EgressOwner = {
@@ -14,21 +14,21 @@ const owner: EgressOwner = {
   record: async () => undefined,
 };
 
-/** Sends pushes through the egress guard: the address comes from a user, and may be one that only we can reach. */
+/** Sends pushes through the egress guard. The address comes from a user, and might be one that only we can reach. */
 export function createPushFetch(guard: EgressGuard): PushFetch {
   return async (url, init) => {
     await checkPushEndpoint(guard, url);
     await using guarded = guardedFetch(guard, owner);
     const response = await guarded.fetch(url, { ...init, body: new Uint8Array(init.body) });
-    // Only the push service's status matters.
+    // Only the status of the answer matters.
     await response.body?.cancel();
     return response;
   };
 }
 
 /**
- * Throws 422 `PUSH_ENDPOINT_REFUSED` for an internal address, and for one without TLS, unless the operator has made an
- * exception. A name that is unknown now may become known later.
+ * Throws 422 `PUSH_ENDPOINT_REFUSED` for an internal address or one without TLS, unless the operator allows it. An
+ * unknown name is accepted, since it may be known later.
  */
 export async function checkPushEndpoint(guard: EgressGuard, endpoint: string): Promise<void> {
   const url = readEndpoint(endpoint);

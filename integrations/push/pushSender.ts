@@ -1,7 +1,7 @@
 import type { Logger } from '../../telemetry/logger.ts';
 import { onFirstUse } from '../onFirstUse.ts';
 
-/** The fetch for pushes. A user chooses the address, so it must be the guarded one; it follows no redirects. */
+/** The fetch for pushes. It must be guarded, since a user chooses the address, and it must not follow redirects. */
 export type PushFetch = (
   url: string,
   init: { method: 'POST'; headers: Record<string, string>; body: Buffer; redirect: 'manual'; signal: AbortSignal },
@@ -18,7 +18,7 @@ export interface Push {
 }
 
 /**
- * `gone`: the subscription has ended. `later`: the service asks to retry. `refused`: it will never accept this push.
+ * `gone`: the subscription has ended. `later`: the service asks for a retry. `refused`: it will never accept this push.
  */
 export type PushOutcome = 'sent' | 'gone' | 'refused' | { later: true; retryAfterSeconds: number | undefined };
 
@@ -26,7 +26,7 @@ export type PushSender = (push: Push) => Promise<PushOutcome>;
 
 const timeoutMs = 10_000;
 
-/** Sends web pushes as the installation that has these keys. */
+/** Sends web pushes in the name of the installation with these keys. */
 export function createPushSender(options: {
   keys: () => Promise<{ publicKey: string; privateKey: string }>;
   /** The contact for push services: an https URL or a mailto address. */

@@ -10,20 +10,20 @@ import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import { everyWaiting, type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-/** What becomes of a run while the one before has not ended. */
+/** What happens to a run while the previous one has not ended. */
 export type Overlap = 'skip' | 'queue' | 'interrupt';
 
-/** Chat turns that start by themselves, as the one who wrote it. */
+/** Starts chat turns by itself, in the name of its author. */
 export interface Automation extends Authority {
   id: string;
   spaceId: string;
   userId: string;
-  /** The turn whose agent has made it; null where a person has. */
+  /** The turn whose agent made it. Null if a person did. */
   madeByTurnId: string | null;
   threadId: string;
   name: string;
   prompt: string;
-  /** Null is the space's default at the time of the run. */
+  /** Null: the space's default at the time of the run. */
   modelId: string | null;
   effort: string | null;
   mode: TurnMode;
@@ -31,14 +31,13 @@ export interface Automation extends Authority {
   schedule: Schedule | null;
   overlap: Overlap;
   enabled: boolean;
-  /** Why it has paused itself. */
+  /** Why it paused itself. */
   pause: { code: string; detail: string; at: Date } | null;
-  /** How many of its last runs have failed one after the other. */
+  /** The number of failed runs in a row, up to the last one. */
   failures: number;
   nextRunAt: Date | null;
   lastRunAt: Date | null;
   costMicro: number;
-  /** Counts its changes. */
   version: number;
   hasSecret: boolean;
   createdAt: Date;
@@ -51,7 +50,7 @@ const columns = `id, space_id AS spaceId, user_id AS userId, made_by_turn_id AS 
   last_run_at AS lastRunAt, cost_micro AS costMicro, version, scopes, api_key_id AS apiKeyId,
   secret IS NOT NULL AS hasSecret, created_at AS createdAt, updated_at AS updatedAt`;
 
-/** One person's automations in a space, oldest first. */
+/** A person's automations in a space, oldest first. */
 export async function listAutomations(
   database: Pick<Database, 'pool'>,
   { spaceId, userId }: { spaceId: string; userId: string },
@@ -61,7 +60,7 @@ export async function listAutomations(
   return readPage(database, page, { sql, values: [spaceId, userId], by: 'id', order: 'asc', read });
 }
 
-/** Throws 404, for somebody else's too. */
+/** Throws 404, also for another user's automation. */
 export async function getAutomation(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, userId, id }: { spaceId: string; userId: string; id: string },
@@ -74,7 +73,7 @@ export async function getAutomation(
   return read(rows[0]);
 }
 
-/** Whoever's it is; undefined when there is none. */
+/** The automation of any user. Undefined if there is none. */
 export async function findAutomation({ pool }: Pick<Database, 'pool'>, id: string): Promise<Automation | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL`,
@@ -83,7 +82,7 @@ export async function findAutomation({ pool }: Pick<Database, 'pool'>, id: strin
   return rows[0] && read(rows[0]);
 }
 
-/** Locked: a run begins, and a schedule moves on, only while nobody else's does. */
+/** Locks the automation: only one caller at a time may begin a run or move the schedule on. */
 export async function lockAutomation(tx: Transaction, id: string): Promise<Automation | undefined> {
   const [row] = await select<Record<string, unknown>>(
     tx,
@@ -93,7 +92,7 @@ export async function lockAutomation(tx: Transaction, id: string): Promise<Autom
   return row && read(row);
 }
 
-/** Stops it from running by itself, with the reason for its owner. */
+/** Stops the automation from running by itself, with a reason for its owner. */
 export async function pauseAutomation(
   tx: Transaction,
   { id, version }: Pick<Automation, 'id' | 'version'>,
@@ -108,17 +107,16 @@ export type DueAutomation = Waiting & Pick<Automation, 'spaceId'>;
 
 const due = { table: 'automations', index: 'automations_due', where: 'next_run_at IS NOT NULL', time: 'next_run_at' };
 
-/** Automations whose tick has come. */
 export const dueAutomations = waitingIn<DueAutomation>({ ...due, columns: ['space_id AS spaceId'] });
 
-/** Every automation that waits for a tick, a page at a time: each should have a schedule. */
+/** All automations that wait for a tick, page by page. Each should have a schedule in Temporal. */
 export async function* scheduledAutomations(database: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
   for await (const page of everyWaiting(database, { ...due, columns: [columns] })) {
     yield page.map((row) => read({ ...row }));
   }
 }
 
-/** What the launcher makes its schedule from; nothing where it waits for no tick. */
+/** The launcher's input for a schedule. `when` is null if the automation waits for no tick. */
 export function asScheduled({ id, spaceId, version, nextRunAt, schedule }: Automation) {
   return { id, spaceId, version, when: nextRunAt === null ? null : calendarOf(schedule) };
 }

@@ -15,11 +15,11 @@ export interface AutomationLimits {
   minIntervalMs: number;
 }
 
-/** What an automation says; its thread, model and files have been checked. */
+/** The settings of an automation. Its thread, model and files were checked before. */
 export interface AutomationFields {
   name: string;
   prompt: string;
-  /** Null is a thread of its own. */
+  /** Null makes a thread of its own. */
   threadId: string | null;
   modelId: string | null;
   effort: string | null;
@@ -32,7 +32,7 @@ export interface AutomationFields {
 
 export type OwnActor = Actor & { userId: string };
 
-/** An automation to make, with what its runs may do: no more than who has asked for it. */
+/** An automation to make. Its runs have the given authority, at most that of the person who makes it. */
 export interface NewAutomation extends AutomationFields {
   id: string;
   spaceId: string;
@@ -40,7 +40,7 @@ export interface NewAutomation extends AutomationFields {
   madeByTurnId: string | null;
 }
 
-/** The same id again is the same automation. Throws 404, 422 `TOO_MANY_AUTOMATIONS`, and what is wrong with a schedule. */
+/** The same id returns the same automation. Throws 404, 422 `TOO_MANY_AUTOMATIONS`, and errors of the schedule. */
 export async function makeAutomation(
   database: Database,
   fields: NewAutomation,
@@ -85,8 +85,8 @@ export async function makeAutomationIn(
 }
 
 /**
- * Changes what is given. It runs with the authority of who has changed it last. One that is enabled again begins anew:
- * its failures are forgotten, and its next tick is the first one from now on.
+ * Changes the given fields. The automation then runs with the authority of the last person who changed it. When it is
+ * enabled again, its failures are forgotten and its next tick is the first from now on.
  */
 export async function changeAutomation(
   database: Database,
@@ -109,7 +109,7 @@ export async function changeAutomation(
         ...(isAnew && { next_run_at: nextRunOf(said, now) }),
         ...(!said.enabled && { next_run_at: null }),
         ...(said.enabled && !known.enabled && { failures: 0 }),
-        // Whatever has paused it, a person has now looked at it.
+        // A person has dealt with the reason of the pause.
         ...(change.enabled !== undefined && { pause_code: null, pause_detail: null, paused_at: null }),
         ...{ version: known.version + 1, updated_at: now },
       },
@@ -120,7 +120,7 @@ export async function changeAutomation(
   return getAutomation(database, { spaceId, userId: actor.userId, id });
 }
 
-/** It starts nothing more; a run that has begun goes on. Throws 404. */
+/** The automation starts no more runs. A run that has begun goes on. Throws 404. */
 export async function deleteAutomation(
   database: Database,
   { spaceId, id }: { spaceId: string; id: string },
@@ -142,7 +142,7 @@ export async function deleteAutomationIn(
   await appendAudit(tx, spaceId, actor, 'automation.deleted' satisfies AuditAction, id);
 }
 
-/** Locked. Throws 404, for somebody else's too. */
+/** Locks the caller's own automation. Throws 404, also for another user's. */
 export async function lockOwn(
   tx: Transaction,
   { spaceId, userId, id }: { spaceId: string; userId: string; id: string },

@@ -4,7 +4,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { lockAutomation } from './automation.ts';
 
-/** Moves every schedule on to its first tick after a time, without a run for those before. */
+/** Moves every schedule on to its first tick after `now`, without runs for missed ticks. */
 export async function passMissedTicks(database: Database, now: Date): Promise<number> {
   const sql = 'SELECT id FROM automations WHERE next_run_at <= ?';
   const [rows] = await database.pool.query<RowDataPacket[]>(sql, [now]);

@@ -15,10 +15,10 @@ import { lockOwn } from './changes.ts';
 
 export type RunKind = 'schedule' | 'webhook' | 'manual';
 
-/** `pending` has no turn yet; `started` has one that has not ended, as far as we have looked. */
+/** `pending`: has no turn yet. `started`: has a turn whose end is not noted yet. */
 export type RunStatus = 'pending' | 'started' | 'completed' | 'failed' | 'stopped' | 'skipped';
 
-/** What has started an automation, and what became of it. */
+/** A run of an automation: what started it, and how it ended. */
 export interface AutomationRun {
   id: string;
   automationId: string;
@@ -28,7 +28,7 @@ export interface AutomationRun {
   code: string | null;
   detail: string | null;
   turnId: string | null;
-  /** Its turn, as it is now; null where it has none. */
+  /** The present status of its turn. Null if it has none. */
   turnStatus: TurnStatus | null;
   costMicro: number | null;
   createdAt: Date;
@@ -61,7 +61,7 @@ export async function getRun({ pool }: Pick<Database, 'pool'>, id: string): Prom
   return read(rows[0]);
 }
 
-/** A run by hand, of a paused automation too. The same id again is the same run. Throws 404, 429. */
+/** Adds a manual run, also of a paused automation. The same id is the same run. Throws 404, 429. */
 export async function askToRun(
   database: Database,
   where: { spaceId: string; userId: string; id: string },
@@ -77,8 +77,8 @@ export async function askToRun(
 }
 
 /**
- * Keeps what a webhook has delivered, once for each delivery id, for as long as there is the automation. Throws 404,
- * 409 `AUTOMATION_PAUSED`, 429.
+ * Stores a webhook's delivery, once for each delivery id as long as the automation exists. Throws 404, 409
+ * `AUTOMATION_PAUSED`, 429.
  */
 export async function keepDelivery(
   database: Database,
@@ -107,15 +107,15 @@ export async function keepDelivery(
 }
 
 /**
- * Moves a schedule on, when its tick has come, and returns the run of that tick. Whoever asks, and however often, a
- * tick has one run. `aheadMs` is how far the clock of who asks may be ahead of ours.
+ * Moves a schedule on if its tick has come, and returns the run of that tick. A tick has one run, whoever asks and
+ * however often. `aheadMs` is how far the caller's clock may be ahead of ours.
  */
 export async function takeDueRun(
   database: Database,
   automationId: string,
   limits: { catchUpMs: number; maxRunsPerDay: number; aheadMs: number },
 ): Promise<string | undefined> {
-  // As if nobody had looked: its time is passed by, or made up for, once the installation is resumed.
+  // Does nothing while the installation is quiet. Once it is resumed, the tick is skipped or made up for.
   if (await isQuiet(database)) return undefined;
   return transaction(database, async (tx) => {
     const now = new Date(Date.now() + limits.aheadMs);
@@ -139,7 +139,7 @@ const dailyLimit = { code: 'DAILY_LIMIT', detail: 'It has run as often as it may
 
 export type PendingRun = Waiting & { spaceId: string; automationId: string };
 
-/** Runs that have no turn yet. */
+/** Runs without a turn. */
 export const pendingRuns = waitingIn<PendingRun>({
   table: 'automation_runs',
   index: 'automation_runs_sweep',
@@ -150,7 +150,9 @@ export const pendingRuns = waitingIn<PendingRun>({
 
 const deletedAtOnce = 100;
 
-/** Removes deleted automations with their runs, and runs past their retention, but not what a delivery is known by. */
+/**
+ * Removes deleted automations with their runs, and old runs. Keeps runs of webhooks, since they make deliveries unique.
+ */
 export async function purgeRuns(database: Pick<Database, 'pool'>, before: Date, onBatch: () => void): Promise<number> {
   const [deleted] = await database.pool.query<RowDataPacket[]>(
     `SELECT id FROM automations FORCE INDEX (automations_deleted) WHERE deleted_at IS NOT NULL LIMIT ${deletedAtOnce}`,

@@ -4,7 +4,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { type Automation, lockAutomation, pauseAutomation } from './automation.ts';
 
-/** So many failures in a row pause an automation. */
+/** An automation is paused after this many failures in a row. */
 export const mostFailures = 5;
 
 interface EndedRun {
@@ -17,13 +17,12 @@ interface EndedRun {
 }
 
 export interface Settled {
-  /** As it is now. */
   automation: Automation;
-  /** Set when it has failed so often that it is paused now. */
+  /** Set if it was paused now because of its failures. */
   paused?: Automation;
 }
 
-/** Takes note of the runs whose turns have ended: how, and what they have cost. */
+/** Settles the runs whose turns have ended: records their outcomes and costs. */
 export async function settleRuns(database: Database, automationId: string): Promise<Partial<Settled>> {
   return transaction(database, async (tx) => {
     const automation = await lockAutomation(tx, automationId);
@@ -31,7 +30,7 @@ export async function settleRuns(database: Database, automationId: string): Prom
   });
 }
 
-/** The same, where the automation is locked already. */
+/** Like {@link settleRuns}, with the automation already locked. */
 export async function settleIn(tx: Transaction, automation: Automation): Promise<Settled> {
   const ended = await select<EndedRun>(
     tx,
@@ -44,7 +43,7 @@ export async function settleIn(tx: Transaction, automation: Automation): Promise
   let last: EndedRun | undefined;
   for (const run of ended) {
     const micro = run.turnId === null ? 0 : await costOfTurn(tx, run.turnId);
-    // A turn without a row went with its thread.
+    // The turn's row was deleted with its thread.
     const status = run.status ?? 'stopped';
     const row = { status, code: run.code, detail: run.detail, cost_micro: micro, ended_at: run.endedAt ?? new Date() };
     await execute(tx, 'UPDATE automation_runs SET ? WHERE id = ?', [row, run.id]);
@@ -65,7 +64,7 @@ export async function settleIn(tx: Transaction, automation: Automation): Promise
   return pauseIfFailing(tx, { ...automation, failures }, last?.detail ?? undefined);
 }
 
-/** Counts a run that could not even begin. */
+/** Counts a run that could not begin. */
 export async function countFailure(tx: Transaction, automation: Automation, detail: string): Promise<Settled> {
   const failures = automation.failures + 1;
   await execute(tx, 'UPDATE automations SET failures = ? WHERE id = ?', [failures, automation.id]);
@@ -83,14 +82,14 @@ async function pauseIfFailing(tx: Transaction, automation: Automation, last: str
   return { automation: paused, paused };
 }
 
-/** What its model calls have cost, by the ledger. */
+/** The cost of its model calls, by the ledger. */
 async function costOfTurn(tx: Transaction, turnId: string): Promise<number> {
   const [row] = await select<{ micro: number | string }>(
     tx,
     `SELECT COALESCE(SUM(ABS(e.amount)), 0) AS micro FROM ledger_transactions l
        JOIN ledger_entries e ON e.transaction_id = l.id AND e.account = 'spent'
       WHERE l.source_id >= ? AND l.source_id < ?`,
-    // The calls' ids are the turn's, a colon and the step: `;` is what comes after a colon.
+    // Ids of calls are the turn's id, a colon and the step. `;` is the character after the colon.
     [`call:${turnId}:`, `call:${turnId};`],
   );
   return Number(row?.micro ?? 0);
@@ -98,7 +97,7 @@ async function costOfTurn(tx: Transaction, turnId: string): Promise<number> {
 
 const settledAtOnce = 500;
 
-/** The automations with a run to take note of. */
+/** Automations with a run to settle. */
 export async function automationsToSettle({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT DISTINCT r.automation_id AS id FROM automation_runs r FORCE INDEX (automation_runs_sweep)

@@ -21,10 +21,12 @@ interface Of {
   id: string;
 }
 
-/** The secrets that senders of webhooks sign with. They are sealed, and shown once. */
+/** The secrets with which senders of webhooks sign. They are sealed, and shown once. */
 export function createAutomationSecrets(database: Database, envelope: Envelope) {
   return {
-    /** Makes a new one. The one before holds for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
+    /**
+     * Makes a new secret. The previous one stays valid for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`.
+     */
     async renew({ spaceId, id }: Of, request: SecretRequest, actor: OwnActor): Promise<void> {
       const sealed = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
       await transaction(database, async (tx) => {
@@ -36,13 +38,13 @@ export function createAutomationSecrets(database: Database, envelope: Envelope) 
       });
     },
 
-    /** The one of this id, while it is the present one. Throws 409 `SECRET_RENEWED`. */
+    /** The secret with this id, as long as it is the present one. Throws 409 `SECRET_RENEWED`. */
     async shown({ spaceId, id }: Of, secretId: string): Promise<{ secret: string; previousUntil: Date | null }> {
       const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT ${secretColumns} WHERE id = ?`, [id]);
       return shownSecret(envelope, { spaceId, context: sealedContext(id) }, rows[0] as SecretRow | undefined, secretId);
     },
 
-    /** Those that hold now; none where none was ever made. Throws 404. */
+    /** The secrets that are valid now. Empty if none was ever made. Throws 404. */
     async of(id: string): Promise<string[]> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
         `SELECT space_id AS spaceId, secret, old_secret AS oldSecret, old_secret_until AS oldUntil FROM automations

@@ -3,7 +3,6 @@ import type { Database } from '../database/database.ts';
 import { keptDays } from './caps.ts';
 import { accounts, sources, uses } from './ledger.ts';
 
-/** An inconsistency in the books. */
 export interface Difference {
   check: string;
   subject: string;
@@ -15,7 +14,10 @@ export interface Audit {
   transactions: number;
   entries: number;
   differences: Difference[];
-  /** A provider's statement that we cannot explain: for a person to look at, not an inconsistency in the books. */
+  /**
+   * Statements of the provider that we cannot explain. A person should look at them; they are no inconsistency in the
+   * books.
+   */
   findings: { subjectId: string; finding: string }[];
   unsettledEvents: number;
 }
@@ -24,7 +26,7 @@ const sign = `CASE WHEN account IN (${sources.map((account) => `'${account}'`).j
 const most = 1_000;
 const checkedDays = `UTC_DATE() - INTERVAL ${keptDays - 2} DAY`;
 
-/** Each is a query that finds nothing when the books are right: `subject`, and what is wrong with it. */
+/** Each query finds nothing if the books are right. Otherwise it returns `subject` and what is wrong with it. */
 const checks: Record<string, string> = {
   'each transaction sums to zero over two entries or more': `
     SELECT transaction_id AS subject, CONCAT(COUNT(*), ' entries, sum ', SUM(amount)) AS detail
@@ -80,7 +82,7 @@ const checks: Record<string, string> = {
 /** A check reads the whole ledger before it answers. */
 const silenceMs = 30 * 60_000;
 
-/** Audits the whole ledger, as it is at one moment, while it is in use. */
+/** Audits the whole ledger as of one moment, while it is in use. */
 export async function audit(database: Database): Promise<Audit> {
   const connection = await database.pool.getConnection();
   try {

@@ -15,7 +15,7 @@ interface Due {
 
 const chargeHours = 24;
 
-/** Spaces whose credits are below their owner's threshold, and which may charge for more. */
+/** Spaces whose credits are below their threshold and that may charge for more. */
 export async function spacesToTopUp(database: Database, after: string, limit: number): Promise<string[]> {
   const [rows] = await database.pool.query(
     `SELECT s.space_id AS spaceId FROM billing_settings s
@@ -28,7 +28,7 @@ export async function spacesToTopUp(database: Database, after: string, limit: nu
   return (rows as { spaceId: string }[]).map(({ spaceId }) => spaceId);
 }
 
-/** Writes the intent to charge for more credits; undefined when one is running, or the month's ceiling is reached. */
+/** Writes the intent to charge for more credits. Undefined if a charge is running or the monthly limit is reached. */
 export async function beginAutoTopUp(
   database: Database,
   spaceId: string,
@@ -78,8 +78,8 @@ export async function beginAutoTopUp(
 }
 
 /**
- * Ends an automatic top-up that was refused, and turns them off: retrying a failing card every half minute helps
- * nobody.
+ * Ends a refused automatic top-up and turns automatic top-ups off. Retrying a failing card every half minute would not
+ * help.
  */
 export async function refuseAutoTopUp(tx: Transaction, checkout: Pick<Checkout, 'id' | 'spaceId'>): Promise<void> {
   if (!(await markCheckout(tx, checkout.id, 'failed'))) return;

@@ -4,12 +4,12 @@ import { type Database, transaction } from '../database/database.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Checkout, findCheckout, insertCheckout } from './checkouts.ts';
 
-/** Stripe lets a session live for a day at most. */
+/** Stripe allows a session to live for at most a day. */
 const checkoutHours = 23;
 
 /**
- * Writes the intent to buy credits: the checkout, and the operation that watches it. The same id again returns the same
- * result.
+ * Writes the intent to buy credits: the checkout, and the operation that watches it. The same id returns the same
+ * operation.
  */
 export async function beginTopUp(
   database: Database,
@@ -38,6 +38,6 @@ export async function beginTopUp(
     });
     return operation;
   };
-  // An earlier attempt may be about to commit: the retry finds it.
+  // An earlier attempt may be about to commit. The retry finds it.
   return transaction(database, make, { retryDuplicates: true });
 }

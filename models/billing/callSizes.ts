@@ -1,17 +1,17 @@
 import type { Transaction } from 'sequelize';
 import { execute, select } from '../database/sql.ts';
 
-/** Typical sizes of a space's calls to a model, for sizing a call's hold before anything about the call is known. */
+/** Typical sizes of a space's calls to a model. They size a call's hold before anything about the call is known. */
 export interface CallSize {
-  /** The prompt besides its messages: the system prompt, and the offered tools. */
+  /** The prompt without its messages: the system prompt and the offered tools. */
   baseTokens: number;
-  /** What an answer costs, in micro-credits; null before the first. */
+  /** The average cost of an answer in micro-credits. Null before the first answer. */
   outputMicro: number | null;
 }
 
 /**
- * Calls of one kind are similar: those of a mode are offered the same tools, and calls beside a turn's steps (`aside`)
- * are short.
+ * Calls of one kind are similar. Those of a mode are offered the same tools; calls beside a turn's steps (`aside`) are
+ * short.
  */
 export interface CallKind {
   spaceId: string;
@@ -19,12 +19,12 @@ export interface CallKind {
   kind: 'ask' | 'work' | 'aside';
 }
 
-/** The row by which a space's first prompt is counted. The length of answers is learned per space. */
+/** The row for spaces that have not made such a call yet. The length of answers is learned per space. */
 const anySpace = '';
 /** The newest answer's weight in the moving average. */
 const share = 0.2;
 
-/** What is known of such calls. */
+/** The sizes of such calls, if any are known. */
 export async function sizeOfCalls(
   tx: Transaction,
   { spaceId, modelId, kind }: CallKind,
@@ -38,7 +38,7 @@ export async function sizeOfCalls(
   return size;
 }
 
-/** Stores what a prompt has besides its messages; rarely a write, since it rarely changes. */
+/** Stores the size of a prompt without its messages. Rarely writes, since it rarely changes. */
 export async function noteBaseTokens(
   tx: Transaction,
   { spaceId, modelId, kind }: CallKind,
@@ -50,11 +50,11 @@ export async function noteBaseTokens(
   const change = 'base_tokens = VALUES(base_tokens)';
   const row = [modelId, kind, baseTokens];
   await execute(tx, `${insert} ON DUPLICATE KEY UPDATE ${change}`, [[spaceId, ...row]]);
-  // Only once: spaces must not all wait for one row.
+  // Written only at a space's first call, so that spaces do not all wait for one row.
   if (known === undefined) await execute(tx, `${insert} ON DUPLICATE KEY UPDATE ${change}`, [[anySpace, ...row]]);
 }
 
-/** Notes what an answer has cost. */
+/** Adds the cost of an answer to the moving average. */
 export async function noteOutput(
   tx: Transaction,
   { spaceId, modelId, kind }: CallKind,

@@ -4,30 +4,33 @@ import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import type { HoldRequest } from './holds.ts';
 
-/** A space's spending caps, in micro-credits; null means no limit. Days are UTC's. */
+/** A space's spending caps in micro-credits. Null means no limit. Days are in UTC. */
 export interface Caps {
   perTurn: number | null;
   perDay: number | null;
   perMemberPerDay: number | null;
 }
 
-// Holds count as spent until they are settled, except that of the call being decided.
+// Open holds count as spent, except the hold of the call that is being decided.
 const counted = "IF(status = 'open', amount, cost)";
 
-/** For how many days a day's sum is kept. Only today's is used; the others are kept for checks. */
+/** Days for which daily sums are kept. Only today's is used; the others are for checks. */
 export const keptDays = 7;
 
 export function today(now = new Date()): string {
   return now.toISOString().slice(0, 10);
 }
 
-/** A call whose hold already counts, if any. */
+/** A call's hold that is already counted. */
 export interface Counted {
   day: string;
   micro: number;
 }
 
-/** How much a call may cost under the space's caps. Call it with the balances locked, so that parallel calls add up. */
+/**
+ * How much a call may cost under the space's caps. The caller must have locked the balances, so that parallel calls add
+ * up.
+ */
 export async function roomUnderCaps(
   tx: Transaction,
   { id, spaceId, userId, turnId }: Pick<HoldRequest, 'id' | 'spaceId' | 'userId' | 'turnId'>,
@@ -64,10 +67,10 @@ export async function roomUnderCaps(
   return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...rooms));
 }
 
-/** The sum of all members. */
+/** The user id of the row with the sum over all members. */
 const everybody = '';
 
-/** Adds to what a day's calls cost, with the space's balances locked. */
+/** Adds to the cost of a day's calls. The caller must have locked the space's balances. */
 export async function countUse(
   tx: Transaction,
   { spaceId, userId }: Pick<HoldRequest, 'spaceId' | 'userId'>,

@@ -5,7 +5,7 @@ import { execute, insert, select } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { topUp } from './credits.ts';
 
-/** `mispaid`: the amount paid is not the amount asked for, so nothing is credited until a person has looked at it. */
+/** `mispaid`: another amount was paid than asked for. Nothing is credited until a person has checked it. */
 export type CheckoutStatus =
   | 'creating'
   | 'open'
@@ -31,7 +31,7 @@ export interface Checkout {
   sessionId: string | null;
   paymentId: string | null;
   url: string | null;
-  /** Where its buyer goes on; it was allowed when it was given. */
+  /** The buyer goes on to this page. It was checked when it was given. */
   returnUrl: string | null;
   operationId: string;
   createdAt: Date;
@@ -50,17 +50,17 @@ export async function findCheckout(database: Database, by: By, value: string): P
   return (rows as Checkout[])[0];
 }
 
-/** Unended operations whose purchase is over. */
+/** Running operations whose purchase is over. */
 export const endedCheckouts = waitingIn<Waiting>({
   table: 'operations',
   index: 'operations_kind_sweep',
-  // A value, and not EXISTS: that would be turned into a join which begins with all purchases there ever were.
+  // A scalar subquery instead of EXISTS, which would become a join that begins with all purchases ever made.
   where: `status = 'running' AND kind = 'topUp'
     AND (SELECT c.ended_at FROM billing_checkouts c WHERE c.id = operations.subject_id) IS NOT NULL`,
   time: 'created_at',
 });
 
-/** A space's purchases, the newest first. */
+/** A space's purchases, newest first. */
 export async function listCheckouts(database: Database, spaceId: string, page: PageRequest): Promise<Page<Checkout>> {
   const sql = `SELECT ${fields} FROM billing_checkouts WHERE space_id = ?`;
   return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'desc' });
@@ -93,7 +93,7 @@ export async function insertCheckout(
   });
 }
 
-/** Notes the session that the provider has opened for it. */
+/** Stores the session that the provider opened. */
 export async function markOpen(tx: Transaction, id: string, session: { id: string; url: string }): Promise<void> {
   const checkout = await lockCheckout(tx, id);
   if (checkout === undefined || checkout.sessionId !== null) return;
@@ -106,12 +106,12 @@ export async function markOpen(tx: Transaction, id: string, session: { id: strin
   ]);
 }
 
-/** What the ledger calls the payment: by the session where there is one, else by the payment itself. */
+/** The ledger's name for the payment: by its session or, without one, by the payment itself. */
 export function paymentSourceId(checkout: Pick<Checkout, 'sessionId' | 'paymentId'>): string {
   return checkout.sessionId === null ? `payment:${checkout.paymentId}` : `checkout:${checkout.sessionId}`;
 }
 
-/** Credits a paid checkout, once, and marks it. A payment beats any other end: money that arrived is credited. */
+/** Credits a paid checkout once, and marks it. A payment overrides any other end: money that arrived is credited. */
 export async function creditCheckout(
   tx: Transaction,
   id: string,
@@ -143,8 +143,8 @@ export async function creditCheckout(
 }
 
 /**
- * Moves a checkout that is not paid to another state. One that has ended stays as it is, unless money arrived after its
- * end: `mispaid` beats `expired`.
+ * Moves an unpaid checkout to another state. An ended one stays as it is, unless money arrived after its end: `mispaid`
+ * overrides `expired`.
  */
 export async function markCheckout(
   tx: Transaction,

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import { idBound } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
 
-/** What steps of a turn have cost, in micro-credits, by step. What has not ended has cost nothing yet. */
+/** The costs of a turn's steps, in micro-credits by step. Steps that have not ended are missing. */
 export async function costsOfCalls(
   { pool }: Pick<Database, 'pool'>,
   turnId: string,
@@ -18,7 +18,7 @@ export async function costsOfCalls(
   return new Map(rows.map(({ sourceId, amount }) => [stepOf.get(String(sourceId)) ?? -1, Number(amount)]));
 }
 
-/** The minutes of a computer that were booked between two times, in micro-credits, whoever used it then. */
+/** The cost of a computer's minutes booked between two times, in micro-credits, for all users. */
 export async function costOfComputer(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, computerId, from, to }: { spaceId: string; computerId: string; from: Date; to: Date },

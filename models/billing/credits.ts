@@ -3,9 +3,7 @@ import { incoming } from './debt.ts';
 import { addGrant, burn, expireGrants, priorities } from './grants.ts';
 import { type Balances, isPosted, lockBalances, post, type TransactionKind } from './ledger.ts';
 
-/**
- * Credits entering or leaving a space. Each movement happens once per source; the result says whether it happened now.
- */
+/** Credits that enter or leave a space. Each source is booked once; functions return whether this call booked it. */
 export interface Movement {
   spaceId: string;
   sourceId: string;
@@ -14,7 +12,6 @@ export interface Movement {
   detail?: string;
 }
 
-/** Gives a space credits. */
 export async function grant(
   tx: Transaction,
   movement: Movement & { expiresAt?: Date | null; priority?: number },
@@ -22,7 +19,6 @@ export async function grant(
   return comeIn(tx, movement, { kind: 'grant', account: 'granted', priority: movement.priority ?? priorities.granted });
 }
 
-/** Credits what was paid. */
 export async function topUp(tx: Transaction, movement: Movement): Promise<boolean> {
   return comeIn(tx, movement, { kind: 'topUp', account: 'paid', priority: priorities.paid });
 }
@@ -47,8 +43,8 @@ async function comeIn(
 }
 
 /**
- * Books a use that is not a model call: a computer's minute, a day's storage. It never refuses: what is not covered
- * becomes a debt, or unbilled.
+ * Books usage that is no model call: a computer's minute, a day's storage. It never refuses: an uncovered part becomes
+ * debt, or is unbilled.
  */
 export async function charge(
   tx: Transaction,
@@ -69,15 +65,15 @@ export async function charge(
 }
 
 /**
- * Moves credits from one space to another, for the operator. False when it was done before, or when there are not as
- * many.
+ * Moves credits between two spaces, for the operator. False if this source was booked before, or the balance is too
+ * low.
  */
 export async function transfer(
   tx: Transaction,
   { from, to, micro, sourceId }: { from: string; to: string; micro: number; sourceId: string },
 ): Promise<boolean> {
   if (from === to || micro <= 0) return false;
-  // In one order whatever the direction, so that two transfers cannot wait for each other.
+  // Always locks in the same order, so that two opposite transfers cannot deadlock.
   const locked = new Map<string, Balances>();
   for (const spaceId of [from, to].sort()) locked.set(spaceId, await lockBalances(tx, spaceId));
   const [giver, taker] = [locked.get(from), locked.get(to)];

@@ -3,7 +3,7 @@ import { newId } from '../../base/ids.ts';
 import { burn } from './grants.ts';
 import { type Balances, type Line, post } from './ledger.ts';
 
-/** Pays a space's debt with what it has available, so that it never has both. */
+/** Pays a space's debt from its available credits, so that it never has both. */
 export async function coverDebt(tx: Transaction, balances: Balances): Promise<void> {
   const micro = Math.min(balances.debt, balances.available);
   if (micro === 0) return;

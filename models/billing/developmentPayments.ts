@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../database/database.ts';
 
-/** A payment of the development provider: what a real provider would store on its side. */
+/** A payment of the development provider: the data that a real provider would keep. */
 export interface DevelopmentPayment {
   sessionId: string;
   paymentId: string;
@@ -24,7 +24,7 @@ const fields = `session_id AS sessionId, payment_id AS paymentId, checkout_id AS
 
 type New = Omit<DevelopmentPayment, 'sessionId' | 'paymentId' | 'status' | 'paymentStatus' | 'refunds' | 'createdAt'>;
 
-/** Where the development provider keeps its payments: this database, since it has no other. */
+/** Stores the development provider's payments in this database. */
 export function createDevelopmentPayments(database: Database) {
   async function find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string) {
     const [rows] = await database.pool.query(`SELECT ${fields} FROM development_payments WHERE ${by} = ?`, [value]);
@@ -34,7 +34,7 @@ export function createDevelopmentPayments(database: Database) {
   return {
     find,
 
-    /** One for each checkout, however often it is asked for. */
+    /** Makes one payment for each checkout, even if it is called repeatedly. */
     async make(fresh: New): Promise<DevelopmentPayment> {
       const random = () => randomBytes(12).toString('hex');
       await database.pool.query(
@@ -63,7 +63,7 @@ export function createDevelopmentPayments(database: Database) {
       return made;
     },
 
-    /** Moves an open payment to its end. False when it was not open any more. */
+    /** Moves an open payment to its end. False if it was no longer open. */
     async finish(sessionId: string, end: Pick<DevelopmentPayment, 'status' | 'paymentStatus'>): Promise<boolean> {
       const [result] = await database.pool.query(
         `UPDATE development_payments SET status = ?, payment_status = ?
@@ -82,7 +82,7 @@ export function createDevelopmentPayments(database: Database) {
 
     async since(after: Date): Promise<DevelopmentPayment[]> {
       const [rows] = await database.pool.query(
-        // Where most payments are later, the server may rather sort them all.
+        // Without the hint the server may sort the whole table if most payments are recent.
         `SELECT ${fields} FROM development_payments FORCE INDEX (development_payments_created)
           WHERE created_at >= ? ORDER BY created_at LIMIT 10000`,
         [after],
@@ -90,7 +90,7 @@ export function createDevelopmentPayments(database: Database) {
       return (rows as Row[]).map(read);
     },
 
-    /** The secret that signs its notifications: one for all processes of the installation. */
+    /** The secret that signs notifications. All processes of the installation share it. */
     async webhookSecret(): Promise<string> {
       const [rows] = await database.pool.query("SELECT value FROM billing_state WHERE name = 'developmentSecret'");
       return `whsec_${(rows as { value: string }[])[0]?.value ?? ''}`;

@@ -5,7 +5,7 @@ import { type CallKind, noteBaseTokens, sizeOfCalls } from './callSizes.ts';
 import { reserve } from './holds.ts';
 import { ceilingOf, outputTokensFor, type Prices } from './prices.ts';
 
-/** A model call that wants credits set aside. */
+/** A model call that needs a hold. */
 export interface CallRequest {
   id: string;
   spaceId: string;
@@ -14,40 +14,39 @@ export interface CallRequest {
   modelId: string;
   kind: CallKind['kind'];
   prices: Prices;
-  /** How long the answer may become: by its model, and by the space's settings. */
+  /** Limit of the answer, by the model and the space's settings. */
   maxOutputTokens: number;
-  /** A rough count; actual usage is booked afterwards. */
+  /** A rough count. The actual usage is booked afterwards. */
   inputTokens: number;
-  /** What of it is the system prompt and the tools, where that is known. */
+  /** The part for the system prompt and the tools, if known. */
   baseTokens?: number;
   enforced: boolean;
 }
 
-/** What a call has, and may have. */
+/** The credits that a call has, and may get. */
 export interface Allowance {
-  /** What is set aside, in micro-credits. */
+  /** The held amount, in micro-credits. */
   held: number;
   /** The most that the call can cost, by its own limits and its space's. */
   atMost: number;
-  /** The answer's limit, where it is below the model's, and its reason. */
+  /** The answer's limit if it is below the model's, and the reason in `boundBy`. */
   maxOutputTokens?: number;
   boundBy?: 'credits' | 'cap';
 }
 
-/** An answer that must be shorter than this is not worth asking for. */
+/** A shorter answer is not worth a call. */
 const shortestAnswerTokens = 16;
-/** The expected length of an answer before any has been seen: a share of the longest, within bounds. */
+/** The expected length before any answer was seen: a share of the longest, within bounds. */
 const expectedShare = 0.25;
 const expectedTokens = { least: 64, most: 1_024 };
-/** A margin on top of the average cost of answers. */
+/** Factor on the average cost of answers. */
 const margin = 1.2;
-/** The system prompt and the tools, before any prompt has been seen. */
+/** Tokens for the system prompt and the tools, before any prompt was seen. */
 const assumedBaseTokens = 500;
 
 /**
- * Sets aside what such a call is likely to cost: more is asked for when its answer grows. Returns the answer's limit
- * where it is below the model's. Where credits are not enforced and the space has no caps, nothing is set aside:
- * undefined. Throws 402.
+ * Holds what a call is likely to cost; a longer answer asks for more later. Returns the answer's limit if it is below
+ * the model's. Undefined if credits are not enforced and the space has no caps: nothing is held then. Throws 402.
  */
 export async function holdForCall(database: Database, call: CallRequest): Promise<Allowance | undefined> {
   return transaction(database, (tx) => holdIn(tx, call));
@@ -64,7 +63,7 @@ async function holdIn(tx: Transaction, call: CallRequest): Promise<Allowance | u
   const output = size?.outputMicro == null ? unseen : Math.ceil(size.outputMicro * margin);
   const wanted = Math.min(atMost, Math.max(atLeast, ceilingOf(prices, inputTokens, 0) + output));
   const { amount, ceiling, boundBy } = await reserve(tx, { ...rest, inputTokens, atLeast, wanted, atMost });
-  // With the balances locked, so that no two calls of a space write the row at once.
+  // The balances are locked, so two calls of a space never write this row at once.
   if (baseTokens !== undefined) await noteBaseTokens(tx, call, baseTokens, size);
   if (boundBy === undefined) return { held: amount, atMost };
   const maxOutputTokens = Math.max(1, outputTokensFor(prices, inputTokens, ceiling));
@@ -72,8 +71,8 @@ async function holdIn(tx: Transaction, call: CallRequest): Promise<Allowance | u
 }
 
 /**
- * Sets more aside for a call whose answer has come to cost `micro` so far, and returns what it has now. Throws 402 when
- * that is not covered any more.
+ * Increases the hold of a call whose answer costs `micro` so far, and returns the new amount. Throws 402 if that is no
+ * longer covered.
  */
 export async function growHold(
   database: Database,
@@ -86,8 +85,8 @@ export async function growHold(
 }
 
 /**
- * Sets credits aside for a new turn's first call, in the transaction that makes the turn: a message accepted before
- * needs nothing more, and a refused message is not stored. The size of its prompt is estimated from similar prompts.
+ * Holds credits for a new turn's first call, in the transaction that makes the turn. An accepted message has its
+ * credits, and a refused message is not stored. The size of its prompt is estimated from earlier prompts.
  */
 export async function holdForTurn(
   tx: Transaction,
@@ -103,12 +102,12 @@ export async function holdForTurn(
   await holdIn(tx, { ...rest, id: firstHoldId(turn.id), turnId: turn.id, inputTokens });
 }
 
-/** A turn's first call finds its message's hold. */
+/** The id of a message's hold. The turn's first call uses the same id. */
 export function firstHoldId(turnId: string): string {
   return `${turnId}:0`;
 }
 
-/** What the thread's last prompt and its answer were: the next prompt begins with them. */
+/** Tokens of the thread's last prompt and its answer. The next prompt begins with them. */
 async function promptOfThread(
   tx: Transaction,
   { threadId, ordinal }: { threadId: string; ordinal: number },

@@ -3,20 +3,20 @@ import { newId } from '../../base/ids.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Balances, post } from './ledger.ts';
 
-/** Credits received at one time, with what is left of them. `available` is always the sum of the remainders. */
+/** Credits received at one time, and how many are left. `available` is always the sum of `remaining`. */
 export interface Grant {
   id: string;
   remaining: number;
   expiresAt: Date | null;
 }
 
-/** Which grant an amount was taken from. */
+/** An amount taken from a grant. */
 export type Part = [grantId: string, micro: number];
 
-/** Lower is burnt first: granted credits before paid ones. */
+/** Lower values are burnt first: granted credits before paid ones. */
 export const priorities = { granted: 10, paid: 20 } as const;
 
-// The order in which credits are burnt: by priority, then what expires soonest, then the oldest.
+// Credits are burnt by priority, then by the earliest expiry, then by age.
 const burnOrder = 'ORDER BY priority, expires_at IS NULL, expires_at, id';
 
 export interface NewGrant {
@@ -26,7 +26,7 @@ export interface NewGrant {
   expiresAt?: Date | null;
 }
 
-/** Adds credits to be burnt. The caller posts them, in the same transaction. */
+/** Adds credits to be burnt. The caller posts them in the same transaction. */
 export async function addGrant(tx: Transaction, balances: Balances, grant: NewGrant): Promise<void> {
   await insert(tx, 'billing_grants', {
     id: newId('grant'),
@@ -40,7 +40,10 @@ export async function addGrant(tx: Transaction, balances: Balances, grant: NewGr
   });
 }
 
-/** Takes an amount from the grants, in burn order, and returns from which. There must be enough. */
+/**
+ * Takes an amount from the grants in burn order, and returns the parts. The grants must have enough. Grants of the
+ * source `firstOf` come first.
+ */
 export async function burn(tx: Transaction, balances: Balances, micro: number, firstOf?: string): Promise<Part[]> {
   if (micro === 0) return [];
   const grants = await select<Grant & { sourceId: string }>(
@@ -61,7 +64,7 @@ export async function burn(tx: Transaction, balances: Balances, micro: number, f
   throw new Error(`The grants of ${balances.spaceId} are ${missing} short of what is available.`);
 }
 
-/** Gives back what a hold took and did not use, the last taken first. Returns what the hold keeps. */
+/** Returns unused credits of a hold to their grants, the last taken first. Returns the parts that the hold keeps. */
 export async function giveBack(tx: Transaction, parts: readonly Part[], micro: number): Promise<Part[]> {
   const kept: Part[] = parts.map(([id, amount]) => [id, amount]);
   let left = micro;
@@ -75,7 +78,7 @@ export async function giveBack(tx: Transaction, parts: readonly Part[], micro: n
   return kept.filter(([, amount]) => amount > 0);
 }
 
-/** Ends expired grants, so that nobody spends them. */
+/** Ends expired grants, so that they cannot be spent. */
 export async function expireGrants(tx: Transaction, balances: Balances, now = new Date()): Promise<void> {
   if (balances.available === 0) return;
   const over = await select<Grant>(
@@ -85,7 +88,7 @@ export async function expireGrants(tx: Transaction, balances: Balances, now = ne
   );
   for (const { id, remaining } of over) {
     await change(tx, id, -remaining);
-    // What a hold gives back later expires again, so the grant's id alone is not unique.
+    // Credits that a hold returns later expire separately, so the grant's id alone is not unique.
     await post(tx, { sourceId: `expiry:${id}:${newId('ledgerTransaction')}`, kind: 'expiry' }, [
       { of: balances, account: 'available', change: -remaining },
       { of: balances, account: 'expired', change: remaining },

@@ -6,23 +6,23 @@ import { coverDebt } from './debt.ts';
 import { burn, expireGrants, giveBack, type Part } from './grants.ts';
 import { type Balances, isPosted, lockBalances, post } from './ledger.ts';
 
-/** Credits set aside for one model call. Its id is the call's: `<turn>:<step>`. */
+/** Credits held for one model call. The id is the call's: `<turn>:<step>`. */
 export interface Hold {
   id: string;
   spaceId: string;
   userId: string;
   turnId: string | null;
   modelId: string;
-  /** The amount set aside; it grows with the answer. */
+  /** The held amount. It grows with the answer. */
   amount: number;
-  /** The part of it that is reserved in the ledger: all of it where credits are enforced. */
+  /** The part that is reserved in the ledger: all of it if credits are enforced. */
   held: number;
   parts: Part[];
   inputTokens: number;
-  /** Counts its changes: each is a ledger transaction with its own source. */
+  /** Counts changes. Each is a ledger transaction with its own source. */
   revision: number;
   status: 'open' | 'settled' | 'released';
-  /** The day (UTC) whose caps it counts to. */
+  /** The day (UTC) whose caps the hold counts to. */
   day: string;
 }
 
@@ -33,24 +33,23 @@ export interface HoldRequest {
   turnId: string | null;
   modelId: string;
   inputTokens: number;
-  /** Less than this is not worth beginning. */
+  /** Below this amount the call is not worth starting. */
   atLeast: number;
-  /** The amount to set aside if there is enough; absent means all that the call can cost. */
+  /** The amount to hold if there is enough. Default: all that the call can cost. */
   wanted?: number;
-  /** The most that the call can cost. */
   atMost: number;
-  /** Refuse what the space's credits do not cover. Without it only its own caps apply. */
+  /** Whether to refuse calls that the credits do not cover. Otherwise only the space's caps apply. */
   enforced: boolean;
-  /** Only while it is open: a call that has ended sets nothing more aside. */
+  /** Change only an open hold: a call that has ended must not hold more. */
   ifOpen?: boolean;
 }
 
-/** What was set aside, and how much more would be available. */
+/** The held amount, and how much more would be available. */
 export interface Reserved {
   amount: number;
-  /** At most `atMost`: what its space, or a cap, leaves for the call now. */
+  /** What the credits and caps leave for the call now, at most `atMost`. */
   ceiling: number;
-  /** What `ceiling` is bounded by; absent is the call itself. */
+  /** What limits `ceiling`. Undefined: the call's own `atMost`. */
   boundBy?: 'credits' | 'cap';
 }
 
@@ -68,9 +67,8 @@ export async function findHold(tx: Transaction, id: string): Promise<Hold | unde
 }
 
 /**
- * Sets credits aside, between `atLeast` and `wanted`, and says how many. An existing hold is adjusted to the new
- * amount: a retried call reserves once, and a growing answer gets more. Throws 402 when there is too little, in the
- * space or under a cap.
+ * Holds credits between `atLeast` and `wanted`, and returns how many. Adjusts an existing hold to the new amount: a
+ * retried call holds once, and a growing answer gets more. Throws 402 if the space or a cap leaves too little.
  */
 export async function reserve(tx: Transaction, request: HoldRequest): Promise<Reserved> {
   const balances = await lockBalances(tx, request.spaceId);
@@ -108,14 +106,14 @@ export async function reserve(tx: Transaction, request: HoldRequest): Promise<Re
   else await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [row, request.id]);
   const { day } = row;
   const isOfDay = counted?.day === day;
-  // A call that began before midnight counts to the day whose caps were asked now, with all of it.
+  // A call that began before midnight moves completely to the new day, whose caps were checked.
   if (counted !== undefined && !isOfDay) await countUse(tx, request, { ...counted, micro: -counted.micro });
   await countUse(tx, request, { day, micro: isOfDay ? amount - counted.micro : amount });
   if (ceiling === request.atMost) return { amount, ceiling };
   return { amount, ceiling, boundBy: ceiling === room ? 'cap' : 'credits' };
 }
 
-/** Moves the ledger from the hold's old amount to its new one. */
+/** Moves the ledger from the hold's old amount to the new one. */
 async function shift(
   tx: Transaction,
   balances: Balances,
@@ -149,8 +147,8 @@ export interface Settlement {
 }
 
 /**
- * Books what a call cost, once, and releases what it did not use. What nothing covers becomes a debt, or unbilled where
- * credits are not enforced.
+ * Books the cost of a call once, and releases the unused part of its hold. An uncovered part becomes debt, or is
+ * unbilled if credits are not enforced.
  */
 export async function settle(tx: Transaction, settlement: Settlement): Promise<void> {
   const { id, spaceId, userId, turnId, modelId, cost, enforced } = settlement;
@@ -201,7 +199,7 @@ async function takeRest(tx: Transaction, balances: Balances, wanted: number): Pr
   return taken;
 }
 
-/** Releases the hold of a call that came to nothing. Does nothing to one that has ended. */
+/** Releases the hold of a call that came to nothing. Does nothing if the hold has ended. */
 export async function release(tx: Transaction, spaceId: string, id: string): Promise<boolean> {
   const balances = await lockBalances(tx, spaceId);
   const hold = await findHold(tx, id);
@@ -223,7 +221,7 @@ export async function release(tx: Transaction, spaceId: string, id: string): Pro
   return true;
 }
 
-/** 402, with a link to buy more. */
+/** A 402 with a link to buy more. */
 export function creditsExhausted(spaceId: string): DomainError {
   const path = `/api/billing/${encodeURIComponent(spaceId)}/top-up`;
   const message = `The space has no credits left for this. Buy some with POST ${path}.`;

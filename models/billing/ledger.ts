@@ -4,20 +4,20 @@ import { execute, select } from '../database/sql.ts';
 import { maxMicroCredits } from './money.ts';
 
 /**
- * A space's accounts. On the one side where credits are (`available`, `reserved`) or went (`spent`, `expired`, `sent`
- * to another space); on the other where they came from (`granted`, `paid`, `received` from another space), what was
- * taken back after it was spent (`debt`), and what was used while credits were not enforced (`unbilled`). The two sides
- * are always equal, and no account is ever below zero.
+ * A space's accounts, on two sides. Uses show where credits are (`available`, `reserved`) or went (`spent`, `expired`,
+ * `sent` to another space). Sources show where they came from (`granted`, `paid`, `received` from another space), what
+ * was taken back after it was spent (`debt`), and what was used while credits were not enforced (`unbilled`). The two
+ * sides are always equal, and no account is ever below zero.
  *
- * The second side is the system's: an account of the system is the sum of that account over all spaces. It has no row
- * of its own, which every posting of every space would have to wait for.
+ * The sources belong to the system. An account of the system is the sum over all spaces. It has no row of its own,
+ * since every posting of every space would have to wait for that row.
  */
 export const uses = ['available', 'reserved', 'spent', 'expired', 'sent'] as const;
 export const sources = ['granted', 'paid', 'received', 'debt', 'unbilled'] as const;
 export const accounts = [...uses, ...sources] as const;
 export type Account = (typeof accounts)[number];
 
-/** A space's balances in micro-credits: its row, locked by the holder of this object. */
+/** A space's balances in micro-credits. The caller that holds this object has locked the row. */
 export type Balances = Record<Account, number> & { spaceId: string };
 
 export type TransactionKind =
@@ -36,7 +36,7 @@ export type TransactionKind =
   | 'debtPayment';
 
 export interface Posting {
-  /** The event that this records: `checkout:cs_…`, `call:<turn>:<step>`. Unique for ever. */
+  /** The event behind the posting: `checkout:cs_…`, `call:<turn>:<step>`. Unique forever. */
   sourceId: string;
   kind: TransactionKind;
   userId?: string | null;
@@ -45,21 +45,23 @@ export interface Posting {
   detail?: string | null;
 }
 
-/** By how much a posting changes an account's balance. */
+/** A change of an account's balance. */
 export interface Line {
   of: Balances;
   account: Account;
   change: number;
 }
 
-/** A posting that would not balance, or would leave an account below zero: a bug of ours. Nothing was written. */
+/**
+ * A posting would not balance, or would leave an account below zero. This is a bug of ours, and nothing was written.
+ */
 export class LedgerError extends Error {
   override readonly name = 'LedgerError';
 }
 
 const columns = accounts.join(', ');
 
-/** Opens a space's accounts if need be, and locks them until the transaction ends. */
+/** Locks a space's accounts until the transaction ends. Opens them if they do not exist. */
 export async function lockBalances(tx: Transaction, spaceId: string): Promise<Balances> {
   const read = () =>
     select<Balances>(tx, `SELECT space_id AS spaceId, ${columns} FROM billing_balances WHERE space_id = ? FOR UPDATE`, [
@@ -73,14 +75,14 @@ export async function lockBalances(tx: Transaction, spaceId: string): Promise<Ba
   return opened;
 }
 
-/** Whether this has been posted. Call it with the space's balances locked, so that the answer stays true. */
+/** Whether the source was posted. The caller must have locked the space's balances, so that the answer stays true. */
 export async function isPosted(tx: Transaction, sourceId: string): Promise<boolean> {
   return (await select(tx, 'SELECT 1 FROM ledger_transactions WHERE source_id = ?', [sourceId])).length > 0;
 }
 
 /**
- * Writes one transaction of the ledger: its entries sum to zero, each with the balance that it leaves. Throws
- * UniqueConstraintError when its source has been posted before.
+ * Writes a ledger transaction. Its entries sum to zero, and each has the resulting balance. Throws
+ * UniqueConstraintError if its source was posted before.
  */
 export async function post(tx: Transaction, posting: Posting, lines: readonly Line[]): Promise<void> {
   const moved = lines.filter(({ change }) => change !== 0);
@@ -116,7 +118,7 @@ async function save(tx: Transaction, { spaceId, ...balances }: Balances): Promis
   await execute(tx, 'UPDATE billing_balances SET ? WHERE space_id = ?', [balances, spaceId]);
 }
 
-/** In the entries, what comes from a source is negative: that is what makes each transaction sum to zero. */
+/** Entries of source accounts are negated, so that each transaction sums to zero. */
 function signed({ account, change }: Line): number {
   return (sources as readonly string[]).includes(account) ? -change : change;
 }

@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 
-/** A space that has had credits and has few left, with those who can buy more. */
+/** A space that had credits and has few left, with the owners who can buy more. */
 export interface LowBalance {
   spaceId: string;
   name: string;
@@ -10,9 +10,7 @@ export interface LowBalance {
   ownerEmails: string[];
 }
 
-/**
- * Spaces that have become low and have not been reported yet. Those that have enough again may be reported again later.
- */
+/** Spaces that became low and were not reported yet. Once a space has enough again, it may be reported later. */
 export async function findLowBalances(database: Database, threshold: number, limit: number): Promise<LowBalance[]> {
   await database.pool.query(
     'UPDATE billing_balances SET low_since = NULL WHERE low_since IS NOT NULL AND available >= ?',
@@ -34,7 +32,7 @@ export async function findLowBalances(database: Database, threshold: number, lim
   return low.map((one) => ({ ...one, ownerEmails: (bySpace.get(one.spaceId) ?? []).map(({ email }) => email) }));
 }
 
-/** Marks a space's low balance as reported, once: false when another caller already has. */
+/** Marks a space's low balance as reported. False if another caller did so before. */
 export async function noteLow(tx: Transaction, spaceId: string): Promise<boolean> {
   const result = await execute(
     tx,

@@ -1,7 +1,7 @@
 import { deleteInBatches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
 
-/** Removes holds from before `before` that have been settled or released. Their outcome is in the ledger. */
+/** Removes settled or released holds from before `before`. The ledger has their outcome. */
 export async function purgeOldHolds(database: Database, before: Date, onBatch: () => void): Promise<number> {
   let removed = 0;
   for (const status of ['settled', 'released']) {

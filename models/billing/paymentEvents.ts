@@ -3,7 +3,7 @@ import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-/** A notification of the payment provider, stored for ever. */
+/** A notification of the payment provider, stored forever. */
 export interface PaymentEventRow {
   id: string;
   provider: string;
@@ -13,7 +13,7 @@ export interface PaymentEventRow {
   outcome: string | null;
 }
 
-/** Keeps a verified notification. False when this event has been kept before. */
+/** Stores a verified notification. False if it was stored before. */
 export async function keepEvent(
   database: Database,
   event: Pick<PaymentEventRow, 'id' | 'provider' | 'type' | 'payload'>,
@@ -32,7 +32,7 @@ export async function findEvent(database: Database, id: string): Promise<Payment
   return (rows as PaymentEventRow[])[0];
 }
 
-/** Marks it as settled, in the transaction that applied it. False when it was already settled. */
+/** Marks a notification as settled, in the transaction that applied it. False if it was settled before. */
 export async function markSettled(tx: Transaction, id: string, outcome: string): Promise<boolean> {
   const result = await execute(
     tx,
@@ -42,32 +42,28 @@ export async function markSettled(tx: Transaction, id: string, outcome: string):
   return result.affectedRows === 1;
 }
 
-/** Notifications that have not been settled. */
 export const unsettledEvents = waitingIn<Waiting>({
   table: 'payment_events',
   where: "status = 'received'",
   time: 'received_at',
 });
 
-/** What the provider says and our books do not explain. Each case has one name, wherever it is found. */
+/** Statements of the provider that our books do not explain. Each case has one name, wherever it is found. */
 export type Finding =
-  /** A session or a charge that is paid, and belongs to no checkout. */
+  /** A paid session or charge that belongs to no checkout. */
   | 'PAID_SESSION_OF_NO_CHECKOUT'
   | 'PAID_CHARGE_OF_NO_CHECKOUT'
-  /** Its checkout asked for another amount. */
+  /** The checkout asked for another amount. */
   | 'PAID_OTHER_AMOUNT'
   | 'CREDITED_BUT_NOT_PAID'
-  /** Any other notification that does not refer to anything of ours. */
+  /** Any other notification that refers to nothing of ours. */
   | 'EVENT_OF_NO_CHECKOUT_OF_OURS'
   /** A checkout whose session the provider does not know (any more). */
   | 'CHECKOUT_UNKNOWN_TO_PROVIDER'
-  /** A checkout that its buyer completed, and whose payment neither came nor failed. */
+  /** The buyer completed the checkout, but the payment neither arrived nor failed. */
   | 'PAYMENT_NEVER_CAME';
 
-/**
- * Records what cannot be explained, for the operator; once for each subject: a session, a charge, or an event that
- * names neither.
- */
+/** Records a finding for the operator, once for each subject: a session, a charge, or an event that names neither. */
 export async function noteFinding(database: Database, subjectId: string, finding: Finding): Promise<boolean> {
   const [result] = await database.pool.query(
     'INSERT IGNORE INTO payment_findings (subject_id, finding, found_at) VALUES (?)',

@@ -1,6 +1,6 @@
 import { microPerCredit } from './money.ts';
 
-/** A rate as the catalogue lists it (spec §2). */
+/** A rate as the catalogue lists it. */
 export interface Rate {
   label: string;
   creditsPerUnit: number;
@@ -16,7 +16,7 @@ export interface TokenCount {
   reasoningTokens: number;
 }
 
-/** What a model costs, in micro-credits; fractions of one are kept until a call is added up. */
+/** A model's prices in micro-credits. Fractions are kept until a call is added up. */
 export interface Prices {
   input: number;
   cachedInput: number;
@@ -29,13 +29,13 @@ const tokens = /^(\d*)\s*([km]?)\s*tokens?$/i;
 const calls = /^(request|call)s?$/i;
 const factors: Record<string, number> = { '': 1, k: 1_000, m: 1_000_000 };
 
-/** Which price a rate is, and its value per token or call; undefined for a rate that is not understood. */
+/** The price that a rate sets, and its value per token or call. Undefined if the rate is not understood. */
 function readRate({ label, creditsPerUnit, unit }: Rate): { price: keyof Prices; micro: number } | undefined {
   if (calls.test(unit.trim())) return { price: 'perCall', micro: creditsPerUnit * microPerCredit };
   const [matched, count = '', factor = ''] = tokens.exec(unit.trim()) ?? [];
   if (matched === undefined) return undefined;
   const micro = (creditsPerUnit * microPerCredit) / (Number(count || 1) * (factors[factor.toLowerCase()] ?? 1));
-  // Every provider counts cache writes differently, so they are billed as input.
+  // Providers count cache writes in different ways, so they are billed as input.
   if (/cache/i.test(label)) return /writ|creat/i.test(label) ? undefined : { price: 'cachedInput', micro };
   if (/reason|think/i.test(label)) return { price: 'reasoning', micro };
   if (/out|completion/i.test(label)) return { price: 'output', micro };
@@ -44,9 +44,9 @@ function readRate({ label, creditsPerUnit, unit }: Rate): { price: keyof Prices;
 }
 
 /**
- * Reads a model's rates. A rate's label (input, cached, output, reasoning) says which of a call's counts it is for;
- * cached input costs as much as input where it has no rate of its own, and reasoning as much as output. A unit such as
- * `request` is counted once per call.
+ * Reads a model's rates. A rate's label (input, cached, output, reasoning) says which count it is for. Cached input
+ * without a rate of its own costs as much as input, and reasoning as much as output. A unit such as `request` is
+ * counted once per call.
  */
 export function pricesOf(rates: readonly Rate[]): Prices {
   const found: Partial<Prices> = {};
@@ -58,7 +58,7 @@ export function pricesOf(rates: readonly Rate[]): Prices {
   return { input, output, perCall, cachedInput: found.cachedInput ?? input, reasoning: found.reasoning ?? output };
 }
 
-/** Rates that {@link pricesOf} ignores: a call cannot be counted by their label or unit. */
+/** Rates that {@link pricesOf} ignores, since it does not understand their label or unit. */
 export function unreadRates<R extends Rate>(rates: readonly R[]): R[] {
   return rates.filter((rate) => rate.creditsPerUnit > 0 && readRate(rate) === undefined);
 }
@@ -67,7 +67,7 @@ export function isFree(prices: Prices): boolean {
   return Object.values(prices).every((price) => price === 0);
 }
 
-/** What a call costs, in whole micro-credits, rounded up. */
+/** The cost of a call in whole micro-credits, rounded up. */
 export function costOf(prices: Prices, usage: TokenCount): number {
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens);
   const reasoning = Math.min(usage.reasoningTokens, usage.outputTokens);
@@ -77,17 +77,17 @@ export function costOf(prices: Prices, usage: TokenCount): number {
     cached * prices.cachedInput +
     (usage.outputTokens - reasoning) * prices.output +
     reasoning * prices.reasoning;
-  // Adding up fractions of a price sometimes ends slightly above a whole number.
+  // Sums of fractional prices sometimes end slightly above a whole number.
   return Math.ceil(cost - 1e-6);
 }
 
-/** The highest cost of a call: no input cached, all output of the more expensive kind. */
+/** The highest cost of a call: no cached input, all output of the more expensive kind. */
 export function ceilingOf(prices: Prices, inputTokens: number, outputTokens: number): number {
   const input = Math.max(prices.input, prices.cachedInput);
   return Math.ceil(prices.perCall + inputTokens * input + outputTokens * dearestOutput(prices) - 1e-6);
 }
 
-/** How many tokens of output an amount is certain to pay for, after the input. */
+/** How many output tokens an amount is certain to pay for, after the input. */
 export function outputTokensFor(prices: Prices, inputTokens: number, micro: number): number {
   const each = dearestOutput(prices);
   return each === 0 ? Number.MAX_SAFE_INTEGER : Math.floor((micro - ceilingOf(prices, inputTokens, 0)) / each);

@@ -2,7 +2,7 @@ import type { Database } from '../database/database.ts';
 import { behindSql, type Order } from '../database/pages.ts';
 import { type Account, accounts, type Balances, type TransactionKind } from './ledger.ts';
 
-/** A transaction of a space's ledger, with its lines as changes of balances. */
+/** A transaction of a space's ledger. Its lines are changes of balances. */
 export interface LedgerRecord {
   id: string;
   sourceId: string;
@@ -16,7 +16,7 @@ export interface LedgerRecord {
 
 const nothing = Object.fromEntries(accounts.map((account) => [account, 0])) as Record<Account, number>;
 
-/** A space's balances as they are now; zeros before its first credit. */
+/** A space's present balances. Zeros before its first credit. */
 export async function readBalances(database: Database, spaceId: string): Promise<Balances & { lowSince: Date | null }> {
   const [rows] = await database.pool.query(
     `SELECT space_id AS spaceId, ${accounts.join(', ')}, low_since AS lowSince FROM billing_balances WHERE space_id = ?`,
@@ -26,14 +26,13 @@ export async function readBalances(database: Database, spaceId: string): Promise
 }
 
 interface LedgerPage {
-  /** The newest first, unless it says otherwise. */
+  /** Default: newest first. */
   order?: Order;
   limit: number;
-  /** The transaction behind which the page begins, in its order. */
+  /** The page begins after this transaction, in its order. */
   behind?: string | undefined;
 }
 
-/** A page of a space's transactions. */
 export async function readLedger(database: Database, spaceId: string, page: LedgerPage): Promise<LedgerRecord[]> {
   const wanted = await transactionsOf(database, spaceId, page);
   if (wanted.length === 0) return [];
@@ -58,12 +57,10 @@ export async function readLedger(database: Database, spaceId: string, page: Ledg
   }));
 }
 
-/** A transaction has few entries in a space, most have two. */
+/** A transaction has few entries in a space; most have two. */
 const entriesOfTransaction = 2;
 
-/**
- * The ids alone, read entry by entry until there are enough: for a DISTINCT, MariaDB reads all that is older as well.
- */
+/** Reads only ids, entry by entry, until there are enough. With DISTINCT, MariaDB would read all older entries too. */
 async function transactionsOf(
   { pool }: Database,
   spaceId: string,

@@ -10,10 +10,7 @@ export interface Reversal {
   sourceId: string;
   kind: 'refund' | 'dispute';
   micro: number;
-  /**
-   * The money has come back to us: the refund failed, or the dispute was won. This is final, whatever is reported
-   * later.
-   */
+  /** The money came back to us: the refund failed, or we won the dispute. This is final, whatever is reported later. */
   returned: boolean;
 }
 
@@ -26,9 +23,9 @@ export interface ReversedPayment {
 }
 
 /**
- * Books a payment's reversals: its space keeps what no reversal holds back. Refunds and disputes of one payment never
- * take more than it brought, and the outcome does not depend on the order in which they are reported. Returns whether
- * something was booked.
+ * Books a payment's reversals. The space keeps the part that no reversal takes. Refunds and disputes of a payment
+ * together never take more than it brought, and the order of reports does not matter. Returns whether this call booked
+ * something.
  */
 export async function reverse(tx: Transaction, payment: ReversedPayment, reversal: Reversal): Promise<boolean> {
   const balances = await lockBalances(tx, payment.spaceId);
@@ -66,7 +63,7 @@ async function save(tx: Transaction, paymentSourceId: string, reversal: Reversal
 }
 
 /**
- * Takes first what is left of that payment, then whatever else the space has; what has already been spent becomes its
+ * Takes first from the grant of that payment, then from the space's other grants. A part that was already spent becomes
  * debt.
  */
 async function take(

@@ -4,14 +4,14 @@ import { execute } from '../database/sql.ts';
 import type { Caps } from './caps.ts';
 import { lockSettings } from './setup.ts';
 
-/** Buys credits by itself when there are few left. Amounts of money in the currency's smallest unit. */
+/** Buys credits automatically when few are left. Money is in the currency's smallest unit. */
 export interface AutoTopUp {
   enabled: boolean;
-  /** Micro-credits. */
+  /** In micro-credits. */
   threshold: number | null;
   amountMinor: number | null;
   monthlyLimitMinor: number | null;
-  /** The last charge was refused: nothing more is tried until somebody sets this again. */
+  /** When the last charge was refused. No more charges until a person saves this setting again. */
   failedAt: Date | null;
 }
 

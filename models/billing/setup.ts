@@ -7,7 +7,10 @@ import { grant } from './credits.ts';
 import { lockBalances } from './ledger.ts';
 import { lockState } from './paymentEvents.ts';
 
-/** How many credits new spaces may be given: a total per user who sets them up, and for the installation. */
+/**
+ * Limits on initial credits, in micro-credits: for one space, for all spaces that a user sets up, and for the
+ * installation.
+ */
 export interface InitialCreditLimits {
   perSpace: number;
   perUser: number;
@@ -30,7 +33,7 @@ export async function findSetup(database: Database, spaceId: string): Promise<Se
   return (rows as SetupRow[])[0];
 }
 
-/** The space's row of settings, locked; made when there is none. */
+/** Locks the space's row of settings. Makes it if it does not exist. */
 export async function lockSettings(tx: Transaction, spaceId: string): Promise<SetupRow> {
   const sql = `SELECT ${fields} FROM billing_settings WHERE space_id = ? FOR UPDATE`;
   const [known] = await select<SetupRow>(tx, sql, [spaceId]);
@@ -42,8 +45,8 @@ export async function lockSettings(tx: Transaction, spaceId: string): Promise<Se
 }
 
 /**
- * Writes the intent to set billing up: 'ready' when it has been, else the operation to start or to wait for. A repeat,
- * with any number, changes nothing. Throws 422 when the credits are more than the limits allow.
+ * Writes the intent to set up billing. Returns 'ready' if that is done, otherwise the operation to start or wait for. A
+ * repeat changes nothing, whatever its amount. Throws 422 if the credits exceed the limits.
  */
 export async function beginSetup(
   database: Database,
@@ -51,7 +54,7 @@ export async function beginSetup(
 ): Promise<'ready' | Operation> {
   const { spaceId, userId, micro, limits } = intent;
   return transaction(database, async (tx) => {
-    // Serializes everybody who gives credits away, so that the limits hold.
+    // Serializes all gifts of initial credits, so that the limits hold.
     if (micro > 0) await lockState(tx, 'initialCredits');
     const row = await lockSettings(tx, spaceId);
     if (row.status === 'ready') return 'ready';
@@ -111,7 +114,7 @@ export async function saveCustomer(database: Database, spaceId: string, customer
   });
 }
 
-/** Opens the accounts, gives the initial credits once, and ends the operation: one commit. */
+/** Opens the accounts, gives the initial credits once, and ends the operation, in one commit. */
 export async function finishSetup(database: Database, spaceId: string, operationId: string): Promise<void> {
   await transaction(database, async (tx) => {
     const row = await lockSettings(tx, spaceId);

@@ -2,7 +2,6 @@ import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-/** A hold, and its space. */
 export interface OpenHold {
   id: string;
   spaceId: string;
@@ -11,14 +10,13 @@ export interface OpenHold {
 export type StaleHold = Waiting & Pick<OpenHold, 'spaceId'>;
 export type ExpiredGrant = StaleHold;
 
-/** A turn's open holds. */
 export async function openHoldsOf(database: Database, turnId: string): Promise<OpenHold[]> {
   return read(database, "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'", [
     turnId,
   ]);
 }
 
-/** Open holds of turns that have ended, or of messages that never became a turn. */
+/** Open holds of ended turns, and of messages that never became a turn. */
 export const staleHolds = waitingIn<StaleHold>({
   table: 'billing_holds',
   columns: ['space_id AS spaceId'],
@@ -27,7 +25,7 @@ export const staleHolds = waitingIn<StaleHold>({
   time: 'created_at',
 });
 
-/** Grants that have expired, with credits left. */
+/** Expired grants with credits left. */
 export const expiredGrants = waitingIn<ExpiredGrant>({
   table: 'billing_grants',
   columns: ['space_id AS spaceId'],

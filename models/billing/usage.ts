@@ -9,15 +9,15 @@ import { toMicro } from './money.ts';
 export interface UsageRates {
   computerCreditsPerMinute: number;
   storageCreditsPerGibDay: number;
-  /** Whether what the space's credits do not cover is its debt, or unbilled. */
+  /** Whether an uncovered part becomes the space's debt. Otherwise it is unbilled. */
   enforced: boolean;
 }
 
 const gibibyte = 1024 ** 3;
 
 /**
- * Books minutes of a running computer, numbered from its start: from `from` to before `to`. The same minute of the same
- * generation again changes nothing. Returns how many were booked now.
+ * Books minutes of a running computer, numbered from its start: from `from` to before `to`. A minute of the same
+ * generation is booked only once. Returns how many were booked now.
  */
 export async function chargeComputerMinutes(
   tx: Transaction,
@@ -41,9 +41,7 @@ export async function chargeComputerMinutes(
   return booked;
 }
 
-/**
- * Books what a space stores on one day (UTC), in whole micro-credits, rounded up; the same day again changes nothing.
- */
+/** Books what a space stores on one day (UTC), in whole micro-credits, rounded up. A day is booked only once. */
 export async function chargeStorageDay(
   database: Database,
   rates: UsageRates,
@@ -62,8 +60,8 @@ export async function chargeStorageDay(
 }
 
 /**
- * Call this before starting something that costs by time. Throws 402 when it has a price, credits are enforced and the
- * space has none.
+ * Call this before starting a computer. Throws 402 if computers have a price, credits are enforced and the space has
+ * none.
  */
 export async function requireCredits(database: Database, rates: UsageRates, spaceId: string): Promise<void> {
   if (!rates.enforced || rates.computerCreditsPerMinute === 0) return;
@@ -71,7 +69,7 @@ export async function requireCredits(database: Database, rates: UsageRates, spac
   if (((rows as { available: number }[])[0]?.available ?? 0) === 0) throw creditsExhausted(spaceId);
 }
 
-/** How many bytes living spaces have stored, in the order of the spaces' ids, after one of them. */
+/** The bytes stored by spaces that are not deleted, ordered by space id, after one of them. */
 export async function storedBytesAfter(
   database: Database,
   spaceId: string,

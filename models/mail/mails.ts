@@ -10,11 +10,11 @@ export interface MailContent {
   to: string;
   subject: string;
   text: string;
-  /** It signs its reader in: it is only sent to somebody who may sign in at that time. */
+  /** The mail contains a sign-in link. It is only sent if its reader may sign in at that time. */
   onlyIfMayArrive?: boolean;
 }
 
-/** A mail that is sealed and still to be stored. */
+/** A sealed mail that must still be stored. */
 export interface SealedMail {
   id: string;
   sealed: Buffer;
@@ -22,12 +22,12 @@ export interface SealedMail {
 }
 
 /**
- * Mail on its way out. A row is the intent; its workflow sends it and removes it. It may hold a link that signs
- * somebody in, so it is sealed while it waits, and is not sent after `expiresAt`, when the link has stopped working.
+ * Outgoing mail. A row is the intent; its workflow sends the mail and removes the row. A mail may contain a sign-in
+ * link, so it is sealed while it waits, and is not sent after `expiresAt`, when the link no longer works.
  */
 export function createMails(database: Database, envelope: Envelope) {
   return {
-    /** Seals a mail; store it in the transaction of what it reports. */
+    /** Seals a mail. Store it in the transaction of the event that it reports. */
     async seal(content: MailContent, expiresAt: Date): Promise<SealedMail> {
       const id = newId('mail');
       const plaintext = Buffer.from(JSON.stringify(content), 'utf8');
@@ -38,7 +38,7 @@ export function createMails(database: Database, envelope: Envelope) {
       await insert(tx, 'mails', { id, sealed, created_at: new Date(), expires_at: expiresAt });
     },
 
-    /** A mail that is still to be sent; undefined when it has been, or is too late. */
+    /** A mail that must still be sent. Undefined if it was sent or has expired. */
     async open(id: string): Promise<(MailContent & { expiresAt: Date }) | undefined> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
         'SELECT sealed, expires_at AS expiresAt FROM mails WHERE id = ? AND expires_at > ?',
@@ -50,12 +50,12 @@ export function createMails(database: Database, envelope: Envelope) {
       return { ...(JSON.parse(content.toString('utf8')) as MailContent), expiresAt: row.expiresAt };
     },
 
-    /** Removes it: it has been sent, or never will be. */
+    /** Removes a mail that was sent or never will be. */
     async remove(id: string): Promise<void> {
       await database.pool.query('DELETE FROM mails WHERE id = ?', [id]);
     },
 
-    /** Mails that wait since `before`, oldest first: each should have a workflow. */
+    /** Mails waiting since `before`, oldest first. Each should have a workflow. */
     waiting: (page: OldestFirst<Waiting>): Promise<Waiting[]> =>
       oldestFirst(database, { table: 'mails', where: 'TRUE', time: 'created_at' }, page),
   };
@@ -63,7 +63,7 @@ export function createMails(database: Database, envelope: Envelope) {
 
 export type Mails = ReturnType<typeof createMails>;
 
-/** What a sealed mail is bound to. */
+/** The context that a sealed mail is bound to. */
 function contextOf(id: string): string {
   return `mails/${id}`;
 }

@@ -3,16 +3,19 @@ import { createFreshCache } from '../../base/freshCache.ts';
 import { oneFor } from '../../base/oneFor.ts';
 import type { Database } from '../database/database.ts';
 
-/** In another process: in this one a new device is known at once. */
+/** For devices added in other processes. In this process a new device is known at once. */
 const maxAgeMs = 1_000;
 const cacheOf = oneFor((pool: Pool) => createFreshCache((userId) => readHasDevices(pool, userId), { maxAgeMs }));
 
-/** Whether a user has devices to push to, as of a second ago: most have none, and each turn asks twice. */
+/**
+ * Whether a user has devices to push to, at most a second old. Cached, since most users have none and each turn asks
+ * twice.
+ */
 export function hasDevices({ pool }: Pick<Database, 'pool'>, userId: string): Promise<boolean> {
   return cacheOf(pool).get(userId);
 }
 
-/** Call it when a device was added. */
+/** Call this when a device was added. */
 export function forgetDevices({ pool }: Pick<Database, 'pool'>, userId: string): void {
   cacheOf(pool).forget(userId);
 }

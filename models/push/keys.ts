@@ -3,19 +3,19 @@ import type { RowDataPacket } from 'mysql2';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database/database.ts';
 
-/** The key pair by which push services know this installation (VAPID, RFC 8292): P-256, base64url. */
+/** The key pair that identifies this installation to push services (VAPID, RFC 8292): P-256, base64url. */
 export interface PushKeys {
-  /** Uncompressed, 65 bytes: what browsers call the application server key. */
+  /** Uncompressed, 65 bytes. Browsers call it the application server key. */
   publicKey: string;
   privateKey: string;
 }
 
-/** There is only one: a new one would invalidate every subscription. */
+/** There is only one pair, since a new one would invalidate every subscription. */
 const rowId = 'vapid';
 const sealContext = `push_keys/${rowId}`;
 const privateKeyBytes = 32;
 
-/** Reads the installation's key pair; the first call creates it. */
+/** Reads the installation's key pair. The first call makes it. */
 export function createPushKeys(database: Database, envelope: Envelope): () => Promise<PushKeys> {
   let known: Promise<PushKeys> | undefined;
 
@@ -35,11 +35,11 @@ export function createPushKeys(database: Database, envelope: Envelope): () => Pr
     if (found !== undefined) return found;
     const pair = createECDH('prime256v1');
     const publicKey = pair.generateKeys().toString('base64url');
-    // Its leading zeros are not there by themselves.
+    // `getPrivateKey` omits leading zeros.
     const privateKey = Buffer.alloc(privateKeyBytes);
     pair.getPrivateKey().copy(privateKey, privateKeyBytes - pair.getPrivateKey().length);
     const sealed = await envelope.seal(systemScope, sealContext, privateKey);
-    // Another process may have been faster: its pair is used.
+    // Another process may have been faster. Its pair is used then.
     await database.pool.query(
       `INSERT INTO push_keys (id, public_key, private_key_sealed, created_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3))
         ON DUPLICATE KEY UPDATE id = id`,

@@ -3,8 +3,8 @@ import type { Database } from '../database/database.ts';
 import { hasDevices } from './devices.ts';
 
 /**
- * Notes that a device of the turn's owner has got the turn up to where it rests. Only turns of people with push
- * subscriptions need it, so only those have one.
+ * Notes that a device of the turn's owner has received the turn up to where it rests. Only done for users with push
+ * subscriptions, since only they need it.
  */
 export async function noteSeen(
   database: Pick<Database, 'pool'>,
@@ -18,7 +18,7 @@ export async function noteSeen(
   );
 }
 
-/** Whether somebody has seen the turn up to this chunk. */
+/** Whether a device has received the turn up to this chunk. */
 export async function wasSeen(database: Pick<Database, 'pool'>, turnId: string, seq: number): Promise<boolean> {
   const [rows] = await database.pool.query<RowDataPacket[]>('SELECT seq FROM turn_receipts WHERE turn_id = ?', [
     turnId,

@@ -10,7 +10,7 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { forgetDevices, hasDevices } from './devices.ts';
 
-/** What a browser gives when it subscribes: where to send to, and the keys with which only it can read what comes. */
+/** A browser's subscription: the address to send to, and keys that only this browser can decrypt with. */
 export interface PushTarget {
   endpoint: string;
   keys: { p256dh: string; auth: string };
@@ -26,13 +26,14 @@ export interface PushDevice {
   lastPushedAt: Date | null;
 }
 
-/** A user's oldest subscriptions give way to new ones. */
+/** A user's oldest subscriptions are removed for new ones. */
 const maxDevices = 30;
 const authBytes = 16;
 const columns = 'id, device_name AS deviceName, service, created_at AS createdAt, last_pushed_at AS lastPushedAt';
 
 /**
- * The devices to which push notifications go. Addresses and keys are sealed: whoever has them can write to the device.
+ * The devices that receive push notifications. Addresses and keys are sealed, since anyone who has them can send to the
+ * device.
  */
 export function createPushSubscriptions(database: Database, envelope: Envelope) {
   async function find(id: string): Promise<PushDevice> {
@@ -46,7 +47,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
   }
 
   return {
-    /** Adds a device, or finds it again by its endpoint: then its keys and its owner are those given now. */
+    /** Adds a device, or finds it by its endpoint. Then its keys and owner are replaced. */
     async add(
       owner: { userId: string; sessionId: string | null },
       target: PushTarget,
@@ -98,7 +99,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
       return readPage(database, page, { sql, values: [userId], by: 'id', order: 'desc' });
     },
 
-    /** Throws 404 when the user has no such subscription. */
+    /** Throws 404 if the user has no such subscription. */
     async remove(userId: string, id: string): Promise<void> {
       const [result] = await database.pool.query('DELETE FROM push_subscriptions WHERE id = ? AND user_id = ?', [
         id,
@@ -107,7 +108,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
       if ((result as { affectedRows: number }).affectedRows === 0) throw notFound('subscription');
     },
 
-    /** The subscriptions to push to; those whose session was revoked are no more. */
+    /** The subscriptions to push to, without those whose session was revoked. */
     async idsOf(userId: string): Promise<string[]> {
       if (!(await hasDevices(database, userId))) return [];
       const [rows] = await database.pool.query<RowDataPacket[]>(
@@ -118,7 +119,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
       return (rows as { id: string }[]).map(({ id }) => id);
     },
 
-    /** Where to push to; undefined when the subscription is not the user's any more. */
+    /** The address and keys. Undefined if the subscription no longer belongs to the user. */
     async open(userId: string, id: string): Promise<PushTarget | undefined> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
         `SELECT p.sealed FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
@@ -135,14 +136,14 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
       await database.pool.query('UPDATE push_subscriptions SET last_pushed_at = UTC_TIMESTAMP(3) WHERE id = ?', [id]);
     },
 
-    /** The push service says that the device has gone. */
+    /** Removes a device after the push service said that it is gone. */
     async forget(id: string): Promise<void> {
       await database.pool.query('DELETE FROM push_subscriptions WHERE id = ?', [id]);
     },
 
-    /** Those of sessions that were revoked; they are not used since, this takes them out of the table. */
+    /** Removes subscriptions of revoked sessions. They are already unused. */
     async purgeRevoked(onBatch?: () => void): Promise<number> {
-      // A DELETE with a subquery would read all of them.
+      // A DELETE with a subquery would read the whole table.
       return deleteByIds(
         database,
         'push_subscriptions',

@@ -5,15 +5,15 @@ import { type AttemptEnd, disabledBy, pauseMs, retryDelayMs } from './retries.ts
 import type { DueDelivery } from './rounds.ts';
 
 export interface RetryLimits {
-  /** Before the second attempt, the third, and so on. */
+  /** The delays before the second attempt, the third, and so on. */
   retryDelaysMs: readonly number[];
-  /** An endpoint that takes nothing for so long is disabled. */
+  /** An endpoint that has failed for this long is disabled. */
   failingMs: number;
 }
 
 /**
- * Records how an attempt has gone. One that was recorded before changes nothing, nor does one that an address has not
- * taken which the endpoint no longer has: the present one is told at once.
+ * Records the outcome of an attempt. Ignores an attempt that was recorded before. Ignores a failed attempt at an
+ * address that the endpoint no longer has: the present address is tried at once.
  */
 export async function noteAttempt(
   database: Database,
@@ -60,7 +60,7 @@ interface EndpointState {
 
 interface Failure {
   end: AttemptEnd;
-  /** Whether its delivery has had all its attempts. */
+  /** Whether this was the delivery's last attempt. */
   isLast: boolean;
   failingMs: number;
 }
@@ -76,14 +76,14 @@ async function noteFailure(
   const failingForMs = now - since.getTime();
   const code = disabledBy(end, failingForMs, { isLast, longestFailingMs: failingMs });
   if (code === undefined) {
-    // What one answer has asked for, another that came beside it does not take back.
+    // A parallel answer must not shorten the pause that another has asked for.
     const until = Math.max(now + pauseMs(end, failingForMs), pausedUntil?.getTime() ?? 0);
     const failing = { failing_since: since, paused_until: new Date(until) };
     await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [failing, id]);
   } else await disableEndpoint(tx, id, code);
 }
 
-/** Has an endpoint told of nothing until a person enables it. */
+/** Disables an endpoint until a person enables it. */
 export async function disableEndpoint(tx: Transaction, id: string, code: 'GONE' | 'FAILING' | 'BACKLOG') {
   const disabled = {
     enabled: 0,
@@ -95,7 +95,7 @@ export async function disableEndpoint(tx: Transaction, id: string, code: 'GONE' 
   await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ? AND enabled = 1', [disabled, id]);
 }
 
-/** How the row of a delivery changes that has ended. */
+/** The changes to the row of a delivery that has ended. */
 export function endedNow(status: 'delivered' | 'failed') {
   return { status, pending: null, next_attempt_at: null, ended_at: new Date() };
 }

@@ -7,18 +7,18 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import { afterCommit, type EventType } from './events.ts';
 
-/** What an endpoint is told, and how that goes. */
+/** A delivery to an endpoint, and its outcome. */
 export interface WebhookDelivery {
   id: string;
   endpointId: string;
   spaceId: string;
   type: EventType;
-  /** JSON, as it is sent. */
+  /** JSON, exactly as it is sent. */
   body: string;
   status: 'pending' | 'delivered' | 'failed';
-  /** Since it was made, or replayed. */
+  /** Since it was made or replayed. */
   attempts: number;
-  /** The status of the last answer; null where none came. */
+  /** The status of the last answer. Null if none came. */
   lastAnswer: number | null;
   lastError: string | null;
   nextAttemptAt: Date | null;
@@ -35,7 +35,7 @@ interface Of {
 const columns = `id, endpoint_id AS endpointId, space_id AS spaceId, type, body, status, attempts, last_answer AS lastAnswer,
   last_error AS lastError, next_attempt_at AS nextAttemptAt, created_at AS createdAt, ended_at AS endedAt`;
 
-/** An endpoint's, newest first. */
+/** An endpoint's deliveries, newest first. */
 export async function listWebhookDeliveries(
   database: Pick<Database, 'pool'>,
   endpointId: string,
@@ -57,13 +57,13 @@ export async function getWebhookDelivery(
 }
 
 /**
- * Makes it again from its first attempt, under the same id. The same replay again is the first one. Throws 404, 409
+ * Delivers again from the first attempt, under the same id. The same replay id is the same replay. Throws 404, 409
  * `DELIVERY_PENDING`.
  */
 export async function replayWebhookDelivery(database: Database, of: Of, replayId: string): Promise<WebhookDelivery> {
   const { id, endpointId, spaceId } = await getWebhookDelivery(database, of);
   await transaction(database, async (tx) => {
-    // The endpoint first, as whoever records an attempt.
+    // Locks the endpoint first, as recording an attempt does.
     await resumeEndpoint(tx, endpointId);
     const sql = 'SELECT status, replay_id AS replayId FROM webhook_deliveries WHERE id = ? FOR UPDATE';
     const [row] = await select<{ status: string; replayId: string | null }>(tx, sql, [id]);
@@ -81,24 +81,27 @@ export async function replayWebhookDelivery(database: Database, of: Of, replayId
   return getWebhookDelivery(database, of);
 }
 
-/** Has an endpoint tried at once that is left alone because it fails: somebody says that it is mended. */
+/** Ends the pause of a failing endpoint, since a person says that it is fixed. */
 export async function resumeEndpoint(tx: Transaction, endpointId: string): Promise<void> {
   await execute(tx, 'UPDATE webhook_endpoints SET paused_until = NULL WHERE id = ?', [endpointId]);
 }
 
-/** Leaves one of a deleted endpoint's deliveries overdue, by which the sweep finds the rest, whoever else is killed. */
+/**
+ * Makes one delivery of a deleted endpoint overdue. If a process is killed, the sweep finds the endpoint's other
+ * deliveries by it.
+ */
 export async function rememberToForget(tx: Transaction, endpointId: string): Promise<void> {
   const overdue = { status: 'pending', pending: 1, next_attempt_at: new Date() };
   const sql = 'UPDATE webhook_deliveries SET ? WHERE endpoint_id = ? ORDER BY id LIMIT 1';
   await execute(tx, sql, [overdue, endpointId]);
 }
 
-/** Forgets the deliveries of an endpoint that is deleted. */
+/** Removes the deliveries of a deleted endpoint. */
 export async function forgetEndpointDeliveries(database: Database, endpointId: string): Promise<void> {
   await deleteInBatches(database, 'DELETE FROM webhook_deliveries WHERE endpoint_id = ? LIMIT ?', [endpointId]);
 }
 
-/** Forgets deliveries that were made before this and have ended. Returns how many there were. */
+/** Removes deliveries from before `before` that have ended. Returns their number. */
 export function forgetWebhookDeliveries(database: Database, before: Date, onBatch?: () => void): Promise<number> {
   const sql = `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_old) WHERE created_at < ?
     AND pending IS NULL ORDER BY created_at, id LIMIT ?`;

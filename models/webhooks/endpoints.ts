@@ -17,18 +17,18 @@ import {
   shownSecret,
 } from './secrets.ts';
 
-/** Where a space wants to be told of what happens. */
+/** An address that a space wants notified of its events. */
 export interface WebhookEndpoint {
   id: string;
   spaceId: string;
   url: string;
-  /** Empty is every one. */
+  /** Empty means all events. */
   events: EventType[];
   enabled: boolean;
-  /** Why it was disabled other than by a person: `GONE`, `FAILING` or `BACKLOG`. */
+  /** Why it was disabled automatically: `GONE`, `FAILING` or `BACKLOG`. Null if a person did. */
   disabledCode: string | null;
   disabledAt: Date | null;
-  /** Since when it has taken nothing; null where it takes what it is told. */
+  /** When it began to fail. Null if it accepts deliveries. */
   failingSince: Date | null;
   createdBy: string;
   createdAt: Date;
@@ -47,7 +47,7 @@ const columns = `id, space_id AS spaceId, url, events, enabled, disabled_code AS
   failing_since AS failingSince, created_by AS createdBy, created_at AS createdAt, updated_at AS updatedAt`;
 const secretColumns = 'secret_id AS secretId, secret, old_secret AS oldSecret, old_secret_until AS oldUntil';
 
-/** The endpoints of spaces. What deliveries are signed with is sealed, and shown to whoever makes it. */
+/** The endpoints of spaces. Signing secrets are sealed, and shown only to the caller who makes one. */
 export function createWebhookEndpoints(database: Database, envelope: Envelope) {
   async function get({ spaceId, id }: Of): Promise<WebhookEndpoint> {
     const [rows] = await database.pool.query<RowDataPacket[]>(
@@ -61,13 +61,13 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
   return {
     get,
 
-    /** A space's, oldest first. */
+    /** A space's endpoints, oldest first. */
     async list(spaceId: string, page: PageRequest): Promise<Page<WebhookEndpoint>> {
       const sql = `SELECT ${columns} FROM webhook_endpoints WHERE space_id = ?`;
       return readPage(database, page, { sql, values: [spaceId], by: 'id', order: 'asc', read });
     },
 
-    /** The same id again is the same endpoint. Throws 404, 422 `TOO_MANY_WEBHOOK_ENDPOINTS`. */
+    /** The same id is the same endpoint. Throws 404, 422 `TOO_MANY_WEBHOOK_ENDPOINTS`. */
     async add({ spaceId, id }: Of, fields: EndpointFields, actor: Actor & { userId: string }): Promise<void> {
       const secret = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
       await transaction(database, async (tx) => {
@@ -90,7 +90,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       });
     },
 
-    /** Changes what is given. One that is enabled, or gets another address, begins anew. Throws 404. */
+    /** Changes the given fields. A given `enabled` or `url` resets its failures. Throws 404. */
     async change({ spaceId, id }: Of, fields: Partial<EndpointFields>, actor: Actor): Promise<WebhookEndpoint> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
@@ -108,7 +108,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       return get({ spaceId, id });
     },
 
-    /** Its deliveries are forgotten. Throws 404. */
+    /** Removes the endpoint and its deliveries. Throws 404. */
     async remove({ spaceId, id }: Of, actor: Actor): Promise<void> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
@@ -119,7 +119,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       });
     },
 
-    /** A delivery that says nothing, to try it. The same id again is the same one. Throws 404. */
+    /** Adds an empty delivery to test the endpoint. The same id is the same delivery. Throws 404. */
     async ping({ spaceId, id }: Of, deliveryId: string): Promise<void> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
@@ -129,7 +129,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       });
     },
 
-    /** Makes a new secret. The one before signs as well for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
+    /** Makes a new secret. The previous one signs too for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
     async renew({ spaceId, id }: Of, request: SecretRequest, actor: Actor): Promise<void> {
       const sealed = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
       await transaction(database, async (tx) => {
@@ -143,12 +143,12 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
       });
     },
 
-    /** The one of this id, while it is the present one. Throws 409 `SECRET_RENEWED`. */
+    /** The secret with this id, as long as it is the present one. Throws 409 `SECRET_RENEWED`. */
     async shown({ spaceId, id }: Of, secretId: string): Promise<{ secret: string; previousUntil: Date | null }> {
       return shownSecret(envelope, { spaceId, context: sealedContext(id) }, await secretRow(id), secretId);
     },
 
-    /** What deliveries are signed with now, the newest first. */
+    /** The secrets that sign deliveries now, newest first. */
     async secrets({ spaceId, id }: Of): Promise<string[]> {
       const row = await secretRow(id);
       return row === undefined ? [] : openWebhookSecrets(envelope, { spaceId, context: sealedContext(id) }, row);

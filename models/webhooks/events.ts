@@ -3,19 +3,19 @@ import { newId } from '../../base/ids.ts';
 import { type On, sequelizeOf } from '../database/bound.ts';
 import { execute, select } from '../database/sql.ts';
 
-/** What endpoints are told of. */
+/** Events that endpoints can be notified of. */
 export type EventType = 'turn.ended' | 'turn.needs_input' | 'run.ended' | 'credits.low' | 'ping';
 
 export interface WebhookEvent {
-  /** What the event is known by: an endpoint is told of each once. */
+  /** Identifies the event. An endpoint is notified of each once. */
   id: string;
   type: EventType;
   spaceId: string;
-  /** Ids, and what a receiver decides by: never what people or models have written. */
+  /** Ids and facts that a receiver can act on. Never text of people or models. */
   data: Readonly<Record<string, string | number | null>>;
 }
 
-/** An endpoint whose workflow has something to do. */
+/** An endpoint whose workflow has work. */
 export interface ToldEndpoint {
   id: string;
   spaceId: string;
@@ -25,19 +25,19 @@ type Listener = (endpoint: ToldEndpoint) => void;
 const listeners = new WeakMap<Sequelize, Listener>();
 
 /**
- * Has `listener` told of each endpoint with something to do, once that is committed. It is a hint: the sweeper finds
- * the rest.
+ * Calls `listener` for each endpoint with new work, after the commit. This is a hint: the sweeper finds missed
+ * endpoints.
  */
 export function onEndpointWork(on: On, listener: Listener): void {
   listeners.set(sequelizeOf(on), listener);
 }
 
-/** A condition in SQL: whether anybody would be told of an event, for statements that read about its space anyway. */
+/** A condition in SQL: whether a space has an enabled endpoint. For statements that read about the space anyway. */
 export function hasEndpoints(spaceId: string): string {
   return `EXISTS (SELECT 1 FROM webhook_endpoints WHERE space_id = ${spaceId} AND enabled = 1)`;
 }
 
-/** Writes what endpoints of the space are to be told, in the transaction of what has happened. */
+/** Adds deliveries to the space's endpoints, in the transaction of the event. */
 export async function noteEvent(tx: Transaction, event: WebhookEvent): Promise<void> {
   const found = await select<{ id: string; events: string }>(
     tx,
@@ -49,7 +49,7 @@ export async function noteEvent(tx: Transaction, event: WebhookEvent): Promise<v
   }
 }
 
-/** Adds one delivery, which is the same one where it is there already. */
+/** Adds a delivery, unless the endpoint already has one for this event. */
 export async function addDelivery(
   tx: Transaction,
   endpointId: string,
@@ -64,7 +64,7 @@ export async function addDelivery(
   afterCommit(tx, { id: endpointId, spaceId });
 }
 
-/** Tells of an endpoint with something to do as soon as this transaction is committed. */
+/** Calls the listener for an endpoint once this transaction is committed. */
 export function afterCommit(tx: Transaction, endpoint: ToldEndpoint): void {
   tx.afterCommit(() => listeners.get(sequelizeOf(tx))?.(endpoint));
 }

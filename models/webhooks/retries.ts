@@ -1,19 +1,21 @@
-/** How an attempt has gone: the status of the answer, or why there was none; `error` is null where it was taken. */
+/**
+ * The outcome of an attempt: the status of the answer, or why none came. `error` is null if the delivery was accepted.
+ */
 export type AttemptEnd = ({ answer: number; error: string | null } | { answer: null; error: string }) & {
-  /** How long the endpoint asks to be left alone. */
+  /** How long the endpoint asks us to wait. */
   retryAfterMs?: number | undefined;
 };
 
 const gone = 410;
-/** Attempts that failed together shall not come back together. */
+/** Spreads attempts that failed together, so that their retries do not come together. */
 const mostJitter = 0.2;
-/** An endpoint that has failed for long is tried less often, but still soon enough to see that it was mended. */
+/** The longer an endpoint fails, the less often it is tried, but often enough to notice a repair soon. */
 const pausePerFailing = 0.1;
 const longestPauseMs = 5 * 60_000;
 
 /**
- * The milliseconds until a delivery's next attempt, after `attempts` before the one that has just failed; undefined
- * where that was the last. `random` is between 0 and 1.
+ * Milliseconds until the next attempt of a delivery that had `attempts` before the one that just failed. Undefined if
+ * that was the last. `random` is between 0 and 1.
  */
 export function retryDelayMs(
   { answer, retryAfterMs = 0 }: AttemptEnd,
@@ -26,14 +28,14 @@ export function retryDelayMs(
   return Math.max(Math.round(delayMs * (1 + random * mostJitter)), retryAfterMs);
 }
 
-/** How long an endpoint that has just failed, and has failed for `failingForMs`, is left alone. */
+/** How long to pause an endpoint that just failed and has failed for `failingForMs`. */
 export function pauseMs({ retryAfterMs = 0 }: AttemptEnd, failingForMs: number): number {
   return Math.max(Math.min(Math.round(failingForMs * pausePerFailing), longestPauseMs), retryAfterMs);
 }
 
 /**
- * Why an endpoint that has just failed is disabled; undefined where it is not. One that is told of little may have failed
- * last a week ago: it is given all attempts of a delivery.
+ * Why to disable an endpoint that just failed. Undefined if it stays enabled. An endpoint with few events may have
+ * failed last a week ago, so it first gets all attempts of a delivery.
  */
 export function disabledBy(
   { answer }: AttemptEnd,

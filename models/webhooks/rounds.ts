@@ -4,17 +4,17 @@ import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldes
 import { disableEndpoint, endedNow } from './attempts.ts';
 import { forgetEndpointDeliveries } from './deliveries.ts';
 
-/** A delivery that is to be tried now. */
+/** A delivery to attempt now. */
 export interface DueDelivery {
   id: string;
   body: string;
-  /** How many attempts were made before, */
+  /** The number of earlier attempts, */
   attempts: number;
-  /** and since which replay, where it was replayed. */
+  /** since this replay, if it was replayed. */
   replayId: string | null;
 }
 
-/** What is to be done for an endpoint now. */
+/** The next step for an endpoint. */
 export type Round =
   | { do: 'deliver'; spaceId: string; url: string; revision: number; deliveries: DueDelivery[] }
   | { do: 'watch'; waitMs: number }
@@ -30,11 +30,11 @@ interface EndpointRow {
   living: string | null;
 }
 
-/** How many deliveries of an endpoint are under way at once; one, while it takes none. */
+/** Concurrent deliveries to an endpoint. Only one while it fails. */
 const atOnce = 4;
 const endedAtOnce = 1_000;
 
-/** What an endpoint is told next. Where it is told of nothing any more, what waits for it is ended or forgotten. */
+/** The next step for an endpoint. Ends its waiting deliveries if it is disabled, and removes them if it was deleted. */
 export async function nextRound(database: Database, endpointId: string): Promise<Round> {
   const endpoint = await endpointOf(database, endpointId);
   if (endpoint === undefined) {
@@ -42,7 +42,7 @@ export async function nextRound(database: Database, endpointId: string): Promise
     return { do: 'rest' };
   }
   const { spaceId, url, revision, enabled, failingSince, pausedUntil, living } = endpoint;
-  // Its purge takes what is left.
+  // The space is deleted, and its purge removes the rest.
   if (living === null) return { do: 'rest' };
   if (enabled === 0) await endWaiting(database, endpointId);
   const most = failingSince === null ? atOnce : 1;
@@ -61,7 +61,7 @@ export async function nextRound(database: Database, endpointId: string): Promise
   return { do: 'deliver', spaceId, url, revision, deliveries };
 }
 
-/** Disables an endpoint for which more deliveries wait than may: as `BACKLOG`, which its owner sees. */
+/** Disables an endpoint with more waiting deliveries than allowed, as `BACKLOG`, which its owner sees. */
 export async function disableWhenFull(database: Database, endpointId: string, mostWaiting: number): Promise<boolean> {
   const [rows] = await database.pool.query<RowDataPacket[]>(
     `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
@@ -73,16 +73,16 @@ export async function disableWhenFull(database: Database, endpointId: string, mo
   return true;
 }
 
-/** An endpoint for which a delivery is overdue. */
+/** An endpoint with an overdue delivery. */
 export interface OverdueEndpoint extends Waiting {
-  /** Null where it is deleted, */
+  /** Null if the endpoint was deleted. */
   endpointId: string | null;
-  /** and here also where its space is. */
+  /** Null if the endpoint or its space was deleted. */
   spaceId: string | null;
   pausedUntil: Date | null;
 }
 
-/** A page of the endpoints for which a delivery should have been tried before this, by their ids. */
+/** A page of endpoints with a delivery that was due before `before`, ordered by id. */
 export async function overdueEndpoints(
   { pool }: Pick<Database, 'pool'>,
   { before, after }: OldestFirst<OverdueEndpoint>,
@@ -112,7 +112,7 @@ async function endpointOf({ pool }: Pick<Database, 'pool'>, id: string): Promise
   return rows[0] as EndpointRow | undefined;
 }
 
-/** Ends what waits for an endpoint that is disabled, but not what people try it with. */
+/** Ends the waiting deliveries of a disabled endpoint, except pings. */
 async function endWaiting({ pool }: Pick<Database, 'pool'>, endpointId: string): Promise<void> {
   const end = { ...endedNow('failed'), last_error: 'ENDPOINT_DISABLED' };
   for (;;) {

@@ -4,7 +4,7 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 
 const secretBytes = 32;
-/** Both secrets hold for so long, so that no delivery is lost while a sender takes over the new one. */
+/** Both secrets are valid for this long, so that no delivery is lost while a sender switches to the new one. */
 export const rotationMs = 86_400_000;
 
 /** Where a secret is sealed: the space, and the row by its table and id. */
@@ -13,14 +13,14 @@ export interface SealedIn {
   context: string;
 }
 
-/** What is asked for. The same id again is the same secret. */
+/** A request for a secret. The same id is the same secret. */
 export interface SecretRequest {
   id: string;
-  /** Those before hold no longer. */
+  /** Whether earlier secrets become invalid at once. */
   revokePrevious: boolean;
 }
 
-/** A secret as its row has it; all null where none was made. */
+/** The secret of a row. All null if none was made. */
 export interface SecretRow {
   secretId: string | null;
   secret: Buffer | null;
@@ -28,8 +28,8 @@ export interface SecretRow {
 }
 
 /**
- * How a row changes for a new secret: the one before holds for another day. Throws 409 `SECRET_RENEWED_LATELY` where
- * the one before that still does: a sender that has not taken over either of the new ones would be shut out unseen.
+ * The changes to a row for a new secret. The previous secret stays valid for another day. Throws 409
+ * `SECRET_RENEWED_LATELY` if the one before that is still valid: a sender that uses it would be shut out unnoticed.
  */
 export function renewedRow(known: SecretRow | undefined, sealed: Buffer, { id, revokePrevious }: SecretRequest) {
   const fresh = { secret: sealed, secret_id: id };
@@ -43,7 +43,7 @@ export function renewedRow(known: SecretRow | undefined, sealed: Buffer, { id, r
   return { ...fresh, old_secret: known.secret, old_secret_until: new Date(now + rotationMs) };
 }
 
-/** The present secret, for whoever has made it by this id. Throws 409 where there is another by now. */
+/** The present secret, for the caller who made it with this id. Throws 409 if there is another by now. */
 export async function shownSecret(
   envelope: Envelope,
   place: SealedIn,
@@ -61,14 +61,14 @@ export async function shownSecret(
   return { secret, previousUntil: row.oldUntil };
 }
 
-/** A new secret that senders of webhooks sign with, by Standard Webhooks, as it is kept. */
+/** Makes a secret for signing webhooks (Standard Webhooks). Returns it sealed. */
 export async function newWebhookSecret(envelope: Envelope, { spaceId, context }: SealedIn): Promise<Buffer> {
   const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
   await keepOutOfLogs([secret]);
   return envelope.seal(spaceId, context, Buffer.from(secret, 'utf8'));
 }
 
-/** The secrets of a row that hold now: two during a rotation. */
+/** The secrets of a row that are valid now: two during a rotation. */
 export async function openWebhookSecrets(
   envelope: Envelope,
   { spaceId, context }: SealedIn,

@@ -1,14 +1,14 @@
 /**
- * Who may import whom within a layer that has area folders. An area may use itself, the layer's `common` folders and
- * its loose files, and the areas that are named here with the reason. What is common may use no area, and only `joins`
- * may use every one.
+ * Which areas may import each other within a layer. An area may use itself, the layer's `common` folders and loose
+ * files, and the areas that `named` lists for it, with the reason. Common folders may use no area. Only `joins` may use
+ * every area.
  */
 export interface Layer {
   /** Folders that every area may use. */
   common?: string[];
-  /** The loose files that join the areas; no area may use them. */
+  /** Loose files that join the areas. No area may use them. */
   joins: string[];
-  /** Further permissions: for each folder or loose file, what it may use as well, and why. */
+  /** More permissions: for each folder or loose file, what else it may use and why. */
   named?: Record<string, Record<string, string>>;
 }
 
@@ -94,7 +94,7 @@ export const layers: Record<string, Layer> = {
   },
 };
 
-/** What of `target` a file of the same layer may not use; undefined when it may. */
+/** The rule of its own layer that an import breaks. Undefined if it breaks none. */
 export function faultWithinLayer(path: string, target: string): string | undefined {
   const { layer, from, to, rule } = partsOf(path, target);
   if (rule === undefined || from === to || rule.joins.includes(from)) return undefined;
@@ -103,7 +103,7 @@ export function faultWithinLayer(path: string, target: string): string | undefin
   return `imports ${target}: ${layer}/${from} may not use ${to} (scripts/imports/areas.ts says who may)`;
 }
 
-/** A named permission that this import makes use of, as `api: drive → chat`. */
+/** The named permission that this import uses, such as `api: drive → chat`. */
 export function permissionUsed(path: string, target: string): string | undefined {
   const { layer, from, to, rule } = partsOf(path, target);
   return rule?.named?.[from]?.[to] === undefined ? undefined : `${layer}: ${from} → ${to}`;

@@ -10,14 +10,14 @@ export type Sources = Map<string, string>;
 
 const withoutRules = ['bench', 'scripts', 'test'];
 
-/** The project's own TypeScript: what the rules cover, and its tests and benches. */
+/** The project's own TypeScript: the folders with rules, the tests and the benches. */
 export function readSources(root: string): Sources {
   const patterns = [...Object.keys(rules), ...withoutRules].map((folder) => `${folder}/**/*.ts`);
   const paths = globSync(patterns, { cwd: root }).map((path) => path.replaceAll('\\', '/'));
   return new Map(paths.sort().map((path) => [path, readFileSync(posix.join(root, path), 'utf8')]));
 }
 
-/** One line for each import and statement that breaks a rule, and for each circle of files. */
+/** One line for each import or statement that breaks a rule, and for each import cycle. */
 export function checkImports(sources: Sources): string[] {
   const broken = [...sources].flatMap(([path, source]) => {
     const code = withoutComments(source);
@@ -28,7 +28,7 @@ export function checkImports(sources: Sources): string[] {
   return [...broken, ...checkCycles(sources)];
 }
 
-/** Files that load each other cannot be understood, or started, one after the other. Types may refer to each other. */
+/** Finds files that load each other: no order works to read or start them. Types may refer to each other. */
 function checkCycles(sources: Sources): string[] {
   const graph = new Map(
     [...sources].map(([path, source]) => {
@@ -56,7 +56,7 @@ function faultOfFile(path: string, target: string, typeOnly: boolean, rule: Rule
   if (folderOf(target) === own) return faultWithinLayer(path, target);
   if (covers(rule.may)) return undefined;
   if (!covers(rule.typesOf)) return `imports ${target}: ${own}/ may not (${rule.why})`;
-  // `import { type A }` still loads the module at run time: only `import type` does not.
+  // `import { type A }` still loads the module at run time. Only `import type` does not.
   return typeOnly ? undefined : `imports ${target}: ${own}/ may use its types only, by "import type" (${rule.why})`;
 }
 

@@ -1,4 +1,4 @@
-/** The shortest circle through each group of nodes that reach each other, as a walk from its first node by name. */
+/** The shortest cycle through each group of nodes that reach each other, starting at the first of its nodes by name. */
 export function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const cycles: string[][] = [];
   const done = new Set<string>();
@@ -7,13 +7,13 @@ export function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[
     const cycle = circleThrough(graph, start);
     if (cycle === undefined) continue;
     cycles.push(cycle);
-    // Report one circle; the rest of the group shows up once this one is fixed.
+    // Report one cycle. Others of the group show up once it is fixed.
     for (const node of cycle) done.add(node);
   }
   return cycles;
 }
 
-/** Breadth first, so that the way back to the start is the shortest one. */
+/** Searches breadth first, so that the cycle is a shortest one. */
 function circleThrough(graph: ReadonlyMap<string, readonly string[]>, start: string): string[] | undefined {
   const from = new Map<string, string>();
   const open = [start];

@@ -9,11 +9,11 @@ const importPatterns = [
   /^[ \t]*(?:import|export)\s+(?<type>type\s+(?!from\b))?[\w\s{},*$]*?\bfrom\s*['"](?<from>[^'"]+)['"]/gm,
   // import '…'
   /^[ \t]*import\s*['"](?<from>[^'"]+)['"]/gm,
-  // import('…'); in a type, TypeScript takes it away, but then it can be an import type as well
+  // import('…'); within a type, TypeScript removes it, but then it could be an import type as well
   /\bimport\(\s*['"](?<from>[^'"]+)['"]\s*\)/gm,
 ];
 
-/** What a file imports and exports from elsewhere. */
+/** The imports and re-exports of a file. */
 export function importsOf(code: string): Import[] {
   return importPatterns.flatMap((pattern) =>
     [...code.matchAll(pattern)].map((match) => ({
@@ -24,7 +24,7 @@ export function importsOf(code: string): Import[] {
   );
 }
 
-/** Blanks comments out and keeps the lines, so that prose about an import is not taken for one. */
+/** Blanks out comments but keeps the lines, so that text about an import is not taken for one. */
 export function withoutComments(source: string): string {
   return source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, (comment) => comment.replace(/[^\n]/g, ' '));
 }

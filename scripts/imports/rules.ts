@@ -1,12 +1,12 @@
 /**
- * Who may import whom (design §1, §2; CONTRIBUTING.md says it in prose). A folder's entry names the folders, or single
- * files, that it may use at run time and those of which it may use types only. What is not named is forbidden. areas.ts
- * has the rules within a folder.
+ * Which folders may import each other (CONTRIBUTING.md has the principle). A folder's entry lists the folders or single
+ * files that it may use at run time, and those whose types it may use. Everything else is forbidden. areas.ts has the
+ * rules within a folder.
  */
 export interface Rule {
   may: string[];
   typesOf?: string[];
-  /** The packages it may import, where that is limited. */
+  /** The packages that it may import. Undefined means all. */
   packages?: string[];
   why: string;
 }
@@ -39,7 +39,7 @@ export const rules: Record<string, Rule> = {
     why: 'an activity is called by workflows, never by a request',
   },
   temporal: {
-    // What a failure of git means, which operations have in common with whoever meets it at once.
+    // Operations and callers outside of them read failures of git the same way.
     may: ['workflows', 'activities', 'integrations/git/rules/failures.ts'],
     typesOf: ['base', 'models', 'config', 'telemetry'],
     why: 'it joins workflows and activities, and is used by the API',
@@ -64,15 +64,15 @@ export const rules: Record<string, Rule> = {
     why: 'it runs the parts, and knows nothing of the product',
   },
   backup: {
-    // What a database of a space should be on its server.
+    // The wanted state of a space's database on its server.
     may: ['models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
     typesOf: ['config'],
     why: 'it copies what all parts hold, beside a running Atrium or without one',
   },
   client: {
     may: [],
-    typesOf: ['api/generated/types.gen.ts'], // which its package carries with it
-    packages: ['openapi-fetch', 'eventsource-parser/stream', 'node:readline/promises'], // its example is a program in a terminal
+    typesOf: ['api/generated/types.gen.ts'], // its package contains a copy
+    packages: ['openapi-fetch', 'eventsource-parser/stream', 'node:readline/promises'], // its example uses a terminal
     why: 'it is a package for other programs',
   },
   bin: {
@@ -93,7 +93,7 @@ export const rules: Record<string, Rule> = {
   },
 };
 
-/** Statements that belong in one place only. */
+/** Statements that may appear only in one place. */
 export const confined: { pattern: RegExp; only: (path: string) => boolean; message: string }[] = [
   {
     pattern: /\bprocess\.env\b/,
@@ -107,7 +107,8 @@ export const confined: { pattern: RegExp; only: (path: string) => boolean; messa
   },
   {
     pattern: /['"`]\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\w+\s+SET\s|DELETE\s+FROM\s)/,
-    // Of the product's database: spaces' own are on another server, and no model knows what is in them.
+    // The rule is for the product's database. Databases of spaces are on another server, and no model knows their
+    // contents.
     only: (path) =>
       path.startsWith('integrations/databases/') || !/^(activities|api|temporal|integrations)\//.test(path),
     message: 'has SQL in it; a query is a function of models/',

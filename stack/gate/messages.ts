@@ -1,4 +1,4 @@
-/** What the gate is told by the process that has started it, each with the socket on which to listen. */
+/** Messages from the process that starts the gate. Each comes with the socket on which the gate listens. */
 export type GateOrder =
   /** Lets processes of this user through to the server. */
   | { open: 'server'; user: number; upstreamPort: number }

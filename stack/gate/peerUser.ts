@@ -7,8 +7,8 @@ export interface Endpoint {
 }
 
 /**
- * As Linux writes an IPv4 socket address in /proc/net/tcp: the address as a number of the machine's byte order, in
- * hexadecimal.
+ * Formats an IPv4 socket address as Linux does in /proc/net/tcp: the address as a hexadecimal number in the machine's
+ * byte order.
  */
 function toHex({ address, port }: Endpoint): string {
   const bytes = Buffer.from(address.split('.').map(Number));
@@ -17,8 +17,8 @@ function toHex({ address, port }: Endpoint): string {
 }
 
 /**
- * The user whose process is at the other end of a connection on this machine, as the kernel's table of connections has
- * it. Undefined when it is not listed, or no longer connected: a socket that its process has given up belongs to user 0
+ * The user of the process at the other end of a local connection, from the kernel's table of connections. Undefined if
+ * the connection is not listed or no longer established. A socket that its process has closed shows user 0 and inode 0
  * in the table.
  */
 export function peerUser(table: string, client: Endpoint, server: Endpoint): number | undefined {
@@ -28,7 +28,7 @@ export function peerUser(table: string, client: Endpoint, server: Endpoint): num
 
 const chunkBytes = 64 * 1024;
 
-/** The whole of an open /proc/net/tcp as it is now. The kernel writes it anew for each reading from its beginning. */
+/** Reads all of an open /proc/net/tcp in its present state. The kernel writes it anew for each read from position 0. */
 export function readTable(descriptor: number): string {
   const chunks: Buffer[] = [];
   for (let position = 0; ; ) {

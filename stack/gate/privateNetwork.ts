@@ -2,15 +2,15 @@ import { spawnSync } from 'node:child_process';
 import type { Environment } from '../../config/index.ts';
 import { findProgram } from '../context.ts';
 
-/** How to run a command in its own network namespace, or why that is not possible here. */
+/** How to run a command in its own network namespace, or why this machine cannot. */
 export type PrivateNetwork = { wrap(command: string[]): string[] } | { missing: string };
 
 const probeTimeoutMs = 5_000;
 
 /**
- * A network namespace with nothing in it but its own loopback: no other process can connect to what listens there, and
- * what runs there reaches nothing outside. Root may make one, others where the system has user namespaces. A container
- * usually has neither.
+ * Finds how to make a network namespace that contains only its own loopback. Other processes cannot connect into it,
+ * and its processes reach nothing outside. Root may make one, and other users where the system has user namespaces. A
+ * container usually allows neither.
  */
 export function findPrivateNetwork(environment: Environment): PrivateNetwork {
   if (process.platform !== 'linux') return { missing: 'only Linux has network namespaces' };

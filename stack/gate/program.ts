@@ -6,16 +6,16 @@ import { peerUser, readTable } from './peerUser.ts';
 import { createUiFront } from './uiFront.ts';
 
 /**
- * Run as a program in a private network: `program.ts COMMAND…` runs the command, a server, beside itself, and is its
- * only door. The sockets on which it listens were made outside and are handed to it, so that clients there reach the
- * gate, and the gate reaches the server. It ends with the server, and both with the process that has started them.
+ * Run as a program in a private network: `program.ts COMMAND…`. It runs the command, a server, and is the only way to
+ * reach it. Its listening sockets were made outside and are handed to it, so clients outside reach the gate, and the
+ * gate reaches the server. The gate ends with the server, and both end with the process that started them.
  */
 const [command = '', ...args] = process.argv.slice(2);
-/** The connections outside, opened there: descriptor 3 is the channel. */
+/** The outer network's table of connections, opened outside. Descriptor 3 is the channel. */
 const outerTable = 4;
 const loopback = '127.0.0.1';
 const pollMs = 20;
-/** A row may be passed over while other connections come and go. */
+/** A read of the table may miss a row while other connections come and go. */
 const lookups = 3;
 
 const server = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
@@ -43,7 +43,7 @@ function openServer(listener: Server, { user, upstreamPort }: GateOrder & { open
   listener.on('connection', (client) => {
     client.on('error', () => client.destroy());
     if (!isFrom(client, user)) return client.destroy();
-    // Connections that arrive before the server listens wait until it does, and need not retry.
+    // Connections that arrive before the server listens wait for it, so clients need not retry.
     void listening.then(() => relay(client, upstreamPort));
   });
 }

@@ -2,25 +2,24 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 
 export interface UiFrontOptions {
-  /** Part of the printed link. Whoever has it can see and do everything that we can. */
+  /** Part of the printed link. Anyone who has the key can see and do everything that we can. */
   key: string;
   /** The front's own address. */
   port: number;
   upstream: { host: string; port: number };
 }
 
-/** Those of one connection, which are not passed on (RFC 9110 §7.6.1). */
+/** Headers of one connection. A proxy does not pass them on (RFC 9110 §7.6.1). */
 const hopHeaders = ['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
-/** The link with which a person opens the UI. */
 export function uiLink(port: number, key: string): string {
   return `http://127.0.0.1:${port}/?key=${key}`;
 }
 
 /**
- * Stands in front of the Temporal UI, which has no authentication. It answers only under its own host name, against DNS
- * rebinding; only to a browser that has opened the link with the key; and only to pages of its own, since a cookie goes
- * to every port.
+ * Guards the Temporal UI, which has no authentication. It answers only under its own host name, against DNS rebinding.
+ * It lets in only a browser that has opened the link with the key. It serves only its own pages, since browsers send a
+ * cookie to every port of a host.
  */
 export function createUiFront(options: UiFrontOptions): Server {
   const { key, port, upstream } = options;
@@ -66,7 +65,10 @@ function refuse(res: ServerResponse, status: number, reason: string): void {
   res.writeHead(status, { ...plainHeaders, connection: 'close' }).end(`${reason}\n${advice}\n`);
 }
 
-/** A page and not a redirect: one that comes of a link elsewhere would not take a strict cookie along. */
+/**
+ * Sends a page instead of a redirect: after a link from another site, a redirect would not carry a SameSite=Strict
+ * cookie.
+ */
 function letIn(res: ServerResponse, cookie: string): void {
   res
     .writeHead(200, { ...plainHeaders, 'set-cookie': cookie, 'referrer-policy': 'no-referrer', refresh: '0; url=/' })

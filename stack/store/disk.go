@@ -11,7 +11,7 @@ import (
 	"github.com/versity/versitygw/s3err"
 )
 
-// disk brings files, their attributes and their names to where they outlive the loss of power.
+// disk syncs files, their attributes and their names, so that they survive a loss of power.
 type disk struct {
 	relaxed bool
 }
@@ -36,7 +36,7 @@ func (d disk) syncPath(path string) error {
 	return f.Sync()
 }
 
-// syncName syncs what is at a path, and the folders above it up to the top: each may be new.
+// syncName syncs a path and the folders above it up to the top, since each of them may be new.
 func (d disk) syncName(top, path string) error {
 	for {
 		if err := d.syncPath(path); err != nil {
@@ -49,7 +49,7 @@ func (d disk) syncName(top, path string) error {
 	}
 }
 
-// syncRemoval syncs the folder that a removed name was in, or the nearest above it that is left.
+// syncRemoval syncs the folder of a removed name, or its nearest parent that still exists.
 func (d disk) syncRemoval(top, path string) error {
 	for path != top {
 		path = filepath.Dir(path)
@@ -60,8 +60,8 @@ func (d disk) syncRemoval(top, path string) error {
 	return nil
 }
 
-// told gives a failure the code that clients know it by. The gateway looks for that in the error itself, not in those
-// that it wraps.
+// told turns a failure into the error whose code clients know. The gateway looks only at the error itself, not at
+// errors that it wraps.
 func told(err error) error {
 	if err == nil {
 		return nil
@@ -79,7 +79,7 @@ func told(err error) error {
 	return err
 }
 
-// misleading is what the inner store says whenever an object cannot be given its name, for want of room too.
+// misleading is the inner store's error whenever an object cannot get its name, even if the disk is full.
 var misleading = s3err.GetAPIError(s3err.ErrExistingObjectIsDirectory)
 
 func isFull(err error) bool {
@@ -90,10 +90,10 @@ func isFull(err error) bool {
 	return syscall.Statfs(".", &room) == nil && (room.Bavail == 0 || (room.Files > 0 && room.Ffree == 0))
 }
 
-// attributes keeps objects' attributes in extended attributes, as versitygw does.
+// attributes keeps attributes of objects in extended attributes, as versitygw does.
 //
-// The etag of an object, or of a part, is what the inner store sets on the open file after the last byte and before the
-// file gets its name. So that is where the bytes are synced: a name never leads to bytes that are not on the disk.
+// The inner store sets the etag of an object or a part on the open file, after the last byte and before the file gets
+// its name. So the bytes are synced there: a name never leads to bytes that are not on the disk.
 type attributes struct {
 	meta.XattrMeta
 	disk disk

@@ -14,8 +14,8 @@ import (
 	"github.com/versity/versitygw/backend/posix"
 )
 
-// removeTemporary removes the temporary files of a process that was killed, and folders of uploads that hold none. It
-// runs before the first request, when nothing can be in use. Uploads stay: their clients know of them.
+// removeTemporary removes temporary files of a killed process, and folders without uploads. It runs before the first
+// request, when nothing is in use. Uploads stay, since clients may continue them.
 func removeTemporary() {
 	for _, bucket := range buckets() {
 		removeFiles(filepath.Join(bucket, posix.MetaTmpDir))
@@ -25,13 +25,13 @@ func removeTemporary() {
 			if _, ok := keyOf(folder); !ok {
 				removeEmpty(folder)
 			}
-			// It fails where uploads are left.
+			// Fails if uploads are left in it.
 			_ = os.Remove(folder)
 		})
 	}
 }
 
-// removeFiles removes the files in a folder, and none of its folders.
+// removeFiles removes the files in a folder, but not its folders.
 func removeFiles(folder string) {
 	eachEntry(folder, func(entry fs.DirEntry) {
 		if !entry.IsDir() {
@@ -40,18 +40,18 @@ func removeFiles(folder string) {
 	})
 }
 
-// removeEmpty removes the empty folders in a folder. An upload is begun by making its folder, and is answered only when
-// the key is noted: without a key, nobody knows the upload, and it has no parts.
+// removeEmpty removes the empty folders in a folder. A new upload makes its folder first, and is answered only after
+// its key is noted. Without a key no client knows the upload, and it has no parts.
 func removeEmpty(folder string) {
 	eachEntry(folder, func(entry fs.DirEntry) { _ = os.Remove(filepath.Join(folder, entry.Name())) })
 }
 
-// besideObject is the name under which the inner store links a file that replaces an object, before it renames it. At
-// its end is the time in nanoseconds.
+// besideObject matches the name of a file that is about to replace an object. The inner store links it before the
+// rename. The name ends with the time in nanoseconds.
 var besideObject = regexp.MustCompile(`^\..+\.sgwtmp\.(\d{19})$`)
 
-// removeBesideObjects removes the names of besideObject from before `start`. They would be listed as objects. It reads
-// the names of all objects, so it runs beside requests. Keys are flat, so no folder below a bucket has such names.
+// removeBesideObjects removes such files from before `start`, which would be listed as objects. It reads the names of
+// all objects, so it runs beside requests. Keys are flat, so folders below a bucket have no such names.
 func removeBesideObjects(start time.Time) {
 	for _, bucket := range buckets() {
 		eachEntry(bucket, func(entry fs.DirEntry) {
@@ -68,7 +68,7 @@ func removeBesideObjects(start time.Time) {
 
 const entriesAtOnce = 1_000
 
-// eachEntry passes what is in a folder, in constant memory and without a look at each file.
+// eachEntry passes each entry of a folder, in constant memory and without a stat of each file.
 func eachEntry(folder string, look func(entry fs.DirEntry)) {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -89,7 +89,7 @@ func eachEntry(folder string, look func(entry fs.DirEntry)) {
 	}
 }
 
-// remove removes a file. What cannot be removed now is there at the next start.
+// remove removes a file. If that fails, the next start tries again.
 func remove(path string) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,5 +1,5 @@
-// The embedded object store: S3 over a folder, by versitygw's own gateway and its layout of files. What it adds is that
-// a request is answered only when what it changed is on the disk.
+// The embedded object store serves S3 from a folder, with versitygw's gateway and layout of files. It adds one thing:
+// it answers a request only once the changes are on the disk.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// versitygw's own defaults, which its command line has and its library has not.
+	// Defaults of versitygw's command line. Its library has none.
 	maxConnections = 250_000
 	maxRequests    = 100_000
 	maxParts       = 10_000
@@ -51,7 +51,7 @@ func run() error {
 	}
 	disk := disk{relaxed: *relaxed}
 	inner, err := posix.New(folder, attributes{disk: disk}, posix.PosixOpts{
-		// One process has the folder, so its own locks are enough.
+		// No other process uses the folder, so locks within the process are enough.
 		ForceNoObjLockFile:  true,
 		CopyObjectThreshold: 5 << 30,
 	})

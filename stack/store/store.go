@@ -9,13 +9,13 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// store answers a change once it is on the disk. `attributes` has synced the bytes before they got their name; here
-// follow the names. What is not named here changes attributes only, or nothing.
+// store answers a change only once it is on the disk. `attributes` syncs the bytes before they get their name, and the
+// methods here sync the names. Methods not listed here change only attributes, or nothing.
 type store struct {
 	*posix.Posix
 	disk disk
-	// uploads lets one request at a time put an upload together or list its parts. While the inner store puts it
-	// together, it answers a second such request that all is done, and a list that there is no such upload.
+	// uploads lets one request at a time complete an upload or list its parts. During a completion the inner store would
+	// tell a second one that all is done, and a list that the upload does not exist.
 	uploads turns
 }
 
@@ -111,7 +111,7 @@ func (s *store) DeleteBucket(ctx context.Context, bucket string) error {
 	return told(s.disk.syncRemoval(".", bucket))
 }
 
-// named syncs the name that an object has got, unless the request failed.
+// named syncs the new name of an object, unless the request failed.
 func (s *store) named(err error, bucket string, key *string) error {
 	if err != nil {
 		return told(err)
@@ -125,7 +125,7 @@ type partOf struct {
 	number        *int32
 }
 
-// partNamed syncs the name of a part. The folders above its upload's were synced with the upload.
+// partNamed syncs the name of a part. The folders above were synced when the upload began.
 func (s *store) partNamed(err error, part partOf) error {
 	if err != nil {
 		return told(err)

@@ -2,7 +2,7 @@ package main
 
 import "sync"
 
-// turns has the requests about one upload wait for each other, and for no other upload's.
+// turns makes requests about the same upload wait for each other.
 type turns struct {
 	lock    sync.Mutex
 	uploads map[string]*turn
@@ -14,7 +14,7 @@ type turn struct {
 	wanted int
 }
 
-// take waits for the turn of a request, and returns how to end it. Without an upload there is nothing to wait for.
+// take waits for the turn of a request, and returns the function that ends it. Without an upload it does not wait.
 func (t *turns) take(uploadID *string) func() {
 	if uploadID == nil {
 		return func() {}

@@ -15,7 +15,7 @@ import (
 	"github.com/versity/versitygw/backend/posix"
 )
 
-// Where the inner store keeps the parts of an upload.
+// uploadFolder is where the inner store keeps the parts of an upload.
 func uploadFolder(bucket, key, uploadID string) string {
 	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(bucket, posix.MetaTmpMultipartDir, fmt.Sprintf("%x", sum), uploadID)
@@ -26,17 +26,17 @@ func partFile(folder string, number int32) string {
 }
 
 const (
-	// inProgress ends the name that an upload's folder has while its parts are put together.
+	// Suffix of an upload's folder while its parts are put together.
 	inProgress = ".inprogress"
-	// The attribute of the folder of a key's uploads that names the key.
+	// Attribute with the key, on the folder of a key's uploads.
 	keyOfUploads = "objname"
-	// The attribute of an object that was put together of parts. It says by which upload.
+	// Attribute with the upload, on an object that was made from parts.
 	madeOfParts = "mp-metadata"
 )
 
-// recoverUploads settles the uploads whose completion was cut off by the end of this process. Those whose object has
-// its name are complete: what is left of their parts goes. The others get their names back. Otherwise the inner store
-// would take it that it still works on them, and tell each further attempt that all is done.
+// recoverUploads settles uploads whose completion was interrupted by the end of the process. If the object has its
+// name, the upload is complete, and the leftover parts are removed. Otherwise the folder gets its usual name back.
+// Without that the inner store would believe that the completion still runs, and tell each retry that all is done.
 func recoverUploads(disk disk) error {
 	for _, bucket := range buckets() {
 		found, err := filepath.Glob(filepath.Join(bucket, posix.MetaTmpMultipartDir, "*", "*"+inProgress))
@@ -52,7 +52,7 @@ func recoverUploads(disk disk) error {
 	return nil
 }
 
-// buckets lists the folders of all buckets. A pattern that matches them would read the names of all objects.
+// buckets lists the folders of all buckets. A glob pattern would read the names of all objects.
 func buckets() (names []string) {
 	eachEntry(".", func(entry fs.DirEntry) {
 		if entry.IsDir() {
@@ -68,20 +68,20 @@ func recoverUpload(disk disk, bucket, path string) error {
 	if !ok || uploadOf(bucket, key) != uploadID {
 		return os.Rename(path, filepath.Join(filepath.Dir(path), uploadID))
 	}
-	// The parts are all there is of the object until its name is on the disk.
+	// Sync the object's name before removing the parts. Until then they are the only copy.
 	if err := disk.syncName(bucket, filepath.Join(bucket, key)); err != nil {
 		return err
 	}
 	return os.RemoveAll(path)
 }
 
-// keyOf tells whose uploads are in a folder.
+// keyOf returns the key of the uploads in a folder.
 func keyOf(uploads string) (key string, ok bool) {
 	name, err := meta.XattrMeta{}.RetrieveAttribute(nil, uploads, "", keyOfUploads)
 	return string(name), err == nil
 }
 
-// uploadOf tells by which upload an object was put together.
+// uploadOf returns the upload that made an object from parts.
 func uploadOf(bucket, key string) string {
 	value, err := meta.XattrMeta{}.RetrieveAttribute(nil, bucket, key, madeOfParts)
 	if err != nil {

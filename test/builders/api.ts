@@ -12,14 +12,14 @@ import { createLogger } from '../../telemetry/logger.ts';
 import { createLauncher } from '../../temporal/launcher.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-/** The whole API in this process, over a database of the test's own. */
+/** The whole API in this process, with a database of the test's own. */
 export interface TestApi {
   app: Express;
-  /** What it is made of, for a test that starts a server of it. */
+  /** The dependencies of the API, for a test that starts its own server. */
   deps: ApiDeps;
   identity: Identity;
   environment: TestEnvironment;
-  /** A request with a token or key, or without a credential. */
+  /** Sends requests with a token or key, or without a credential. */
   as(credential?: string): Client;
   close(): Promise<void>;
 }

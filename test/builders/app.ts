@@ -24,7 +24,7 @@ interface Sent {
   id?: string;
   /** In seconds since 1970. */
   timestamp?: number;
-  /** The default one, if it is left out. */
+  /** Default: the default component. */
   component?: string;
   method?: string;
   query?: string;
@@ -37,23 +37,23 @@ interface Answer<T> {
   body: T & { code?: string; detail?: string; errors?: { pointer: string; detail: string }[] };
 }
 
-/** A manifest of one component with this command. */
+/** A manifest with one component that runs this command. */
 export function manifestOf(command: string, more: Record<string, unknown> = {}): string {
   return JSON.stringify({ name: 'App', components: [{ name: 'run', kind: 'process', command, ...more }] });
 }
 
-/** A manifest of one webhook with this command. */
+/** A manifest with one webhook that runs this command. */
 export function webhookManifest(command: string, more: Record<string, unknown> = {}): string {
   return JSON.stringify({ name: 'App', components: [{ name: 'receive', kind: 'webhook', command, ...more }] });
 }
 
-/** A manifest of one schedule with this command, whose tick does not come while a test runs. */
+/** A manifest with one schedule that runs this command. Its tick does not come during a test. */
 export function scheduleManifest(command: string, more: Record<string, unknown> = {}): string {
   const component = { name: 'nightly', kind: 'schedule', command, cron: '0 3 1 1 *', timeZone: 'UTC', ...more };
   return JSON.stringify({ name: 'App', components: [component] });
 }
 
-/** What a user does with apps, by the API. */
+/** A user's requests about apps, over the API. */
 export function appsOf(product: TestProduct, user: ChatUser) {
   const drive = driveOf(product, user);
   const space = `/api/spaces/${user.spaceId}`;
@@ -72,7 +72,7 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Answer<T>['body'] };
   }
 
-  /** Puts a file into an app's folder, in the place of the one that is there. */
+  /** Writes a file into an app's folder, replacing an existing one. */
   async function put(folderId: string, name: string, content: string): Promise<void> {
     const { path } = (await send<{ path: string }>('GET', `${space}/drive/items/${folderId}`)).body;
     await drive.put(`${path}/${name}`, content, 'replace');
@@ -106,7 +106,7 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     runs: (itemId: string) => send<{ data: RunBody[] }>('GET', `/api/apps/${itemId}/runs`),
     getRun: (runId: string) => send<RunBody>('GET', `/api/runs/${runId}`),
     cancel: (runId: string) => send<RunBody>('POST', `/api/runs/${runId}/cancel`),
-    /** The run, when it has ended. */
+    /** The run, once it has ended. */
     ended: (runId: string): Promise<RunBody> =>
       waitFor(
         'the end of a run',
@@ -121,7 +121,7 @@ export function appsOf(product: TestProduct, user: ChatUser) {
       const position = Number(response.headers.get('x-output-position'));
       return { status: response.status, text: await response.text(), position };
     },
-    /** A new secret for the webhooks of the app. */
+    /** Makes a new secret for the app's webhooks. */
     async secret(itemId: string, body?: { revokePrevious: boolean }): Promise<string> {
       return (await send<{ secret: string }>('POST', `/api/apps/${itemId}/webhook/secret`, body)).body.secret;
     },
@@ -133,7 +133,7 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     deliveries: (itemId: string) => send<{ data: DeliveryBody[] }>('GET', `/api/apps/${itemId}/deliveries`),
     replay: (deliveryId: string, headers?: Record<string, string>) =>
       send<DeliveryKept>('POST', `/api/deliveries/${deliveryId}/replay`, undefined, headers),
-    /** Sends a delivery to its webhook: signed where there is a secret, else as it is. */
+    /** Sends a delivery to the app's webhook. Signs it if there is a secret. */
     async deliver(
       itemId: string,
       { secret, id, timestamp, component, method = 'POST', query = '', body = '', headers }: Sent = {},
@@ -167,7 +167,7 @@ export function appsOf(product: TestProduct, user: ChatUser) {
       };
     },
     remove: (itemId: string) => send('DELETE', `/api/apps/${itemId}`),
-    /** A folder with this manifest and these files, which is an app. */
+    /** A new app: a folder with this manifest and these files. */
     async app(manifest: string, files: Record<string, string> = {}): Promise<string> {
       const id = await folder({ 'atrium.yaml': manifest, ...files });
       const made = await send('POST', `${space}/apps`, { itemId: id });

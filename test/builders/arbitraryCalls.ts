@@ -3,11 +3,11 @@ import { loadContract, type Operation } from '../../api/frame/contract.ts';
 import { bodyFor, bodySchemaOf, describedParametersOf, parametersOf, pathWith } from './operationCall.ts';
 import type { World } from './world.ts';
 
-/** A request that may be right, odd in places, or wrong altogether. */
+/** A request that may be valid, odd in places, or completely wrong. */
 export interface ArbitraryCall {
   path: string;
   headers: Record<string, string>;
-  /** Sent as JSON. Undefined where the operation takes none. */
+  /** Sent as JSON. Undefined if the operation takes no body. */
   body: unknown;
 }
 
@@ -26,7 +26,7 @@ interface Schema {
 }
 
 const { document } = loadContract();
-/** Deep enough for every body of the contract; schemas that hold themselves end there. */
+/** Deep enough for every body of the contract. Recursive schemas end there. */
 const maxDepth = 5;
 
 const oddStrings = fc.constantFrom(
@@ -56,8 +56,8 @@ const oddStrings = fc.constantFrom(
 const odd: fc.Arbitrary<unknown> = fc.oneof(oddStrings, fc.jsonValue({ maxDepth: 2 }), fc.integer(), fc.double());
 
 /**
- * Calls of an operation. `ids` are objects for its path and query; `foreign` are ids of another tenant, which may stand
- * wherever a string does.
+ * Calls of an operation. `ids` are objects for its path and query. `foreign` are ids of another tenant, which may
+ * replace any string.
  */
 export function callsOf(
   operation: Operation,
@@ -70,7 +70,7 @@ export function callsOf(
     { weight: 1, arbitrary: fc.constantFrom(...foreign) },
     { weight: 1, arbitrary: oddStrings },
   );
-  // Of these two `fetch` makes the path of another operation.
+  // `fetch` would resolve these two to the path of another operation.
   const segment = text.filter((value) => value !== '.' && value !== '..');
   const pathIds = fc.record(
     Object.fromEntries(
@@ -98,7 +98,10 @@ export function callsOf(
     }));
 }
 
-/** Mostly the contract's example with some fields changed: what is wrong everywhere is refused at the door. */
+/**
+ * Mostly the contract's example with some changed fields, since a body that is wrong everywhere is refused before the
+ * handler.
+ */
 function bodyOf(operation: Operation, world: World, text: fc.Arbitrary<string>): fc.Arbitrary<unknown> {
   const schema = bodySchemaOf(operation) as Schema | undefined;
   if (schema === undefined) return fc.constant(undefined);
@@ -116,7 +119,7 @@ function bodyOf(operation: Operation, world: World, text: fc.Arbitrary<string>):
   );
 }
 
-/** Mostly what the schema asks for, at its edges too; now and then anything. */
+/** Mostly values that fit the schema, including its limits; sometimes anything else. */
 function anyOf(given: Schema, text: fc.Arbitrary<string>, depth = 0): fc.Arbitrary<unknown> {
   const schema = resolve(given);
   if (depth > maxDepth) return odd;
@@ -161,7 +164,7 @@ function withQuery(path: string, query: Record<string, unknown>): string {
   return url.pathname + url.search;
 }
 
-/** What HTTP can carry: `fetch` itself refuses the rest. */
+/** Removes characters that HTTP headers cannot carry, since `fetch` refuses those. */
 function headersOf(values: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [

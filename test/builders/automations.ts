@@ -9,7 +9,7 @@ type Body<Id extends 'getAutomation' | 'listAutomationRuns'> =
 export type AutomationBody = Body<'getAutomation'>;
 export type RunBody = Body<'listAutomationRuns'>['data'][number];
 
-/** The automations of a person, as a client of the HTTP API. */
+/** A person's automations, as a client of the HTTP API. */
 export function automationsOf(user: ChatUser) {
   const root = `/api/spaces/${user.spaceId}/automations`;
   async function send<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
@@ -27,9 +27,8 @@ export function automationsOf(user: ChatUser) {
     change: (id: string, fields: object) => send<AutomationBody>('PATCH', `/${id}`, fields),
     run: (id: string, key?: string) =>
       send<RunBody>('POST', `/${id}/run`, undefined, key === undefined ? undefined : { 'idempotency-key': key }),
-    /** Newest first. */
     runs: async (id: string) => (await send<{ data: RunBody[] }>('GET', `/${id}/runs?limit=200`)).data,
-    /** The runs, when there are so many and all have ended. */
+    /** The runs, once there are at least this many and all have ended. */
     ended: (id: string, count = 1) =>
       waitFor(`the end of ${count} runs of ${id}`, async () => {
         const runs = await one.runs(id);
@@ -42,7 +41,7 @@ export function automationsOf(user: ChatUser) {
   return one;
 }
 
-/** Sends a delivery as its sender would. */
+/** Sends a delivery as a real sender would. */
 export function deliver(
   url: string,
   automationId: string,

@@ -6,7 +6,7 @@ import type { Vault } from '../../backup/vault/vault.ts';
 import type { BackupConfig } from '../../config/backup.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-/** A place of backups in a folder, with a key. */
+/** A place for backups in a folder, with a key. */
 export async function buildVault(): Promise<{ backup: BackupConfig & { to: string; keyFile: string }; vault: Vault }> {
   const folder = temporaryFolder();
   const [to, keyFile] = [join(folder, 'backups'), join(folder, 'recovery.key')];
@@ -18,7 +18,7 @@ export async function buildVault(): Promise<{ backup: BackupConfig & { to: strin
   return { backup, vault };
 }
 
-/** Of a backup of nothing, but for what is given. */
+/** The manifest of an empty backup, with the given fields. */
 export function manifestOf(fields: Partial<Manifest> & { at: string }): Omit<Manifest, 'format'> {
   const nothing = { bytes: 0, pieces: [] };
   return {

@@ -12,13 +12,13 @@ export async function buildCredits(database: Database, credits: number, spaceId 
   return spaceId;
 }
 
-/** A space's balances without the zeros, in micro-credits. */
+/** A space's balances in micro-credits, without zeros. */
 export async function balancesOf(database: Database, spaceId: string): Promise<Record<string, number>> {
   const { spaceId: _id, lowSince: _low, ...balances } = await readBalances(database, spaceId);
   return Object.fromEntries(Object.entries(balances).filter(([, micro]) => micro !== 0));
 }
 
-/** Fails with the inconsistencies when the books are not right. */
+/** Fails with the differences if the books are wrong. */
 export async function expectBooksInOrder(database: Database): Promise<void> {
   expect((await audit(database)).differences).toEqual([]);
 }

@@ -33,7 +33,7 @@ export interface BrowserTab {
   error: { code: string; detail: string } | null;
 }
 
-/** The browsers of a computer's space, by the API. */
+/** The browsers of a computer's space, over the API. */
 export function browsersOf({ user }: Pick<TestComputer, 'user'>, spaceId = user.spaceId) {
   const base = `/api/spaces/${spaceId}/browsers`;
   async function expect<T>(status: number, method: string, path: string, body?: unknown): Promise<T> {
@@ -54,13 +54,13 @@ export function browsersOf({ user }: Pick<TestComputer, 'user'>, spaceId = user.
     end: ({ id }: Pick<BrowserSession, 'id'>) => expect<void>(204, 'DELETE', `/sessions/${id}`),
     tabs: async ({ id }: Pick<BrowserSession, 'id'>) =>
       (await expect<{ data: BrowserTab[] }>(200, 'GET', `/sessions/${id}/tabs`)).data,
-    /** When nothing of it runs any more, and its profile is saved or not. */
+    /** Waits until the session has ended. By then its profile is saved, or saving has failed. */
     ended: (session: Pick<BrowserSession, 'id'>) =>
       waitFor('the end', async () => {
         const now = await browsers.get(session);
         return now.status === 'ended' ? now : undefined;
       }),
-    /** Where a tab of the session is, after it has gone there. */
+    /** Opens a URL in the session's first tab, and returns the tab. */
     async visit(session: Pick<BrowserSession, 'id'>, url: string): Promise<BrowserTab> {
       const [tab] = await browsers.tabs(session);
       return expect<BrowserTab>(200, 'PATCH', `/sessions/${session.id}/tabs/${tab?.id}`, { url });
@@ -72,8 +72,8 @@ export function browsersOf({ user }: Pick<TestComputer, 'user'>, spaceId = user.
 export type TestBrowsers = ReturnType<typeof browsersOf>;
 
 /**
- * A site inside of the computer, which its own browser reaches. `/` shows in its title what it has kept, `/sign-in` keeps
- * a cookie and an entry of the local storage, `/file` is a download.
+ * Starts a site on the computer, for the computer's own browser. `/` shows the stored cookie and storage entry in its
+ * title, `/sign-in` stores them, `/file` is a download.
  */
 export async function startSite(computer: TestComputer): Promise<string> {
   await computer.exec('cat > site.py', { stdin: site });

@@ -8,7 +8,7 @@ interface Owner {
   createdBy: string;
 }
 
-/** A profile that nobody uses, as its table has it. */
+/** The row of an unused profile. */
 export function profileRow({ spaceId, computerId, createdBy }: Owner): Record<string, unknown> {
   return {
     id: newId('browserProfile'),
@@ -22,7 +22,7 @@ export function profileRow({ spaceId, computerId, createdBy }: Owner): Record<st
   };
 }
 
-/** A session that has ended, as its table has it. */
+/** The row of an ended session. */
 export function browserRow({ spaceId, computerId, createdBy }: Owner): Record<string, unknown> {
   return {
     id: newId('browserSession'),

@@ -16,7 +16,7 @@ let count = 0;
 
 type Given = [changes?: Partial<BrowserSpec>, options?: ConstructorParameters<typeof Browser>[2]];
 
-/** A computer with room for Chromium and a site on its own loopback, for all tests of a file. */
+/** A computer with room for Chromium and a site on its loopback, shared by the tests of a file. */
 export async function buildBrowserComputer({
   authorities = [],
   env = {},
@@ -39,7 +39,7 @@ export async function buildBrowserComputer({
   };
 }
 
-/** One that nobody has started yet, with a profile of its own. */
+/** A browser that is not started yet, with a profile of its own. */
 export function buildBrowser(client: HostClient, ...[changes = {}, options]: Given): Browser {
   const id = `bss_test${++count}`;
   const folders = { profileFolder: `profiles/${id}`, downloadsFolder: 'Downloads' };

@@ -13,27 +13,27 @@ type Json<Id extends keyof operations, Status extends number> = operations[Id]['
 
 export type TurnBody = Json<'getTurn', 200>;
 export type ThreadBody = Json<'getThread', 200>;
-/** The contract says of parts that they are objects; the AI SDK says the rest. */
+/** The contract says only that parts are objects. The AI SDK has their types. */
 export type MessageBody = Omit<Json<'listMessages', 200>['data'][number], 'parts'> & { parts: MessagePart[] };
 export type TurnPage = Json<'listTurns', 200>;
 
-/** A person who chats, as a client of the HTTP API. */
+/** A chat user, as a client of the HTTP API. */
 export interface ChatUser {
   id: string;
   email: string;
   token: string;
   spaceId: string;
-  /** An answer as it is, whatever its status. */
+  /** A response with any status. */
   fetch(path: string, init?: { method?: string; body?: unknown; headers?: Record<string, string> }): Promise<Response>;
-  /** The body of an answer that must be 2xx. */
+  /** The body of a response that must be 2xx. */
   get<T>(path: string): Promise<T>;
   open(path: string, request?: Omit<StreamRequest, 'token'>): Promise<EventStream>;
-  /** POST /chat/stream, the stream still to be read. */
+  /** POST /chat/stream, without reading the stream. */
   send(body: Record<string, unknown>): Promise<EventStream>;
-  /** POST /chat/stream, read to its end. */
+  /** POST /chat/stream, read to the end. */
   ask(body: Record<string, unknown>): Promise<Answer>;
   turn(turnId: string): Promise<TurnBody>;
-  /** The turn, when it has ended. */
+  /** The turn, once it has ended. */
   ended(turnId: string): Promise<TurnBody>;
   messages(threadId: string): Promise<MessageBody[]>;
   /** The text of the turn's stored answer. */
@@ -103,7 +103,7 @@ export function asUser(
   return user;
 }
 
-/** What the headers of a turn's stream say. */
+/** The ids in the headers of a turn's stream. */
 export function idsOf({ response }: Pick<EventStream, 'response'>): { turnId: string; threadId: string } {
   return {
     turnId: response.headers.get('x-turn-id') ?? '',

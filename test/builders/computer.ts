@@ -6,17 +6,17 @@ import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { ChatUser } from './chat.ts';
 import { buildProduct, type TestProduct } from './product.ts';
 
-/** An Atrium that hosts computers, which end with it. */
+/** An Atrium that hosts computers. They end with it. */
 export async function buildHostingProduct(
   overrides: Environment | ((providerUrl: string) => Environment) = {},
 ): Promise<TestProduct> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
-  // The computers’ own users go through it.
+  // The computers' own users must pass through this folder.
   chmodSync(dir, 0o755);
   const product = await buildProduct((providerUrl) => ({
     ATRIUM_COMPUTERS: 'auto',
     ...(typeof overrides === 'function' ? overrides(providerUrl) : overrides),
-    // Last: what a test has of the run's stack names the folder of the run, which is no file's own.
+    // Comes last, to override the folder of the test run's stack.
     ATRIUM_COMPUTERS_DIR: dir,
   }));
   const { close } = product;
@@ -29,15 +29,15 @@ export async function buildHostingProduct(
   });
 }
 
-/** The default computer of a new user's space, by the API. */
+/** The default computer of a new user's space, over the API. */
 export interface TestComputer {
   user: ChatUser;
   id: string;
   /** `/api/spaces/{spaceId}/computers/{computerId}` */
   path: string;
-  /** An answer as it is, whatever its status. */
+  /** A response with any status. */
   fetch: ChatUser['fetch'];
-  /** The body of a JSON answer with this status. */
+  /** The body of a JSON response with this status. */
   expect<T = Record<string, unknown>>(status: number, method: string, path: string, body?: unknown): Promise<T>;
   exec(command: string, more?: Record<string, unknown>): Promise<ExecResult>;
 }
@@ -61,7 +61,7 @@ export async function buildComputer(product: TestProduct, user?: ChatUser): Prom
   return computerOf(owner, id);
 }
 
-/** A computer as this user reaches it. */
+/** A computer, as this user reaches it. */
 export function computerOf(user: ChatUser, id: string, spaceId = user.spaceId): TestComputer {
   const path = `/api/spaces/${spaceId}/computers/${id}`;
   const computer: TestComputer = {

@@ -2,7 +2,7 @@ import { newId } from '../../base/ids.ts';
 import type { Database } from '../../models/database/database.ts';
 import { newName } from '../../models/databases/names.ts';
 
-/** The row of a space's database that nobody has made yet. */
+/** The row of a space's database that does not exist on the server yet. */
 export function databaseRow({ spaceId, createdBy }: { spaceId: string; createdBy: string }) {
   const id = newId('spaceDatabase');
   return {

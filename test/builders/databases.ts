@@ -50,14 +50,14 @@ export function databasesOf(user: ChatUser) {
   };
 }
 
-/** A client in a database; it is closed with `Symbol.asyncDispose`. */
+/** Connects to a database. `Symbol.asyncDispose` closes the connection. */
 export async function enter({ url }: Pick<ConnectionBody, 'url'>): Promise<Connection & AsyncDisposable> {
   const connection = await mysql.createConnection({ uri: url });
-  connection.on('error', () => undefined); // cut off by the server, as tests want it
+  connection.on('error', () => undefined); // tests let the server end connections
   return Object.assign(connection, { [Symbol.asyncDispose]: async () => connection.destroy() });
 }
 
-/** Whether these details let somebody in. */
+/** Whether one can connect with these details. */
 export async function opens(details: Pick<ConnectionBody, 'url'>): Promise<boolean> {
   return enter(details).then(
     (connection) => {

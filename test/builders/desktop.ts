@@ -2,7 +2,7 @@ import { newId } from '../../base/ids.ts';
 import type { Database } from '../../models/database/database.ts';
 import { insertRows } from './rows.ts';
 
-/** A session that has ended, as its table has it. */
+/** The row of an ended session. */
 export function desktopRow(of: { spaceId: string; computerId: string; createdBy: string }): Record<string, unknown> {
   return {
     id: newId('desktopSession'),

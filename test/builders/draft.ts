@@ -9,7 +9,7 @@ interface DraftOf {
   createdBy: string;
 }
 
-/** The row of a draft that is ready and has no files. */
+/** The row of a ready draft without files. */
 export function draftRow({ itemId, spaceId, computerId, createdBy }: DraftOf) {
   const id = newId('gitDraft');
   const now = new Date();
@@ -30,7 +30,7 @@ export function draftRow({ itemId, spaceId, computerId, createdBy }: DraftOf) {
   };
 }
 
-/** Returns its id. */
+/** Returns the draft's id. */
 export async function insertDraft(
   database: Database,
   of: DraftOf,

@@ -26,7 +26,7 @@ export interface ProblemBody {
   errors?: { pointer: string; detail: string }[];
 }
 
-/** A whole Atrium with a bucket of its own, so that a test can say what is in it. */
+/** A whole Atrium with its own bucket, so that a test can check the bucket's contents. */
 export interface TestDrive extends TestProduct {
   bucket: TestBucket;
 }
@@ -34,12 +34,12 @@ export interface TestDrive extends TestProduct {
 export interface TestBucket {
   name: string;
   client: S3Client;
-  /** The objects, and the uploads in parts, that the store has. */
+  /** The keys of the objects, and of the unfinished uploads in parts. */
   keys(): Promise<string[]>;
   unfinished(): Promise<string[]>;
 }
 
-/** `store` is another object store than that of the run, by the variables that name it. */
+/** `store` has the variables of another object store than that of the test run. */
 export async function buildDrive(overrides: Environment = {}, store: Environment = {}): Promise<TestDrive> {
   const bucket = await buildBucket(store);
   const product = await buildProduct({ ATRIUM_S3_BUCKET: bucket.name, ...store, ...overrides });
@@ -86,7 +86,7 @@ export interface SentFile {
   type?: string;
 }
 
-/** The fields in their order, then the files: what a browser's form sends. */
+/** The form that a browser sends: the fields in order, then the files. */
 export function formOf(fields: Record<string, string>, files: readonly SentFile[]): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
@@ -96,7 +96,7 @@ export function formOf(fields: Record<string, string>, files: readonly SentFile[
   return form;
 }
 
-/** What a person does with a drive, over HTTP. */
+/** A person's requests about a drive, over HTTP. */
 export function driveOf(product: { url: string }, user: Pick<ChatUser, 'token' | 'spaceId'>) {
   const base = `/api/spaces/${user.spaceId}/drive`;
   const send = (
@@ -123,7 +123,7 @@ export function driveOf(product: { url: string }, user: Pick<ChatUser, 'token' |
   const drive = {
     send,
     upload: (fields: Record<string, string>, ...files: SentFile[]) => send('POST', '/upload', formOf(fields, files)),
-    /** A file that must get there. */
+    /** Uploads a file. Throws if that fails. */
     async put(path: string, bytes: SentFile['bytes'] = 'content', onConflict = 'error'): Promise<UploadBody> {
       return json(await drive.upload({ path, onConflict }, { bytes }));
     },
@@ -134,7 +134,7 @@ export function driveOf(product: { url: string }, user: Pick<ChatUser, 'token' |
       return json(await send('POST', '/folders', { path }));
     },
     item: (itemId: string) => drive.get(`/items/${itemId}`),
-    /** The names in a folder, as a list gives them. */
+    /** The names in a folder, as a list returns them. */
     async names(path = '/'): Promise<string[]> {
       const page = await drive.get<ItemPage>(`/items?path=${encodeURIComponent(path)}&limit=200`);
       return page.data.map(({ name, kind }) => (kind === 'folder' ? `${name}/` : name));
@@ -146,21 +146,22 @@ export function driveOf(product: { url: string }, user: Pick<ChatUser, 'token' |
   return drive;
 }
 
-/** The answer to a request that must be refused. */
+/** The problem of a response that must be a refusal. */
 export async function problemOf(response: Response): Promise<ProblemBody> {
   expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
   return (await response.json()) as ProblemBody;
 }
 
 /**
- * Asserts that all objects of a space are kept, that its account is their sum, and that the store has what is kept,
- * what came too late and will be looked for again, parts of what is on its way to some space, and nothing else.
+ * Asserts that all objects of a space are kept and that the space's usage is their sum. Also that the store has only
+ * kept objects, objects that arrived too late and will be looked for again, and parts of unfinished uploads of any
+ * space.
  */
 export async function expectNoOrphans(drive: TestDrive, spaceId: string): Promise<void> {
   const { Drive, DriveObject: Objects } = driveModels(drive.environment.database);
   const objects = await Objects.findAll();
   const keysOf = (state: ObjectState) => objects.filter((row) => row.state === state).map(({ objectKey }) => objectKey);
-  // A request that was given up may reach the store behind the removal of its object.
+  // An abandoned upload may reach the store after its object was removed.
   const isLookedForAgain = (row: DriveObject) => row.state === 'doomed' && row.leaseExpiresAt !== null;
   const late = objects.filter((row) => isLookedForAgain(row) && !row.isComplete).map(({ objectKey }) => objectKey);
   expect((await drive.bucket.keys()).filter((key) => !late.includes(key)).sort()).toEqual(keysOf('kept').sort());

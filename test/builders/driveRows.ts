@@ -3,8 +3,8 @@ import type { Database } from '../../models/database/database.ts';
 const digits = Array.from({ length: 10 }, (_, digit) => `SELECT ${digit} AS d`).join(' UNION ALL ');
 
 /**
- * Puts many items into a folder past the API, by one statement: empty folders, or files that hold nothing. They are
- * named `file 0` or `folder 0` and so on; their ids are `<prefix>0` and so on. At most a million.
+ * Inserts many items into a folder with one statement, bypassing the API: empty folders or empty files. They are named
+ * `file 0` or `folder 0` and so on, with ids `<prefix>0` and so on. At most a million.
  */
 export async function fillFolder(
   { sequelize }: Database,

@@ -7,7 +7,9 @@ import { tenantServer } from '../support/runServer.ts';
 
 const password = 'aPassword1';
 
-/** Databases on the server of this run, with what is backed up of them and made from that; `close` removes them. */
+/**
+ * Databases on the server of this test run, with their dumps and databases restored from those. `close` removes them.
+ */
 export async function dumpedDatabases() {
   const { ATRIUM_TENANT_DATABASE_URL: url = '', ATRIUM_TENANT_DATABASE_ADMIN_PORT: port } = await tenantServer();
   const server = createTenantServer({ url, adminPort: Number(port) }, { maxConnections: 5, queryMs: 60_000 });
@@ -22,7 +24,7 @@ export async function dumpedDatabases() {
     (database: WantedDatabase) => string,
   ];
 
-  /** One that the server does not have yet. */
+  /** A database that the server does not have yet. */
   function wanted(): WantedDatabase {
     const name = newName();
     const account = { password, previous: undefined, setsPasswords: false, isRevoked: false, isCut: false };
@@ -35,12 +37,12 @@ export async function dumpedDatabases() {
     return database;
   }
 
-  // Its name changes while it is made.
+  // Keyed by the user, since the database's name changes while it is made.
   const align = (database: WantedDatabase) => server.align(userOf(database), async () => database);
 
   async function enter(database: WantedDatabase, user: string): Promise<Connection> {
     const { host, port } = server;
-    const dates = { dateStrings: true }; // some of them are none in JavaScript
+    const dates = { dateStrings: true }; // some of these dates are invalid in JavaScript
     const connection = await mysql.createConnection({ host, port, user, password, database: database.name, ...dates });
     connection.on('error', () => undefined);
     open.push(connection);
@@ -59,16 +61,16 @@ export async function dumpedDatabases() {
       return database;
     },
 
-    /** With what its tenant gets in. */
+    /** The connection details of its tenant. */
     accountOf: (database: WantedDatabase) => ({ user: userOf(database), password, database: database.name }),
 
-    /** As its tenant. */
+    /** Connects as its tenant. */
     connect: (database: WantedDatabase) => enter(database, userOf(database)),
 
-    /** As the account with which it is backed up. */
+    /** Connects as the account that makes backups. */
     connectKeeper: (database: WantedDatabase) => enter(database, keeperOf(database)),
 
-    /** What its keeper reads of it, for as long as `work` does. */
+    /** The dump that its keeper reads, while `work` runs. */
     read: <T>(database: WantedDatabase, work: (lines: AsyncIterable<Buffer>) => Promise<T>): Promise<T> =>
       server.dump({ user: keeperOf(database), password, database: database.name }, signal, work),
 
@@ -76,7 +78,7 @@ export async function dumpedDatabases() {
       return this.read(database, async (lines) => Buffer.concat(await Array.fromAsync(lines)));
     },
 
-    /** Makes it from a dump. As often as that is begun, it has another name. */
+    /** Fills a database from a dump. Each attempt gives it a new name. */
     fill(database: WantedDatabase, read: Fill['read'], leftOut = new LeftOut()): Promise<unknown> {
       const begin = async () => {
         database.name = newName();

@@ -3,10 +3,7 @@ import { callerOf } from '../../api/frame/auth/caller.ts';
 import type { Connection } from '../../api/frame/connection.ts';
 import { notFound } from '../../base/errors.ts';
 
-/**
- * An area only for tests: one WebSocket, for editors, which echoes what it receives. It is in no document that is
- * served.
- */
+/** An area only for tests: one WebSocket, for editors, which echoes messages. No served document describes it. */
 export const echoContract = `
 paths:
   /api/spaces/{spaceId}/echo/{name}:
@@ -35,7 +32,7 @@ paths:
 
 export interface EchoArea {
   area: Area;
-  /** Those that were opened, in their order. */
+  /** The opened connections, in order. */
   opened: { connection: Connection; userId: string; times: number }[];
 }
 

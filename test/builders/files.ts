@@ -1,6 +1,6 @@
 import type { ChatUser } from './chat.ts';
 
-/** Uploads a file into the user's space, or into a thread of theirs. */
+/** Uploads a file into the user's space, or into one of their threads. */
 export async function putFile(
   product: { url: string },
   user: Pick<ChatUser, 'token' | 'spaceId'>,
@@ -23,7 +23,7 @@ export async function putFile(
   return (await response.json()) as { containerId: string; path: string };
 }
 
-/** A PDF of pages with a line of text each. */
+/** A PDF whose pages have one line of text each. */
 export function buildPdf(pages: readonly string[]): Buffer {
   const kids = pages.map((_, index) => `${4 + index * 2} 0 R`).join(' ');
   const objects = [
@@ -50,13 +50,12 @@ export function buildPdf(pages: readonly string[]): Buffer {
   return Buffer.from(file + table + trailer, 'latin1');
 }
 
-/** The smallest PNG: one pixel. */
 export const onePixelPng = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 );
 
-/** The header of a PNG of this size, and nothing behind it. */
+/** The header of a PNG of this size, without a picture. */
 export function pngOf(width: number, height: number): Buffer {
   const header = Buffer.from(onePixelPng.subarray(0, 33));
   header.writeUInt32BE(width, 16);

@@ -15,7 +15,10 @@ import { insertRows } from './rows.ts';
 import { toolLines } from './tools.ts';
 import { deliveryRow, endpointRow } from './webhookRows.ts';
 
-/** A chat of two turns, one with a tool call, and all that hangs on a thread and its turns. Returns the thread. */
+/**
+ * Makes a chat of two turns, one with a tool call, and a row in every table that belongs to threads or turns. Returns
+ * the thread.
+ */
 export async function fillThread(product: TestProduct, user: ChatUser): Promise<string> {
   const asked = await user.ask({
     id: `chat-${randomUUID()}`,
@@ -51,7 +54,7 @@ export async function fillThread(product: TestProduct, user: ChatUser): Promise<
   return threadId;
 }
 
-/** An answer by OpenAI's API, asked for again, and gone on with. */
+/** Makes an answer by OpenAI's API, retries it, and continues it. */
 async function fillCompletions(user: ChatUser): Promise<void> {
   const ask = async (messages: { role: string; content: string }[]) => {
     const headers = { 'x-stainless-retry-count': '1' };
@@ -68,7 +71,7 @@ async function fillCompletions(user: ChatUser): Promise<void> {
   await ask([question, ...answers, { role: 'user', content: '/say Two' }]);
 }
 
-/** Brings the index of words up to date, as the sweeper does it. */
+/** Updates the index of words, as the sweeper does. */
 export async function indexTexts(database: Database): Promise<void> {
   const fail = (_threadId: string, error: unknown) => {
     throw error;
@@ -76,7 +79,7 @@ export async function indexTexts(database: Database): Promise<void> {
   await indexDueTexts(database, { most: 100_000, onBatch: () => undefined, onFailure: fail });
 }
 
-/** A space with rows in every table that has rows of spaces. */
+/** Fills a space so that every table about spaces has a row. */
 export async function fillSpace(product: TestProduct, user: ChatUser): Promise<void> {
   const space = `/api/spaces/${user.spaceId}`;
   const send = async (method: string, path: string, body: unknown) => {
@@ -88,7 +91,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   const drive = driveOf(product, user);
   await drive.put('/a/file.txt', 'the first words');
   await drive.put('/a/file.txt', 'other words', 'replace');
-  // Its folder is known by now; alone, and with others.
+  // Its folder is known now. Uploads one file alone, then several at once.
   await drive.put('/a/small.txt', 'few words');
   await Promise.all([1, 2, 3].map((n) => drive.put(`/a/small-${n}.txt`, 'few words')));
   await drive.send('POST', '/uploads', { path: '/large', size: 7 });
@@ -297,11 +300,11 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       at: new Date(),
     },
   });
-  // An automation has a thread of its own.
+  // The automation has a thread of its own, which must be indexed too.
   await indexTexts(product.environment.database);
 }
 
-/** What each of these tables holds: its rows as texts, in the order of the texts. */
+/** The rows of these tables as sorted texts. */
 export async function contentsOf(database: Database, tables: readonly string[]): Promise<Record<string, string[]>> {
   const contents = tables.map(async (table) => {
     const [rows] = await database.pool.query(`SELECT * FROM ${table}`);

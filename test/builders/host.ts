@@ -17,7 +17,7 @@ export const usualLimits: ComputerLimits = {
 
 let count = 0;
 
-/** A computer that nobody else has, as it starts first. */
+/** The spec of a new computer, for its first start. */
 export function computerSpec(changes: Partial<ComputerSpec> & { limits?: ComputerLimits } = {}): ComputerSpec {
   count += 1;
   return {
@@ -30,14 +30,14 @@ export function computerSpec(changes: Partial<ComputerSpec> & { limits?: Compute
   };
 }
 
-/** A folder for a host, which other users may enter. */
+/** A folder for a host. Other users may enter it. */
 export function hostDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-host-'));
   chmodSync(dir, 0o711);
   return dir;
 }
 
-/** A host in a folder of its own. Dispose of it: it has mounts, and processes that outlive the test. */
+/** A host in a folder of its own. Dispose of it, since it has mounts, and processes that outlive the test. */
 export async function buildHost(options: Partial<HostOptions> = {}) {
   const dir = options.dir ?? hostDir();
   const host = await createHost({ imageMiB: 2_048, ...options, dir });
@@ -52,7 +52,7 @@ export async function buildHost(options: Partial<HostOptions> = {}) {
   };
 }
 
-/** Starts a computer that is new, or made of `changes`. */
+/** Starts a new computer, or one with these `changes`. */
 export async function startComputer(host: Host, changes: Parameters<typeof computerSpec>[0] = {}) {
   const spec = computerSpec(changes);
   await host.start(spec);

@@ -44,13 +44,13 @@ export interface RemoteHost extends AsyncDisposable {
   host: Host;
   dir: string;
   pid: number;
-  /** What it has told of computers that ended unasked. */
+  /** Computers that it reported to have ended by themselves. */
   ended: { computerId: string; end: HolderEnd }[];
-  /** As kill -9 of a worker: its computers go on. */
+  /** Kills it like a worker with kill -9. Its computers go on. */
   kill(): Promise<void>;
 }
 
-/** A host in a process of its own, as another user where one is given. */
+/** A host in a process of its own, optionally as another user. */
 export async function startHostProcess(options: Partial<HostOptions> & { uid?: number } = {}): Promise<RemoteHost> {
   const { uid, ...given } = options;
   const dir = given.dir ?? hostDir();

@@ -11,10 +11,10 @@ import { buildGit, gitOf, remoteRepository, type TestGit } from './repository.ts
 
 export type StatusBody = operations['getRepositoryStatus']['responses'][200]['content']['application/json'];
 
-/** An Atrium with a git server beside it that hosts computers, which end with it. */
+/** An Atrium with a git server, which hosts computers. They end with it. */
 export async function buildHostedGit(overrides: Environment = {}): Promise<TestGit> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
-  // The computers’ own users go through it.
+  // The computers' own users must pass through this folder.
   chmodSync(dir, 0o755);
   const product = await buildGit({
     ...hurriedSweeper,
@@ -32,7 +32,7 @@ export async function buildHostedGit(overrides: Environment = {}): Promise<TestG
   });
 }
 
-/** A new user's repository, cloned, with the computer that its files are for. `prepare` changes its remote first. */
+/** A new user's cloned repository, with the computer for its files. `prepare` changes its remote first. */
 export async function buildCloned(
   product: TestGit,
   { files = { 'a.txt': 'one\n' }, prepare, ...how }: ClonedOptions = {},
@@ -54,14 +54,14 @@ interface ClonedOptions {
   depth?: number;
 }
 
-/** The same with its files there. */
+/** Like {@link buildCloned}, with its files checked out. */
 export async function buildCheckedOut(product: TestGit, options?: ClonedOptions) {
   const all = await buildCloned(product, options);
   expect(await all.tree.post('checkout', {})).toMatchObject({ status: 200, body: { output: '' } });
   return all;
 }
 
-/** What is done in the tree of a repository, by the API. */
+/** Requests about the working tree of a repository, over the API. */
 export function treeOf(git: ReturnType<typeof gitOf>, itemId: string) {
   const post = <T = { output: string }>(what: string, body: unknown, headers?: Record<string, string>) =>
     git.send<T>('POST', `/git/${itemId}/${what}`, body, headers);

@@ -1,7 +1,8 @@
 import { deflateSync } from 'node:zlib';
 
 /**
- * A PDF of these objects, the first of which is its catalogue; a stream is given with its dictionary's further entries.
+ * A PDF with these objects, the first of which is its catalogue. A stream is given with the further entries of its
+ * dictionary.
  */
 export function pdfOf(objects: readonly (string | { entries: string; stream: Buffer })[]): Buffer {
   const parts: Buffer[] = [Buffer.from('%PDF-1.5\n')];
@@ -35,18 +36,18 @@ const pages = '<< /Type /Pages /Kids [3 0 R] /Count 1 >>';
 const page = (resources = '') =>
   `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << ${resources} >> /Contents 4 0 R >>`;
 
-/** As many spaces as `megabytes`, which deflate to a thousandth, as the content of a page. */
+/** A page whose content is this many megabytes of spaces, which deflate to a thousandth of that. */
 export function streamBomb(megabytes: number): Buffer {
   return pdfOf([catalog, pages, page(), { entries: '/Filter /FlateDecode', stream: deflated(megabytes) }]);
 }
 
-/** Spaces deflated two times over: some kilobytes that stand for as many megabytes. */
+/** Spaces deflated twice: some kilobytes that unpack to this many megabytes. */
 export function nestedBomb(megabytes: number): Buffer {
   const filter = '/Filter [/FlateDecode /FlateDecode]';
   return pdfOf([catalog, pages, page(), { entries: filter, stream: deflateSync(deflated(megabytes)) }]);
 }
 
-/** A cross-reference stream and an object stream that unpack to as much: read before there is any page. */
+/** A cross-reference stream and an object stream that unpack to this many megabytes. They are read before any page. */
 export function objectStreamBomb(megabytes: number): Buffer {
   const objects = {
     entries: '/Type /ObjStm /N 1 /First 4 /Filter [/FlateDecode /FlateDecode]',
@@ -54,7 +55,7 @@ export function objectStreamBomb(megabytes: number): Buffer {
   };
   const file = pdfOf([objects]);
   const body = file.subarray(0, file.indexOf('xref\n'));
-  // Objects 0 to 2: none, the object stream itself, and the catalogue, which is said to be in it.
+  // Objects 0 to 2: none, the object stream itself, and the catalogue, which claims to be in that stream.
   const rows = Buffer.from([0, 0, 0, 0, 1, 0, 9, 0, 2, 0, 1, 0]);
   const entries = `/Type /XRef /Size 3 /W [1 2 1] /Root 2 0 R /Length ${rows.length}`;
   const table = Buffer.concat([
@@ -65,7 +66,7 @@ export function objectStreamBomb(megabytes: number): Buffer {
   return Buffer.concat([body, table, Buffer.from(`startxref\n${body.length}\n%%EOF`)]);
 }
 
-/** A page whose content is said to be a picture of 65,500 by 65,500 pixels. */
+/** A page whose content claims to be a picture of 65,500 by 65,500 pixels. */
 export function giantImage(): Buffer {
   const side = [0xff, 0xdc];
   const frame = [0xff, 0xc0, 0, 17, 8, ...side, ...side, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0];
@@ -74,7 +75,7 @@ export function giantImage(): Buffer {
   return pdfOf([catalog, pages, page(), { entries: '/Filter /DCTDecode', stream: jpeg }]);
 }
 
-/** A page with a font whose program unpacks to as much. */
+/** A page with a font whose program unpacks to this many megabytes. */
 export function fontBomb(megabytes: number): Buffer {
   return pdfOf([
     catalog,
@@ -87,7 +88,7 @@ export function fontBomb(megabytes: number): Buffer {
   ]);
 }
 
-/** A form that draws itself twice, this many levels deep: 2 to that power pages of text. */
+/** A form that draws itself twice, this many levels deep. The text is drawn 2 to that power times. */
 export function formBomb(levels: number): Buffer {
   const form = (next: number) => ({
     entries: `/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X ${next} 0 R >> >>`,
@@ -105,12 +106,11 @@ export function formBomb(levels: number): Buffer {
   ]);
 }
 
-/** Deflated in chunks: the tests hold none of what they make others hold. */
+/** Deflates spaces in chunks, so that the tests do not hold the unpacked bytes in memory. */
 function deflated(megabytes: number): Buffer {
   const known = made.get(megabytes);
   if (known !== undefined) return known;
-  // Copies of one block, each ended by a full flush, are one stream of deflate; pdf readers do not look at the
-  // checksum.
+  // Copies of one block, each ended by a full flush, form one deflate stream. PDF readers ignore the checksum.
   const block = deflateSync(Buffer.alloc(1_000_000, ' '), { finishFlush: 3 });
   const body = block.subarray(2);
   const bytes = Buffer.concat([block.subarray(0, 2), ...Array.from({ length: megabytes }, () => body)]);

@@ -16,7 +16,7 @@ export async function hostingSpace(api: TestApi): Promise<HostingSpace> {
   return { as: api.as(token), userId: user.id, spaceId: space.id, space: `/api/spaces/${space.id}` };
 }
 
-/** What a browser does from the connection's URL on: the person says who they are, and comes to the page of choice. */
+/** Follows the connection's URL like a browser: the person signs in and arrives at the page with the choice. */
 export async function visit(api: TestApi, github: FakeGitHub, { as, space }: HostingSpace, person: FakePerson) {
   const { url } = (await as.get(`${space}/git/github/connect`)).body as { url: string };
   const back = new URL(github.authorize(url, person));
@@ -26,14 +26,14 @@ export async function visit(api: TestApi, github: FakeGitHub, { as, space }: Hos
     .set('accept', 'text/html');
 }
 
-/** The choice of one installation on that page. */
+/** Chooses an installation on that page. */
 export function choose(api: TestApi, page: { text: string }, installationId: number | string) {
   const token = /name="token" value="([^"]+)"/.exec(page.text)?.[1] ?? 'none';
   const form = api.as().post('/git/github/connect').set('accept', 'text/html').type('form');
   return form.send({ token, installationId: String(installationId) });
 }
 
-/** Both. */
+/** Visits the page and chooses the installation. */
 export async function connect(api: TestApi, github: FakeGitHub, at: HostingSpace, person: FakePerson, id: number) {
   return choose(api, await visit(api, github, at, person), id);
 }

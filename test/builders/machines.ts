@@ -10,7 +10,7 @@ import { hurriedSweeper, productSettings } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { asUser, type ChatUser } from './chat.ts';
 
-// Installations as `npm start` runs them, each in a folder of its own, with computers.
+// Installations as `npm start` runs them, each in its own folder, with computers.
 
 export type MachineSettings = Record<string, string> & { ATRIUM_DATA_DIR: string };
 
@@ -31,7 +31,7 @@ export function newMachine(): string {
   return dataDir;
 }
 
-/** After a test, and before the folders are removed. */
+/** Call this after a test, before its folders are removed. */
 export async function loseAll(): Promise<void> {
   for (const dataDir of machines.splice(0)) await lose(dataDir);
 }
@@ -57,7 +57,7 @@ export async function startOn(settings: MachineSettings): Promise<Machine> {
   return { dataDir, process, url, user, run };
 }
 
-/** Ends all that runs there, computers too, and removes every byte. */
+/** Kills all processes of the machine, including computers, and removes its data. */
 export async function lose(dataDir: string): Promise<void> {
   for (let pids = pidsWith(dataDir); pids.length > 0; pids = pidsWith(dataDir)) {
     for (const pid of pids) endProcess(pid);
@@ -65,7 +65,7 @@ export async function lose(dataDir: string): Promise<void> {
   }
   const homes = join(dataDir, 'services', 'computers', '.homes');
   if (isMounted(homes)) execFileSync('umount', ['--lazy', homes]);
-  // What is not called by the folder, such as what ran on a computer, may end a moment later.
+  // Processes without the folder in their command line, such as those of a computer, may end a moment later.
   await waitFor('the folder to be gone', async () => {
     try {
       removeDataDir(dataDir);

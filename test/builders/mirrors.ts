@@ -19,15 +19,15 @@ import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { type GitServer, startGitServer } from '../support/gitServer.ts';
 
-/** The rows about mirrors, in memory: what they promise is small. */
+/** Keeps the rows about mirrors in memory. */
 export class RecordsInMemory implements MirrorRecords {
   readonly saved = new Map<string, SavedMirror>();
   readonly planned: string[] = [];
-  /** The step before which the process seems to end. */
+  /** Simulates the end of the process before this step. */
   endsBefore: 'plan' | 'save' | undefined;
-  /** Called before it is told what is saved. */
+  /** Called before `current` answers. */
   beforeCurrent: (ref: RepositoryRef) => Promise<void> = async () => undefined;
-  /** Called before a save is decided. */
+  /** Called before `save` decides. */
   beforeSave: () => Promise<void> = async () => undefined;
 
   async current(ref: RepositoryRef): Promise<SavedMirror | undefined> {
@@ -65,13 +65,13 @@ export class RecordsInMemory implements MirrorRecords {
 
 export interface MirrorsWorld extends AsyncDisposable {
   server: GitServer;
-  /** What a process of its own needs to do the same. */
+  /** The variables with which another process can use the same parts. */
   environment: Record<string, string | undefined>;
   mirrors: GitMirrors;
   records: RecordsInMemory;
   decisions: EgressDecision[];
   dir: string;
-  /** What the guard resolves names to, beside the server's. */
+  /** Addresses that the guard resolves names to. Includes the server's. */
   names: Record<string, string[]>;
   ref(): RepositoryRef;
   hooks(more?: Partial<GitHooks>): GitHooks;
@@ -82,11 +82,11 @@ export interface MirrorsWorld extends AsyncDisposable {
     more?: Partial<Pick<GitMirrorsDeps, 'freeSpace' | 'records'>>,
   ): GitMirrors;
   folderOf(ref: RepositoryRef): string;
-  /** The machine is lost: its folder is empty. */
+  /** Simulates the loss of the machine by emptying its folder. */
   loseMachine(): void;
 }
 
-/** A git server, the real egress proxy, the real object store, and mirrors in a folder of their own. */
+/** A git server, the real egress proxy, the real object store, and mirrors in their own folder. */
 export async function buildMirrors(settings: Record<string, string> = {}): Promise<MirrorsWorld> {
   const folder = temporaryFolder();
   const server = await startGitServer(folder);

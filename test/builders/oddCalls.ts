@@ -2,14 +2,14 @@ import type { Operation } from '../../api/frame/contract.ts';
 import { bodyFor, describedParametersOf, fieldsOf, parametersOf, pathWith, statusesOf } from './operationCall.ts';
 import type { World } from './world.ts';
 
-/** A request that is wrong in one place, or at least odd there. */
+/** A request that is wrong or odd in one place. */
 export interface OddCall {
-  /** What is odd about it. */
+  /** The odd part. */
   name: string;
   path: string;
   headers?: Record<string, string>;
   body?: string | Uint8Array<ArrayBuffer>;
-  /** The only answer that is right, where there is only one. */
+  /** The expected status, if only one is right. */
   status?: number;
 }
 
@@ -42,7 +42,7 @@ const queryValues = [
   '../..',
   '//',
 ];
-/** What JavaScript takes for a number or a truth, and the contract does not. */
+/** Texts that JavaScript accepts as a number or boolean, but the contract does not. */
 const notWritten: Record<string, string[]> = {
   integer: [
     '',
@@ -113,7 +113,7 @@ const fieldValues: unknown[] = [
   { $ne: null },
 ];
 
-/** Requests of this operation that a careless client or an attacker would send, each made from one that is right. */
+/** Requests of this operation that a careless client or an attacker might send, each derived from a valid one. */
 export function oddCallsOf(operation: Operation, world: World, ids: Record<string, string>): OddCall[] {
   const path = pathWith(operation, ids);
   const example = bodyFor(operation, world);
@@ -129,7 +129,7 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
       (one) => one !== '',
     );
     for (const segment of new Set([...segments, ...wrong])) {
-      // Put in as it is: pathWith would encode it.
+      // Inserted unencoded, since pathWith would encode it.
       const marked = pathWith(operation, { ...ids, [name]: '~odd~' }).replace(encodeURIComponent('~odd~'), segment);
       const status = wrong.includes(segment) ? 400 : undefined;
       calls.push({ ...base, name: `{${name}} ${segment.slice(0, 20)}`, path: marked, status });
@@ -178,7 +178,7 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
   calls.push({ ...base, name: 'an unknown encoding', headers: { ...json, 'content-encoding': 'x' } });
   calls.push({ ...base, name: 'an unknown field', body: JSON.stringify({ ...example, isAdmin: true }) });
   calls.push({ ...base, name: 'no UTF-8', body: Buffer.from('{"a":"\xff"}', 'latin1'), status: 400 });
-  // Written out: as a property it would be the object's prototype.
+  // Written as text, since assigning `__proto__` would set the prototype.
   const text = JSON.stringify(example);
   const rest = text === '{}' ? '}' : `,${text.slice(1)}`;
   for (const poison of [
@@ -206,7 +206,7 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
   return calls;
 }
 
-/** A body where the operation takes bytes: without one it would be refused for that, whatever else is odd about it. */
+/** A body for operations that take bytes. Without one they would refuse the call for that reason alone. */
 function bytesFor({ bodyTypes }: Operation): Pick<OddCall, 'headers' | 'body'> {
   const type = 'application/octet-stream';
   return bodyTypes.includes(type) ? { headers: { 'content-type': type }, body: 'x' } : {};

@@ -32,12 +32,12 @@ interface RawOperation {
   responses?: object;
 }
 
-/** The names in an operation's path. */
+/** The parameter names in an operation's path. */
 export function parametersOf({ path }: Operation): string[] {
   return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** An object of the world's for each parameter of the operation's path, and for what its query must name. */
+/** Makes an object in the world for each parameter of the operation's path and for ids that its query requires. */
 export async function objectsFor(operation: Operation, world: World): Promise<Record<string, string>> {
   const ids: Record<string, string> = {};
   for (const name of [...parametersOf(operation), ...namedInQuery(operation)]) {
@@ -46,7 +46,7 @@ export async function objectsFor(operation: Operation, world: World): Promise<Re
   return ids;
 }
 
-/** The operation's path with these ids in it, and what its query must have, by the contract's examples. */
+/** The operation's path with these ids, and with the required query parameters from the contract's examples. */
 export function pathWith(operation: Operation, ids: Record<string, string>): string {
   const path = operation.path.replace(/\{([^}]+)\}/g, (_all, name: string) =>
     encodeURIComponent(ids[name] ?? 'absent'),
@@ -58,7 +58,7 @@ export function pathWith(operation: Operation, ids: Record<string, string>): str
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** The contract's own example of the operation's body, about this world; undefined when it takes no JSON. */
+/** The contract's example of the operation's body, adapted to this world. Undefined if it takes no JSON. */
 export function bodyFor(operation: Operation, { spaceId, people }: World): Record<string, unknown> | undefined {
   const media = rawOf(operation).requestBody?.content['application/json'];
   if (media === undefined) return undefined;
@@ -68,7 +68,7 @@ export function bodyFor(operation: Operation, { spaceId, people }: World): Recor
   return fieldsOf(operation).includes('spaceId') ? { ...body, spaceId } : body;
 }
 
-/** A body that the operation takes, of whichever type: its example, as JSON or a form, or a file. */
+/** A body of a type that the operation takes: its example as JSON or a form, or a file. */
 export async function anyBodyFor(operation: Operation, world: World): Promise<unknown> {
   const content = rawOf(operation).requestBody?.content ?? {};
   const form = content['application/x-www-form-urlencoded'];
@@ -87,7 +87,7 @@ export async function anyBodyFor(operation: Operation, world: World): Promise<un
   return body;
 }
 
-/** What stands in a body for an object of another kind than its name says. */
+/** Builders for the ids in a body, by field. Some fields name another kind of object than their name says. */
 const bodyObjects: Record<string, (world: World) => Promise<string>> = {
   parentId: async (world) => builderOf('itemId', 'Drive')(world),
   itemId: async (world) => builderOf('itemId', 'Drive')(world),
@@ -98,35 +98,35 @@ const bodyObjects: Record<string, (world: World) => Promise<string>> = {
   threadId: async (world) => builderOf('threadId', 'Threads')(world),
 };
 
-/** The fields of an operation's JSON body that name an object, and how one of a world's is made. */
+/** The fields of an operation's JSON body that contain an id, with their builders. */
 export function objectFieldsOf(operation: Operation): [string, (world: World) => Promise<string>][] {
   const fields = fieldsOf(operation);
   return Object.entries(bodyObjects).filter(([name]) => fields.includes(name));
 }
 
-/** The schema of an operation's JSON body, which may be a reference. */
+/** The schema of an operation's JSON body. It may be a reference. */
 export function bodySchemaOf(operation: Operation): Schema | Reference | undefined {
   return rawOf(operation).requestBody?.content['application/json']?.schema;
 }
 
-/** The fields that an operation's JSON body may have. */
+/** The fields of an operation's JSON body. */
 export function fieldsOf(operation: Operation): string[] {
   const schema = bodySchemaOf(operation);
   return schema === undefined ? [] : Object.keys(resolve(schema).properties ?? {});
 }
 
-/** The statuses that the contract names for an operation. */
+/** The statuses that the contract lists for an operation. */
 export function statusesOf(operation: Operation): number[] {
   return Object.keys(rawOf(operation).responses ?? {}).map(Number);
 }
 
-/** The parameters of an operation, wherever the contract describes them. */
+/** The parameters of an operation, including those of its path. */
 export function describedParametersOf(operation: Operation): Parameter[] {
   const item = document.paths?.[operation.path] as Pick<RawOperation, 'parameters'> | undefined;
   return [...(item?.parameters ?? []), ...(rawOf(operation).parameters ?? [])].map(resolve);
 }
 
-/** The ids that a query must have. */
+/** The ids that the query requires. */
 function namedInQuery(operation: Operation): string[] {
   return describedParametersOf(operation)
     .filter(

@@ -12,28 +12,28 @@ import { waitFor } from '../support/waitFor.ts';
 import { buildChatUser, type ChatUser } from './chat.ts';
 import { buildIdentity } from './identity.ts';
 
-/** How long a file's turns may take to stop before its Atrium is replaced, which takes as long. */
+/** How long the turns of a file may take to stop. Otherwise its Atrium is replaced, which takes as long. */
 const endTurnsMs = 5_000;
 
-/** A whole Atrium in a process of its own, with the fake provider as its models' provider. */
+/** A whole Atrium in its own process, with the fake provider for its models. */
 export interface TestProduct {
   environment: TestEnvironment;
   identity: Identity;
   provider: FakeProvider;
-  /** Replaced by `restart`. */
+  /** `restart` replaces it. */
   process: ProductProcess;
   readonly url: string;
   /** A new user with a space of their own. */
   user(name?: string): Promise<ChatUser>;
-  /** Starts it again after its process has ended. */
+  /** Starts the product again after its process has ended. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * `overrides` are further variables of config/, or make them from the provider's address. Without any, the Atrium is
- * one that test files share, one after the other: its database has what they have left, and its process is not the
- * file's to look at or to end. `{}` is for a file that needs its own.
+ * `overrides` are additional variables of config/, or a function that makes them from the provider's address. Without
+ * overrides, test files share an Atrium one after another: its database has rows of earlier files, and a file must not
+ * inspect or end its process. A file that needs its own passes `{}`.
  */
 export async function buildProduct(
   overrides?: Environment | ((providerUrl: string) => Environment),
@@ -111,8 +111,7 @@ async function shareProduct(provider: FakeProvider): Promise<TestProduct> {
 }
 
 /**
- * Stops what a file has left running, so that it does not ask the next file's provider. False when something did not
- * end.
+ * Stops turns that a file left running, so that they do not call the next file's provider. False if some did not end.
  */
 async function endTurns({ pool }: Database): Promise<boolean> {
   await pool.query('UPDATE turns SET stop_requested_at = NOW(3) WHERE terminal = 0');
@@ -123,7 +122,7 @@ async function endTurns({ pool }: Database): Promise<boolean> {
   return waitFor('the turns to end', isIdle, { timeoutMs: endTurnsMs }).catch(() => false);
 }
 
-/** The text of a message that the fake provider answers by this script. */
+/** A message that the fake provider answers with this script. */
 export function fake(script: FakeScript, text = ''): string {
   const ascii = JSON.stringify(script).replace(
     /[^ -~]/g,
@@ -132,12 +131,12 @@ export function fake(script: FakeScript, text = ''): string {
   return `${text}\nfake ${ascii}`;
 }
 
-/** The provider's requests whose last message holds this text. */
+/** Requests to the provider whose last message contains this text. */
 export function requestsWith(provider: FakeProvider, text: string): RecordedRequest[] {
   return provider.requests.filter(({ body }) => JSON.stringify((body.messages as unknown[]).at(-1)).includes(text));
 }
 
-/** The roles of the messages that a request to the provider holds. */
+/** The roles of the messages in a request to the provider. */
 export function rolesOf(request: RecordedRequest | undefined): string[] {
   return (request?.body.messages as { role: string }[] | undefined)?.map(({ role }) => role) ?? [];
 }

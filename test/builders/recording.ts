@@ -4,7 +4,7 @@ import { waitFor } from '../support/waitFor.ts';
 import type { TestComputer } from './computer.ts';
 import { insertRows } from './rows.ts';
 
-/** A recording as the API tells of it. */
+/** A recording as the API shows it. */
 export interface Recording {
   id: string;
   status: 'starting' | 'recording' | 'saving' | 'saved' | 'failed' | 'discarded';
@@ -19,7 +19,7 @@ export interface Recording {
   endedAt: string | null;
 }
 
-/** The recordings of one desktop session, by the API. */
+/** The recordings of a desktop session, over the API. */
 export function recordingsOf(computer: TestComputer, sessionId: string) {
   const path = `/desktop/sessions/${sessionId}/recordings`;
   const get = (id: string) => computer.expect<Recording>(200, 'GET', `${path}/${id}`);
@@ -37,14 +37,14 @@ export function recordingsOf(computer: TestComputer, sessionId: string) {
   };
 }
 
-/** What is on the drive of a recording. */
+/** The bytes of a recording on the drive. */
 export async function savedBytes({ user }: TestComputer, { itemId }: Pick<Recording, 'itemId'>): Promise<Buffer> {
   const response = await user.fetch(`/api/spaces/${user.spaceId}/drive/items/${itemId}/content`);
   if (response.status !== 200) throw new Error(`The item answered ${response.status}.`);
   return Buffer.from(await response.arrayBuffer());
 }
 
-/** One that is saved, as its table has it. */
+/** The row of a discarded recording. */
 export function recordingRow(of: {
   spaceId: string;
   computerId: string;

@@ -15,7 +15,7 @@ import { buildDrive, type TestDrive } from './drive.ts';
 export type RepositoryBody = operations['getRepository']['responses'][200]['content']['application/json'];
 export type OperationBody = operations['getOperation']['responses'][200]['content']['application/json'];
 
-/** An Atrium with a bucket of its own, and a git server that it may clone from. */
+/** An Atrium with its own bucket, and a git server from which it may clone. */
 export interface TestGit extends TestDrive {
   server: GitServer;
 }
@@ -36,7 +36,7 @@ export async function buildGit(overrides: Environment = {}): Promise<TestGit> {
   });
 }
 
-/** A git server on this machine, and the variables with which an Atrium may clone from it. */
+/** A git server on this machine, and the variables that let an Atrium clone from it. */
 export async function localGitServer(): Promise<{ server: GitServer; environment: Environment }> {
   const folder = mkdtempSync(join(tmpdir(), 'atrium-git-'));
   const server = await startGitServer(folder, 'localhost');
@@ -55,7 +55,7 @@ export async function localGitServer(): Promise<{ server: GitServer; environment
 
 let count = 0;
 
-/** A repository on the server with one commit, and its URL. */
+/** A repository on the server with one commit. */
 export function remoteRepository(server: GitServer, files: Record<string, string> = { 'a.txt': 'a' }) {
   count += 1;
   const name = `tool${count}.git`;
@@ -64,7 +64,7 @@ export function remoteRepository(server: GitServer, files: Record<string, string
   return { name: `tool${count}`, bare, commit, url: server.url(name) };
 }
 
-/** What a user does with repositories, by the API. */
+/** A user's requests about repositories, over the API. */
 export function gitOf(user: ChatUser) {
   const space = `/api/spaces/${user.spaceId}`;
   async function send<T = RepositoryBody>(
@@ -80,11 +80,11 @@ export function gitOf(user: ChatUser) {
     });
     const text = await response.text();
     const json = (text === '' ? {} : JSON.parse(text)) as T & { code?: string; detail?: string };
-    // On a busy machine it may take longer than a request waits.
+    // On a busy machine the operation may take longer than the request waits.
     if (response.status === 202) return ended<T>((json as unknown as OperationBody).id);
     return { status: response.status, body: json, code: json.code, text };
   }
-  /** What the request would have answered that has begun an operation. */
+  /** Waits for the operation, and returns the answer that the request would have got. */
   async function ended<T>(operationId: string) {
     const { kind, error, result } = await waitFor('the end of an operation', async () => {
       const operation = await user.get<OperationBody>(`/api/operations/${operationId}`);
@@ -103,7 +103,7 @@ export function gitOf(user: ChatUser) {
     clone: (body: Record<string, unknown>, headers?: Record<string, string>) =>
       send('POST', '/git/clone', body, headers),
     retry: (id: string, body?: unknown) => send<{ id: string }>('POST', `/drive/retry-clone/${id}`, body),
-    /** The repository, when its clone has ended. */
+    /** The repository, once its clone has ended. */
     cloned: (id: string): Promise<RepositoryBody> =>
       waitFor('the end of a clone', async () => {
         const repository = await get(id);

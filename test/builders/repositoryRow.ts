@@ -3,7 +3,7 @@ import type { RepositoryRef } from '../../integrations/git/types.ts';
 import type { TestEnvironment } from '../support/environment.ts';
 import { buildIdentity, buildSpace, buildUser } from './identity.ts';
 
-/** A repository of which nothing is saved yet, in a space of its own. */
+/** The row of a repository without saved data, in a space of its own. */
 export async function buildRepositoryRow(environment: TestEnvironment): Promise<RepositoryRef> {
   const identity = await buildIdentity(environment);
   const { user } = await buildUser(identity);

@@ -12,7 +12,7 @@ import { buildMirrors } from './mirrors.ts';
 
 export type SavedMirrorsWorld = Awaited<ReturnType<typeof buildSavedMirrors>>;
 
-/** Mirrors of repositories whose rows are in the database. */
+/** Mirrors of repositories with rows in the database. */
 export async function buildSavedMirrors() {
   const [world, environment] = [await buildMirrors(), await createTestEnvironment()];
   const store = new ObjectStore(environment.config.storage);
@@ -23,7 +23,7 @@ export async function buildSavedMirrors() {
     environment,
     store,
 
-    /** In a space of which so much may be used; 0 is no limit. */
+    /** Mirrors for spaces with this quota. 0 means no limit. */
     mirrorsWith(
       quotaBytes: number,
       {
@@ -38,7 +38,10 @@ export async function buildSavedMirrors() {
       };
     },
 
-    /** A remote, and what changes it by so many bytes and brings that into the mirror. Returns the new commit. */
+    /**
+     * A remote repository. `change` commits this many bytes and fetches them into the mirror, and returns the new
+     * commit.
+     */
     remote(name: string, bytes: number) {
       const bare = world.server.create(name);
       const commit = (branch = 'main', size = bytes) =>
@@ -64,16 +67,16 @@ export async function buildSavedMirrors() {
 
     usedBy: ({ spaceId }: RepositoryRef) => driveModels(database).Drive.usedBytesOf(spaceId),
 
-    /** The states of what is in the object store. */
+    /** The states of the space's objects in the store. */
     async objectsOf({ spaceId }: RepositoryRef): Promise<string[]> {
       const found = await driveModels(database).DriveObject.findAll({ where: { spaceId } });
       return found.map(({ state }) => state).toSorted();
     },
 
-    /** The files with objects that a mirror has. */
+    /** The pack files of a mirror. */
     packFilesOf: (ref: RepositoryRef) => readdirSync(join(world.folderOf(ref), 'mirror.git', 'objects', 'pack')),
 
-    /** When what has failed is tried again. */
+    /** Moves a failed attempt an hour into the past, so that it is tried again. */
     anHourLater(ref: RepositoryRef): void {
       const file = join(world.folderOf(ref), 'together.json');
       const attempt = JSON.parse(readFileSync(file, 'utf8')) as { at: number };

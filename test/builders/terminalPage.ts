@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 
 const file = (name: string) => readFileSync(createRequire(import.meta.url).resolve(`@xterm/xterm/${name}`));
 
-/** A client of a terminal, as docs/computers.md describes one. `connect` may be called again: it goes on. */
+/** A client of a terminal, as docs/computers.md describes it. `connect` may be called again, to continue. */
 const script = `
   const term = new Terminal({ cols: 80, rows: 24, allowProposedApi: true });
   term.open(document.getElementById('terminal'));
@@ -62,7 +62,7 @@ const script = `
   };
 `;
 
-/** Serves a page with xterm.js, on an origin that is not the API's. */
+/** Serves a page with xterm.js, on another origin than the API's. */
 export async function serveTerminalPage(): Promise<{ url: string; close(): void }> {
   const page = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/xterm.css"><div id="terminal"></div>
     <script src="/xterm.js"></script><script>${script}</script>`;

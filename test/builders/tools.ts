@@ -1,11 +1,11 @@
 import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 
-/** A message that makes the demo model call these tools, one step after the other. */
+/** A message that makes the demo model call these tools, one per step. */
 export function toolLines(calls: readonly (readonly [name: string, input: unknown])[]): string {
   return calls.map(([name, input]) => `/tool ${name} ${JSON.stringify(input)}`).join('\n/say next\n');
 }
 
-/** The results of a turn's tool calls, in the order of the calls; errors as texts. */
+/** The results of a turn's tool calls in order. Errors are texts. */
 export function toolOutputs(chunks: readonly UiChunk[]): unknown[] {
   const results = new Map<string, unknown>();
   for (const chunk of chunks) {

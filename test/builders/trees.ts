@@ -8,7 +8,7 @@ import type { MirrorsWorld } from './mirrors.ts';
 
 const { signal } = new AbortController();
 
-/** A computer of a host's own, with the trees of repositories that mirrors have cloned. Dispose of it. */
+/** A computer on its own host, with trees of repositories cloned by mirrors. Dispose of it. */
 export async function buildTrees(world: MirrorsWorld, options: Parameters<typeof buildHost>[0]) {
   const built = await buildHost(options);
   const computer = await startComputer(built.host);
@@ -26,7 +26,7 @@ export async function buildTrees(world: MirrorsWorld, options: Parameters<typeof
     await built.host.start(spec);
   };
 
-  /** A repository that is cloned, with its tree; `work` is another order each time. */
+  /** A cloned repository with its tree. Each call of `work` is another order. */
   async function filled(
     files: Record<string, string> = { 'a.txt': 'one\n' },
     clone: Pick<CloneSource, 'depth' | 'filter'> = {},

@@ -7,13 +7,13 @@ import { TurnLog } from '../../models/chat/turnLog/turnLog.ts';
 import type { TurnWriter } from '../../models/chat/turnLog/turnWriter.ts';
 import { type Database, transaction } from '../../models/database/database.ts';
 
-/** A turn log that records what it has told its readers. */
+/** A turn log that records the segments passed to its readers. */
 export function buildTurnLog(database: Database): { turnLog: TurnLog; told: CommittedSegment[] } {
   const told: CommittedSegment[] = [];
   return { turnLog: new TurnLog({ database, onCommit: (segment) => told.push(segment) }), told };
 }
 
-/** A running turn in a thread of its own. */
+/** A running turn in a new thread. */
 export async function buildTurn(database: Database, overrides: Partial<SendIntent> = {}): Promise<Turn> {
   const { turn } = await acceptMessage(database, {
     userId: newId('user'),
@@ -30,14 +30,14 @@ export async function buildTurn(database: Database, overrides: Partial<SendInten
   return turn;
 }
 
-/** A writer under the turn's next epoch. */
+/** A writer with the turn's next epoch. */
 export async function buildWriter(database: Database, turnLog: TurnLog, turn: Turn): Promise<TurnWriter> {
   const taken = await transaction(database, (tx) => turnLog.takeEpoch(tx, turn.id));
   if (taken === undefined) throw new Error('The turn has ended.');
   return turnLog.writer({ turnId: turn.id, ...taken });
 }
 
-/** The whole log of a turn, with the numbers that its segments claim. Throws when they leave a gap. */
+/** The whole log of a turn. Throws if its segments' numbers leave a gap or do not match their chunks. */
 export async function readLog(turnLog: TurnLog, turnId: string): Promise<UiChunk[]> {
   const chunks: UiChunk[] = [];
   for (const segment of await turnLog.read(turnId, 0, 100_000)) {

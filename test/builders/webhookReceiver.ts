@@ -6,7 +6,7 @@ export interface Received {
   body: string;
 }
 
-/** A receiver of webhooks on loopback, which answers with the status and headers that are set. */
+/** A webhook receiver on loopback. It answers with the configured status and headers. */
 export async function startReceiver() {
   const received: Received[] = [];
   const state: { status: number; headers: OutgoingHttpHeaders } = { status: 204, headers: {} };
@@ -16,7 +16,7 @@ export async function startReceiver() {
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
       received.push({ headers: req.headers, body: Buffer.concat(chunks).toString('utf8') });
-      // 0 is no answer at all.
+      // Status 0 closes the connection without an answer.
       if (state.status === 0) return res.destroy();
       const reply = () => res.writeHead(state.status, state.headers).end();
       if (held === undefined) reply();
@@ -32,7 +32,7 @@ export async function startReceiver() {
     answerWith(status: number, headers: OutgoingHttpHeaders = {}): void {
       Object.assign(state, { status, headers });
     },
-    /** Answers nobody from now on, until the function that this returns is called. */
+    /** Holds back all answers until the returned function is called. */
     hold(): () => void {
       held = [];
       return () => {

@@ -3,7 +3,7 @@ import { newId } from '../../base/ids.ts';
 import type { Database } from '../../models/database/database.ts';
 import { insertRows } from './rows.ts';
 
-/** An endpoint as its row has it. */
+/** The row of an endpoint. */
 export function endpointRow({ spaceId, createdBy }: { spaceId: string; createdBy: string }) {
   const now = new Date();
   return {
@@ -12,7 +12,7 @@ export function endpointRow({ spaceId, createdBy }: { spaceId: string; createdBy
   };
 }
 
-/** A delivery that has ended, as its row has it. */
+/** The row of an ended delivery. */
 export function deliveryRow({ spaceId, endpointId }: { spaceId: string; endpointId: string }) {
   const id = newId('webhookDelivery');
   const now = new Date();
@@ -23,7 +23,7 @@ export function deliveryRow({ spaceId, endpointId }: { spaceId: string; endpoint
   };
 }
 
-/** A new endpoint, with room for others: of those before, few stay. */
+/** Inserts an endpoint. Removes all but the newest nine before, so that the space has room. */
 export async function insertEndpoint(database: Database, of: { spaceId: string; createdBy: string }): Promise<string> {
   const sql = 'SELECT id FROM webhook_endpoints WHERE space_id = ? ORDER BY id DESC LIMIT 1000 OFFSET 9';
   const [rows] = await database.pool.query<RowDataPacket[]>(sql, [of.spaceId]);
@@ -34,7 +34,7 @@ export async function insertEndpoint(database: Database, of: { spaceId: string; 
   return row.id;
 }
 
-/** A delivery to the endpoint that was made last. */
+/** A delivery to the newest endpoint. */
 export async function insertDelivery(database: Database, spaceId: string): Promise<string> {
   const sql = 'SELECT id FROM webhook_endpoints WHERE space_id = ? ORDER BY id DESC LIMIT 1';
   const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);

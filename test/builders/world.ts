@@ -17,21 +17,21 @@ import { insertRecording } from './recording.ts';
 import { insertRows } from './rows.ts';
 import { insertDelivery, insertEndpoint } from './webhookRows.ts';
 
-/** The kinds of signed-in callers: three roles in a space, and a member of another one. */
+/** Kinds of signed-in callers: three roles in a space, and a member of another space. */
 export type Kind = Role | 'stranger';
 export const kinds: readonly Kind[] = ['owner', 'editor', 'viewer', 'stranger'];
 
 export type People = Record<Kind, { id: string; email: string }>;
 
-/** A space of these people's. What is one person's own in it (threads, sessions) is the viewer's. */
+/** A space with these people. Personal objects in it (threads, sessions) belong to the viewer. */
 export interface World {
   database: Database;
   identity: Identity;
   people: People;
   spaceId: string;
   /**
-   * A request as one of them, in a session of its own; as nobody, without a credential. What is neither a form nor
-   * multipart is sent as JSON.
+   * Sends a request as one of them, in a new session, or without a credential as `nobody`. A body that is no form and
+   * no multipart is sent as JSON.
    */
   fetch(
     kind: Kind | 'nobody',
@@ -40,7 +40,7 @@ export interface World {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Response>;
-  /** The body of an answer that must be 2xx. */
+  /** The body of a response that must be 2xx. */
   send<T>(kind: Kind, method: string, path: string, body?: unknown): Promise<T>;
 }
 
@@ -89,7 +89,7 @@ export async function buildWorld(
 
 const threadFile = 'a.txt';
 
-/** What a component has that says nothing of it. */
+/** Default fields of a component. */
 const filledIn = {
   cwd: '',
   env: {},
@@ -104,14 +104,14 @@ const nightly = { cron: '0 3 * * *', timeZone: 'UTC', jitterSeconds: 0 };
 
 type Builder = (world: World) => string | Promise<string>;
 
-/** Of what is on the computer that was made last. */
+/** The columns of an object on the newest computer. */
 async function ownerOf({ people, send, spaceId }: World) {
   const path = `/api/spaces/${spaceId}/computers`;
   const { data } = await send<{ data: { id: string }[] }>('owner', 'GET', path);
   return { spaceId, computerId: data.at(-1)?.id ?? '', createdBy: people.owner.id };
 }
 
-/** A link to the viewer's thread that was made last. */
+/** A link to the viewer's newest thread. */
 async function shareThread(world: World): Promise<{ id: string; url: string }> {
   const threads = `/api/spaces/${world.spaceId}/threads?limit=1`;
   const { data } = await world.send<{ data: { id: string }[] }>('viewer', 'GET', threads);
@@ -119,7 +119,7 @@ async function shareThread(world: World): Promise<{ id: string; url: string }> {
   return world.send('viewer', 'POST', `/api/threads/${threadId}/shares`, {});
 }
 
-/** A link to the browser session that was made last. */
+/** A link to the newest browser session. */
 async function linkToBrowser(world: World): Promise<{ id: string; token: string }> {
   const { database, people, spaceId } = world;
   const sql = 'SELECT id FROM browser_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
@@ -139,9 +139,9 @@ async function linkToBrowser(world: World): Promise<{ id: string; token: string 
 }
 
 /**
- * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it
- * in the path. A new parameter needs a line here; `Area.name` is for a name that another area uses for something else,
- * `operationId.name` for an operation that asks more of it.
+ * For each path parameter of the contract: makes such an object in the world's space, and returns its value for the
+ * path. A new parameter needs a line here. Use `Area.name` if another area uses the name for something else, and
+ * `operationId.name` if an operation needs more of the object.
  */
 export const objects: Record<string, Builder> = {
   spaceId: ({ spaceId }) => spaceId,
@@ -163,7 +163,7 @@ export const objects: Record<string, Builder> = {
     await world.send('owner', 'PUT', `/api/spaces/${world.spaceId}/secrets/${name}`, { value: 'a value' });
     return name;
   },
-  // A secret that all the computers of the space have: which of them is meant is not known here.
+  // The secret is given to all computers of the space, since the computer of the path is not known here.
   'Computers.name': async (world) => {
     const name = await builderOf('name', 'Secrets')(world);
     const computers = `/api/spaces/${world.spaceId}/computers`;
@@ -174,16 +174,16 @@ export const objects: Record<string, Builder> = {
     return name;
   },
   invitationId: async (world) => (await invite(world)).id,
-  // Into a space whose member the viewer is not yet.
+  // An invitation to a space that the viewer does not belong to yet.
   'Account.invitationId': async (world) => {
     const { id } = await world.send<{ id: string }>('owner', 'POST', '/api/spaces', { name: 'Further' });
     const body = { email: world.people.viewer.email, role: 'viewer' };
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${id}/invitations`, body)).id;
   },
-  // Of both kinds of links: what the page says to anybody is the same for all callers.
+  // Covers both kinds of links, since their page answers all callers alike.
   token: async (world) => (await invite(world)).link.split('/').at(-1) ?? '',
   'Sharing.token': async (world) => (await shareThread(world)).url.split('/').at(-1) ?? '',
-  // Of the thread that was made last: the one in the same path.
+  // For the newest thread, which is the one in the same path.
   shareId: async (world) => (await shareThread(world)).id,
   threadId: async (world) =>
     (await world.send<{ id: string }>('viewer', 'POST', `/api/spaces/${world.spaceId}/threads`)).id,
@@ -203,7 +203,7 @@ export const objects: Record<string, Builder> = {
     await response.text();
     return response.headers.get('x-turn-id') ?? '';
   },
-  // Of the turn that was made last: the one in the same path.
+  // For the newest turn, which is the one in the same path.
   toolCallId: async ({ database, spaceId }) => {
     const { ToolCall, Turn } = chatModels(database);
     const turn = await Turn.findOne({ where: { spaceId }, order: [['id', 'DESC']], rejectOnEmpty: true });
@@ -222,12 +222,12 @@ export const objects: Record<string, Builder> = {
   },
   computerId: async (world) =>
     (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/computers`, {})).id,
-  // A computer that has never been used has none.
+  // An unused computer has no processes.
   processId: () => 'process',
   'readComputerFile.path': () => 'file',
   'writeComputerFile.path': () => 'file',
   'deleteComputerFile.path': () => 'file',
-  // Of the computer that was made last: the one in the same path.
+  // For the newest computer, which is the one in the same path.
   linkId: async (world) => {
     const path = `/api/spaces/${world.spaceId}/computers`;
     const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
@@ -235,16 +235,16 @@ export const objects: Record<string, Builder> = {
   },
   profileId: async (world) => insertProfile(world.database, await ownerOf(world)),
   'Browsers.sessionId': async (world) => insertBrowser(world.database, await ownerOf(world)),
-  // Of the session that was made last: the one in the same path.
+  // For the newest session, which is the one in the same path.
   'Browsers.linkId': async (world) => (await linkToBrowser(world)).id,
   'Browsers.token': async (world) => (await linkToBrowser(world)).token,
-  // Of a session that has ended.
+  // The session has ended, so no tab exists.
   tabId: () => 'tab',
-  // Of the computer that was made last: the one in the same path.
+  // For the newest computer, which is the one in the same path.
   'Desktops.sessionId': async (world) => {
     return insertDesktop(world.database, await ownerOf(world));
   },
-  // Of the session that was made last: the one in the same path.
+  // For the newest session, which is the one in the same path.
   'Desktops.recordingId': async ({ database, people, spaceId }) => {
     const sql =
       'SELECT id, computer_id AS computerId FROM desktop_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
@@ -252,7 +252,7 @@ export const objects: Record<string, Builder> = {
     const { id: sessionId = 'dsk_1', computerId = 'cmp_1' } = (rows[0] ?? {}) as { id?: string; computerId?: string };
     return insertRecording(database, { spaceId, computerId, sessionId, createdBy: people.owner.id });
   },
-  // Of the session that was made last: the one in the same path.
+  // For the newest session, which is the one in the same path.
   'Desktops.linkId': async ({ database, people, spaceId }) => {
     const sql = 'SELECT id FROM desktop_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
     const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
@@ -262,7 +262,7 @@ export const objects: Record<string, Builder> = {
     await database.pool.query('INSERT INTO desktop_links SET ?', [made]);
     return id;
   },
-  // Of the app that was made last: the one in the same path.
+  // For the newest app, which is the one in the same path.
   'Apps.linkId': async ({ database, people, spaceId }) => {
     const [rows] = await database.pool.query<RowDataPacket[]>(
       'SELECT id, item_id AS itemId FROM apps WHERE space_id = ? ORDER BY id DESC LIMIT 1',
@@ -295,13 +295,13 @@ export const objects: Record<string, Builder> = {
     const body = { path: `/file ${randomUUID()}`, size: 1 };
     return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/drive/uploads`, body)).id;
   },
-  // From a server that does not answer.
+  // Cloned from a server that does not answer.
   'Git.itemId': async (world) => {
     const body = { url: 'https://git.example.com/tool.git', name: randomUUID() };
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/git/clone`, body)).id;
   },
   appId: (world) => builderOf('itemId', 'Git')(world),
-  // Of the repository that was made last: the one in the same path.
+  // For the newest repository, which is the one in the same path.
   draftId: async ({ database, people, spaceId }) => {
     const sql = `SELECT item_id AS itemId, computer_id AS computerId FROM git_repositories WHERE space_id = ?
       ORDER BY item_id DESC LIMIT 1`;
@@ -310,7 +310,7 @@ export const objects: Record<string, Builder> = {
     return insertDraft(database, { itemId, spaceId, computerId, createdBy: people.owner.id });
   },
   driveItemId: (world) => builderOf('itemId', 'Git')(world),
-  // Its manifest is known already, so that nobody has to read it.
+  // Its manifest is already stored, so that nothing has to read the file.
   'Apps.driveItemId': async (world) => {
     const drive = `/api/spaces/${world.spaceId}/drive`;
     const path = `/app ${randomUUID()}`;
@@ -375,7 +375,7 @@ export const objects: Record<string, Builder> = {
     await world.database.pool.query('INSERT INTO app_deliveries SET ?', [row]);
     return id;
   },
-  // One that has ended before it began.
+  // A run that was cancelled before it began.
   runId: async (world) => {
     const itemId = await builderOf('driveItemId', 'Apps')(world);
     const { id: appId } = await getAppOf(world.database, itemId);
@@ -394,7 +394,7 @@ export const objects: Record<string, Builder> = {
     await world.database.pool.query('INSERT INTO app_runs SET ?', [{ ...row, ...state, spec, created_at: new Date() }]);
     return id;
   },
-  // The server has it as soon as somebody looks after it, where there is one.
+  // The server gets the database once a sweep aligns it, if there is a server.
   databaseId: async ({ database, people, spaceId }) =>
     insertDatabase(database, { spaceId, createdBy: people.owner.id }),
   'deleteDatabaseBackup.databaseId': databaseWithBackups,
@@ -408,7 +408,7 @@ export const objects: Record<string, Builder> = {
     const path = `/api/spaces/${world.spaceId}/git/credentials`;
     return (await world.send<{ id: string }>('owner', 'POST', path, body)).id;
   },
-  // The editor's own.
+  // Belongs to the editor.
   automationId: async (world) => {
     const body = { name: 'Report', prompt: '/say hello', modelId: 'demo' };
     return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/automations`, body)).id;
@@ -431,7 +431,7 @@ interface OfApp {
 
 const waiting = new WeakMap<World, Record<string, Promise<OfApp>>>();
 
-/** One for each world and operation: a version of an app that waits. */
+/** A waiting version of an app, one for each world and operation. */
 function waitingVersion(world: World, operation: string): Promise<OfApp> {
   const known = waiting.get(world) ?? {};
   waiting.set(world, known);
@@ -453,7 +453,7 @@ async function makeWaitingVersion(world: World): Promise<OfApp> {
 
 const backedUp = new WeakMap<World, Promise<string>>();
 
-/** One for each world, whose backups there are. */
+/** A database for backups, one for each world. */
 function databaseWithBackups(world: World): Promise<string> {
   const known = backedUp.get(world) ?? Promise.resolve(builderOf('databaseId', 'Databases')(world));
   backedUp.set(world, known);
@@ -465,7 +465,7 @@ async function invite(world: World): Promise<{ id: string; link: string }> {
   return world.send('owner', 'POST', `/api/spaces/${world.spaceId}/invitations`, body);
 }
 
-/** The builder of what a path's parameter names. Throws when there is none, and says where it belongs. */
+/** The builder for a path parameter. Throws if there is none, and says where to add it. */
 export function builderOf(parameter: string, area: string, operationId = ''): Builder {
   const build = objects[`${operationId}.${parameter}`] ?? objects[`${area}.${parameter}`] ?? objects[parameter];
   if (build === undefined)

@@ -3,7 +3,7 @@ import { event, type Wire } from './wire.ts';
 
 const reasons = { stop: 'end_turn', length: 'max_tokens', 'tool-calls': 'tool_use', 'content-filter': 'refusal' };
 
-/** `POST /v1/messages` of Anthropic: content comes in blocks, each opened and closed. */
+/** `POST /v1/messages` of Anthropic. Content comes in blocks, each of which is opened and closed. */
 export function anthropicWire(id: string, model: string): Wire {
   let index = -1;
   let open: string | undefined;

@@ -3,7 +3,7 @@ import { event, type Wire } from './wire.ts';
 
 const reasons = { stop: 'stop', length: 'length', 'tool-calls': 'tool_calls', 'content-filter': 'content_filter' };
 
-/** `POST /chat/completions`, as OpenAI and the servers that imitate it stream it. */
+/** `POST /chat/completions`, streamed like OpenAI and compatible servers do. */
 export function chatCompletionsWire(id: string, model: string): Wire {
   const envelope = { id, object: 'chat.completion.chunk', created: 1_700_000_000, model };
   const head = JSON.stringify({ ...envelope, system_fingerprint: 'fp_fake' }).slice(0, -1);
@@ -15,7 +15,7 @@ export function chatCompletionsWire(id: string, model: string): Wire {
     delta(delta: FakeDelta) {
       switch (delta.kind) {
         case 'text':
-          // By hand: this is the one that is sent by the ten thousand.
+          // Written by hand for speed, since tens of thousands of these are sent.
           return `data: ${head},"choices":[{"index":0,"delta":{"content":${JSON.stringify(delta.text)}},"logprobs":null,"finish_reason":null}]}\n\n`;
         case 'reasoning':
           return chunk({ reasoning_content: delta.text });

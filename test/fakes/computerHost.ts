@@ -11,16 +11,19 @@ const program = join(import.meta.dirname, 'computerHostProcess.ts');
 
 export type HostCall = 'start' | 'stop' | 'pause' | 'resume' | 'destroy' | 'fork';
 
-/** A host in a process of its own, which does as the test says: see computerHostProcess.ts. */
+/** A host in a process of its own, controlled by the test: see computerHostProcess.ts. */
 export interface FakeHost {
   id: string;
-  /** What it was asked about a computer, in order: `start`, `stop` … */
+  /** The calls about a computer, in order: `start`, `stop` … */
   calls(computerId: string): string[];
-  /** How it takes such calls from now on: it never answers, fails unexpectedly, or refuses with a code; else it does them. */
+  /**
+   * How it treats later calls: `hang` never answers, `crash` fails unexpectedly, a code refuses with it. Others are
+   * executed.
+   */
   behave(how: Partial<Record<HostCall, string>>): void;
-  /** What it runs. A process that was killed leaves that as it is, as real holders go on without their host. */
+  /** The state of a computer. A killed process leaves it unchanged, as real holders go on without their host. */
   state(computerId: string): HostedState | undefined;
-  /** Changes what runs behind its back. */
+  /** Changes the state of a computer without the host's knowledge. */
   put(computerId: string, hosted: HostedState | undefined): void;
   kill(): Promise<void>;
   restart(): Promise<void>;

@@ -13,9 +13,9 @@ import { hostTaskQueue } from '../../temporal/taskQueues.ts';
 import { startWorker } from '../../temporal/workers.ts';
 
 /**
- * A host whose computers are lines in a file, so that it can do what no real one does when it is asked: hang, refuse,
- * and lose them. Its arguments are its id and a folder: `computers.json` is what it runs, `behaviour.json` how it
- * behaves, `calls` what it was asked.
+ * A host whose computers are entries of a file. It can do what no real host does on request: hang, refuse, and lose
+ * computers. Arguments: its id and a folder. In the folder, `computers.json` has its computers, `behaviour.json` its
+ * behaviour, `calls` the received calls.
  */
 const [, , hostId = '', folder = ''] = process.argv;
 const [stateFile, behaviourFile, callsFile] = ['computers.json', 'behaviour.json', 'calls'].map((name) =>
@@ -94,5 +94,5 @@ await startWorker({ temporal, config, taskQueue, activities, runsWorkflows: fals
 await beat.beat();
 void beat.run(new AbortController().signal);
 process.stdout.write('ready\n');
-// It ends with the test that has started it.
+// Ends with the test that started it.
 process.stdin.resume().once('end', () => process.exit());

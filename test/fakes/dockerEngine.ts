@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 /**
- * As much of an engine’s API as a host asks when it looks for one: it has every image, its trial containers end well, and
- * it knows of no other container.
+ * The part of a Docker engine's API that a host uses to check for one. It has every image, its trial containers
+ * succeed, and it knows no other container.
  */
 export async function startDockerEngine(socketPath: string): Promise<AsyncDisposable> {
   const server = createServer((req, res) => {

@@ -16,18 +16,18 @@ export interface FakeRepository {
 export interface FakeInstallation {
   id: number;
   account: { id: number; login: string };
-  /** Of an enterprise, which is numbered by itself and has no login. */
+  /** An enterprise has its own numbering and no login. */
   isEnterprise?: boolean;
   repositories: FakeRepository[];
   isSuspended: boolean;
-  /** Still listed, and gone when a token is asked for. */
+  /** Still listed, but a request for a token fails. */
   isGone: boolean;
 }
 
 export interface FakePerson {
   id: number;
   login: string;
-  /** The repositories that they may read, by id, and whether they may write. */
+  /** The repositories that the person may read, by id. True if they may also write. */
   repositories: Map<number, boolean>;
 }
 
@@ -43,44 +43,44 @@ export interface FakeToken {
 interface Answer {
   status: number;
   body?: unknown;
-  /** In the place of a body: what is no JSON, or is cut. */
+  /** Instead of `body`, for truncated answers or answers that are no JSON. */
   raw?: string;
   headers?: Record<string, string>;
 }
 
-/** What people and customers do at GitHub, and GitHub’s own troubles. */
+/** Controls the fake: actions of people and customers at GitHub, and GitHub's failures. */
 export interface FakeGitHub {
   url: string;
   /** The variables of config/ that make Atrium its App. */
   environment: Record<string, string>;
   requests: { method: string; path: string; body: string; authorization: string }[];
-  /** Of git, by `owner/name`. */
+  /** Requests of git, by `owner/name`. */
   gitRequests: { path: string; authorization: string | undefined }[];
   installations: Map<number, FakeInstallation>;
   tokens: FakeToken[];
-  /** Of people, which end with the person’s visit. */
+  /** Tokens of people. They end with the person's visit. */
   userTokens: Set<string>;
   pageSize: number;
-  /** How far this machine’s clock is from GitHub’s. */
+  /** The offset of GitHub's clock from this machine's. */
   skewMs: number;
-  /** How long a new token is unknown. */
+  /** How long a new token stays unknown. */
   newTokenMs: number;
-  /** How long each answer takes. */
+  /** The delay of each answer. */
   answerMs: number;
-  /** How long the description of each repository is. */
+  /** The length of each repository's description. */
   descriptionLength: number;
-  /** Fails to say who the App is. */
+  /** Whether `GET /app` fails. */
   failAbout: boolean;
-  /** Answers the next requests with these instead, each once; `hold` is never answered, undefined as always. */
+  /** Answers the next requests with these, each once. `hold` never answers; undefined answers normally. */
   failNext(...answers: (Answer | 'hold' | undefined)[]): void;
-  /** Forgets those that no request has had. */
+  /** Drops the failures that no request has consumed yet. */
   failNoMore(): void;
   install(login: string, repositories?: string[]): FakeInstallation;
   person(login: string, id?: number): FakePerson;
-  /** Lets somebody in at the page that the URL names, and says where GitHub sends them back to. */
+  /** Signs a person in at the given page, and returns the URL that GitHub redirects them to. */
   authorize(url: string, person: FakePerson): string;
   event(apiUrl: string, name: string, body: object, secret?: string): Promise<Response>;
-  /** Makes a git server GitHub’s: it wants a token of an installation for the repository. */
+  /** Makes a git server GitHub's: it requires an installation's token for the repository. */
   guard(git: GitServer): void;
   stop(): Promise<void>;
 }
@@ -93,7 +93,7 @@ export const webhookSecret = 'fake webhook secret';
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
 const longestJwtSeconds = 600;
 
-/** A server on loopback that speaks the part of GitHub’s API that Atrium uses. */
+/** A server on loopback with the part of GitHub's API that Atrium uses. */
 export async function startFakeGitHub(): Promise<FakeGitHub> {
   const failures: (Answer | 'hold' | undefined)[] = [];
   const codes = new Map<string, FakePerson>();
@@ -109,7 +109,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     send(res, failure ?? (await route(req, body)));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  // It does not keep the process alive.
+  // Does not keep the process alive.
   server.unref();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
@@ -117,7 +117,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     url,
     environment: {
       ATRIUM_GITHUB_APP_ID: appId,
-      // As an environment file has it, in one line, and as GitHub gives it.
+      // GitHub's format, on one line as in an environment file.
       ATRIUM_GITHUB_PRIVATE_KEY: privateKey.export({ type: 'pkcs1', format: 'pem' }).toString().replaceAll('\n', '\\n'),
       ATRIUM_GITHUB_CLIENT_ID: clientId,
       ATRIUM_GITHUB_CLIENT_SECRET: clientSecret,
@@ -220,7 +220,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     return missing;
   }
 
-  /** GitHub’s checks of an App’s JWT, with its words. */
+  /** GitHub's checks of an App's JWT, with its messages. */
   async function refusedJwt(authorization: string): Promise<Answer | undefined> {
     const [, jwt = ''] = /^bearer (.+)$/i.exec(authorization) ?? [];
     try {
@@ -339,7 +339,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     if (name === 'GET /user') return { status: 200, body: { id: person.id, login: person.login } };
     const isTheirs = ({ account }: FakeInstallation) => account.id === person.id;
     if (name === 'GET /user/installations') {
-      // Whoever may read one repository sees the installation.
+      // A person sees an installation if they may read one of its repositories.
       const seen = [...github.installations.values()].filter(
         (one) => isTheirs(one) || one.repositories.some(({ id }) => person.repositories.has(id)),
       );
@@ -374,7 +374,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     };
   }
 
-  /** Asks first, sends on to the name that ends in `.git`, and looks at what the token is for. */
+  /** Requires a token, redirects to the name that ends in `.git`, and checks the token's repositories. */
   function guardGit(req: IncomingMessage, res: ServerResponse): boolean {
     const { pathname, search } = new URL(req.url ?? '/', 'https://x');
     const [, path = '', dotGit, rest = ''] = /^\/([^/]+\/[^/]+?)(\.git)?(\/.*)$/.exec(pathname) ?? [];

@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair } from 'jose';
 import { type Adapter, type AdapterPayload, Provider } from 'oidc-provider';
 
-/** A person as the issuer knows them. */
 export interface Account {
   subject: string;
   email?: string;
@@ -11,17 +10,17 @@ export interface Account {
   name?: string;
 }
 
-/** A real OpenID Connect issuer in this process, which signs in the person that the test sets. */
+/** A real OpenID Connect issuer in this process. It signs in the person that the test sets. */
 export interface TestIssuer {
   url: string;
-  /** Who sits before the browser now; undefined says no. */
+  /** The person at the browser. Undefined refuses the sign-in. */
   person: Account | undefined;
   close(): Promise<void>;
 }
 
 export const testClient = { id: 'atrium', secret: 'a secret of the client that is long enough' };
 
-/** Starts it on a free port, with Atrium as its one client. `port` is for one that comes back. */
+/** Starts an issuer on a free port, with Atrium as its only client. `port` restarts it at the same address. */
 export async function startIssuer(
   redirectUri: string,
   options: { port?: number; isPublic?: boolean } = {},
@@ -83,7 +82,7 @@ export async function startIssuer(
   return issuer;
 }
 
-/** What the issuer remembers, for as long as it lives. */
+/** Stores the issuer's data in memory. */
 function memoryAdapter() {
   const rows = new Map<string, AdapterPayload>();
   return (model: string): Adapter => {

@@ -2,11 +2,11 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Stands for AWS KMS, which is another company's account: the same HTTP, and real encryption bound to the context. */
+/** Stands in for AWS KMS, which would need an account: the same HTTP, and real encryption bound to the context. */
 export interface TestKms {
   url: string;
   calls: { action: string; keyId: string; context: Record<string, string> }[];
-  /** The next answers are this error. */
+  /** If set, all answers are this error. */
   failWith: string | undefined;
   close(): Promise<void>;
 }

@@ -4,8 +4,8 @@ import { createLogger } from '../../telemetry/logger.ts';
 import { lostLogLines } from '../../telemetry/logSink.ts';
 
 /**
- * A server that logs much at each request, to its standard error or to the file that it is given. `GET /lost` answers
- * with the lines that were dropped.
+ * A server that logs a lot for each request, to standard error or to the given file. `GET /lost` answers with the
+ * number of dropped lines.
  */
 const [destination] = process.argv.slice(2);
 const logger = createLogger({ level: 'info', ...(destination !== undefined && { destination }) });

@@ -5,27 +5,25 @@ import { waitFor } from '../support/waitFor.ts';
 export interface ReceivedMail {
   from: string;
   to: string[];
-  /** Headers and body, decoded from quoted-printable. */
   text: string;
 }
 
-/** A real SMTP server in this process, which keeps what it gets. */
+/** A real SMTP server in this process, which stores the received mails. */
 export interface TestMailServer {
-  /** With user and password in it. */
+  /** With user and password. */
   url: string;
   mails: ReceivedMail[];
-  /** What it answers instead of taking a mail: 450 and the like. */
+  /** If set, the status that refuses each mail, such as 450. */
   refuseWith: number | undefined;
   /** How often a mail was offered. */
   offered: number;
-  /** The next mail to this address, and the link in it. */
+  /** The link in the next mail to this address. */
   linkFor(address: string): Promise<string>;
   close(): Promise<void>;
 }
 
 const login = { user: 'atrium', pass: 'mail password' };
 
-/** The server's address at a port. */
 export function mailServerUrl(port: number): string {
   return `smtp://${login.user}:${encodeURIComponent(login.pass)}@127.0.0.1:${port}`;
 }

@@ -6,14 +6,13 @@ import { createInterface } from 'node:readline';
 export interface FakeMcpServer {
   url: string;
   port: number;
-  /** How often a tool was run. */
+  /** How often a tool ran. */
   runsOf(tool: string): Promise<number>;
-  /** What it does with requests from now on. */
+  /** Sets how it treats requests from now on. */
   become(mode: 'serve' | 'refuse' | 'hang' | 'flood' | 'reword'): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts mcpServerProcess.ts. */
 export async function startMcpServer(token: string): Promise<FakeMcpServer> {
   const program = join(import.meta.dirname, 'mcpServerProcess.ts');
   const child = spawn(process.execPath, [program, token], { stdio: ['pipe', 'pipe', 'inherit'] });

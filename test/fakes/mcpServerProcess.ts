@@ -9,9 +9,9 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { z } from 'zod';
 
 /**
- * A tracker of issues over streamable HTTP, made with the protocol's own library; it wants the bearer that is its
- * argument. A process of its own, since the library needs Node's real globals. It prints its port, counts what is run,
- * and is told at /fake how to behave.
+ * An issue tracker over streamable HTTP, built with the protocol's own library. It requires its argument as a bearer
+ * token. It is a separate process, since the library needs Node's real globals. It prints its port, counts tool runs,
+ * and is controlled at /fake.
  */
 const token = process.argv[2] ?? '';
 const runs: Record<string, number> = {};
@@ -64,7 +64,7 @@ function build(): McpServer {
   return server;
 }
 
-/** Settled when a client has had enough of an event that never ends. */
+/** Resolves when a client aborts an event that never ends. */
 const flooded = Promise.withResolvers<void>();
 
 function flood(res: ServerResponse): void {
@@ -98,5 +98,5 @@ const http = createServer((req, res) => {
 http.listen(0, '127.0.0.1');
 await once(http, 'listening');
 process.stdout.write(`${(http.address() as AddressInfo).port}\n`);
-// It ends with the test that has started it.
+// Ends with the test that started it.
 process.stdin.resume().once('end', () => process.exit());

@@ -22,7 +22,7 @@ test('keeps an absolute pace on many streams at once', async () => {
     expect(stamps).toHaveLength(100);
     return ((stamps.at(-1) ?? 0) - (stamps[0] ?? 0)) / 1000;
   });
-  // 99 gaps of 10 ms. A late timer costs its own token some time and none of those after it.
+  // 99 gaps of 10 ms. A late timer delays its own token, but none after it.
   expect(Math.min(...tookMs)).toBeGreaterThan(960);
   expect(Math.min(...tookMs)).toBeLessThan(1_100);
 });

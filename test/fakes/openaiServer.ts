@@ -18,32 +18,32 @@ const wires: Record<string, (id: string, model: string) => Wire> = {
 
 export interface RecordedRequest extends FakeRequest, Played {
   receivedMs: number;
-  /** When the exchange was over, and whether the client ended it before its time. */
+  /** When the exchange ended, and whether the client ended it early. */
   closedMs?: number;
   closedByClient: boolean;
 }
 
 export interface FakeProvider {
-  /** The base URL to configure, of all three APIs. */
+  /** The base URL of all three APIs. */
   url: string;
   requests: RecordedRequest[];
   openConnections(): number;
-  /** Scripts for the next requests, before `respond` and the request itself are asked. */
+  /** Scripts for the next requests. They come before `respond` and the script in the request itself. */
   enqueue(...scripts: FakeScript[]): void;
-  /** Resolves when the server has seen the end of the exchange. */
+  /** Resolves once the server has seen the end of the exchange. */
   closed(request: RecordedRequest): Promise<RecordedRequest>;
-  /** Resolves with the n-th request (from 0), when it is there. */
+  /** Resolves with the n-th request (from 0), once it has arrived. */
   request(index: number): Promise<RecordedRequest>;
-  /** Closes the connections that nothing is running on, as servers do after a while, and waits for it. */
+  /** Closes idle connections, as servers do after a while, and waits until they are closed. */
   dropIdleConnections(): Promise<void>;
-  /** Forgets what was recorded and enqueued. */
+  /** Forgets recorded requests and queued scripts. */
   reset(): void;
   stop(): Promise<void>;
 }
 
 /**
- * A provider on a loopback port that speaks the streaming APIs of OpenAI (chat completions and responses) and Anthropic
- * as their servers do, as well and as badly as its scripts say.
+ * A provider on a loopback port with the streaming APIs of OpenAI (chat completions and responses) and Anthropic. Its
+ * scripts decide how well or badly it behaves.
  */
 export async function startFakeProvider(
   options: { port?: number; respond?: (request: FakeRequest) => FakeScript | undefined } = {},
@@ -91,7 +91,7 @@ export async function startFakeProvider(
     await play(script, wire, response, request);
   }
 
-  /** For a fake in another process: look at it, and tell it what to do, over HTTP. */
+  /** Lets another process inspect and control the fake over HTTP. */
   async function control(path: string, incoming: IncomingMessage, response: ServerResponse) {
     if (path === '/fake/enqueue') queue.push(...((await json(incoming)) as FakeScript[]));
     else if (path !== '/fake/stats') response.statusCode = 404;

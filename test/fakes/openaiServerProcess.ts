@@ -1,8 +1,8 @@
 import { startFakeProvider } from './openaiServer.ts';
 
 /**
- * The fake provider as a process of its own, for benchmarks and for tests that kill Atrium around it:
- * `node test/fakes/openaiServerProcess.ts [PORT]` prints its base URL and runs until it is told to stop.
+ * The fake provider as a process of its own, for benchmarks and for tests that kill Atrium: `node
+ * test/fakes/openaiServerProcess.ts [PORT]` prints its base URL and runs until SIGINT or SIGTERM.
  */
 const provider = await startFakeProvider({ port: Number(process.argv[2] ?? 0) });
 process.stdout.write(`${provider.url}\n`);

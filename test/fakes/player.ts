@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deltasOf, type FakeScript, type FakeUsage } from './script.ts';
 import { brokenEvent, type Wire } from './wire.ts';
 
-/** What became of one answer, for tests to look at. */
+/** Counts what was sent of an answer, for tests to inspect. */
 export interface Played {
   deltasSent: number;
   bytesSent: number;
 }
 
-/** Plays a script as one provider's stream. Returns when it is over, or when the client has gone away. */
+/** Plays a script as the stream of a provider. Returns when it has ended or the client has gone. */
 export async function play(script: FakeScript, wire: Wire, response: ServerResponse, played: Played): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
@@ -35,7 +35,7 @@ async function stream(script: FakeScript, wire: Wire, sender: Sender, gone: Abor
   if (script.firstTokenDelayMs) await sleep(script.firstTokenDelayMs, undefined, { signal: gone });
   const startedMs = performance.now();
   for (let index = 0; index < deltas.count && index !== failAt; ) {
-    // On an absolute schedule: a late timer delays one token and never those after it.
+    // Tokens follow an absolute schedule: a late timer delays one token, but none after it.
     const waitMs = startedMs + index * intervalMs - performance.now();
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: gone });
     const end = Math.min(index + perWrite, deltas.count, failAt ?? deltas.count);
@@ -93,7 +93,7 @@ class Sender {
     if (this.played.bytesSent >= afterBytes) this.response.socket?.[how === 'reset' ? 'resetAndDestroy' : 'destroy']();
   }
 
-  /** Closes the connection under the answer, once what was written has left. */
+  /** Closes the connection once the written bytes have been sent. */
   async destroy(how: 'cut' | 'reset'): Promise<void> {
     await new Promise((resolve) => this.response.write(': \n\n', resolve));
     if (how === 'reset') this.response.socket?.resetAndDestroy();

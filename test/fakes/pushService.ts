@@ -4,24 +4,24 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** A push as a browser gets it: decrypted with the device's own keys. */
+/** A push as the browser gets it, decrypted with the device's keys. */
 export interface ReceivedPush {
   device: string;
   headers: Record<string, string | string[] | undefined>;
-  /** Of a signature that holds for this service; what VAPID says of the sender. */
+  /** The sender's VAPID claims. The signature was verified. */
   vapid: { aud: string; sub: string; exp: number; publicKey: string };
   payload: Record<string, unknown>;
 }
 
 export interface FakeDevice {
   name: string;
-  /** What `PushSubscription.toJSON()` would give. */
+  /** The result of `PushSubscription.toJSON()`. */
   subscription: { endpoint: string; expirationTime: null; keys: { p256dh: string; auth: string } };
 }
 
 /**
- * A push service on a loopback port, with browsers behind it: it verifies who sends (RFC 8292), and decrypts what is
- * sent (RFC 8291), by the letter of the standards and not with the library that Atrium uses.
+ * A push service on a loopback port, with browsers. It verifies the sender (RFC 8292) and decrypts pushes (RFC 8291) by
+ * the standards, without the library that Atrium uses.
  */
 export async function startFakePushService() {
   const received: ReceivedPush[] = [];
@@ -53,7 +53,7 @@ export async function startFakePushService() {
   return {
     url,
     received,
-    /** The devices that were pushed to, whatever was answered. */
+    /** The devices of all pushes, including refused ones. */
     requests,
     device(name: string): FakeDevice {
       const keys = createECDH('prime256v1');
@@ -69,7 +69,7 @@ export async function startFakePushService() {
         },
       };
     },
-    /** The next answers to pushes for a device, instead of taking them. */
+    /** Sets the next answers to pushes for a device. */
     answer(name: string, ...answers: { status: number; headers?: Record<string, string> }[]) {
       statuses.set(name, answers);
     },
@@ -84,7 +84,7 @@ export async function startFakePushService() {
 
 export type FakePushService = Awaited<ReturnType<typeof startFakePushService>>;
 
-/** One record of aes128gcm (RFC 8188), with the keys that RFC 8291 §3.4 derives. */
+/** Decrypts a record of aes128gcm (RFC 8188) with the keys that RFC 8291 §3.4 derives. */
 function decrypt(body: Buffer, keys: ReturnType<typeof createECDH>, auth: Buffer): Buffer {
   const salt = body.subarray(0, 16);
   const idLength = body.readUInt8(20);

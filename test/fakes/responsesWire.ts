@@ -3,7 +3,7 @@ import { event, type Wire } from './wire.ts';
 
 type Item = { type: string; id: string; [field: string]: unknown };
 
-/** `POST /responses` of OpenAI: an answer is a list of items, each added, filled and done. */
+/** `POST /responses` of OpenAI. An answer is a list of items, each of which is added, filled and completed. */
 export function responsesWire(id: string, model: string): Wire {
   let sequence = 0;
   let outputIndex = -1;

@@ -1,4 +1,6 @@
-/** What the fake provider does with one request. All of it is optional: `{}` answers "Hello from the fake provider." */
+/**
+ * The fake provider's behaviour for one request. All fields are optional: `{}` answers "Hello from the fake provider."
+ */
 export interface FakeScript {
   /** Answer with this status and `body` instead of a stream. */
   status?: number;
@@ -7,42 +9,42 @@ export interface FakeScript {
 
   /** Wait this long before the headers. */
   headersDelayMs?: number;
-  /** The answer's id; a number of its own by default. */
+  /** The answer's id. Default: numbered. */
   id?: string;
   /** Wait this long after the headers, before the first token. */
   firstTokenDelayMs?: number;
 
-  /** Reasoning, a delta for each piece, before the text. */
+  /** Reasoning before the text, one delta for each piece. */
   reasoning?: string[];
-  /** The text, a delta for each piece; or a number of tokens to make up. */
+  /** The text, one delta for each piece, or a number of generated tokens. */
   tokens?: string[] | number;
-  /** Between two tokens, on an absolute schedule; 0 sends as fast as the client reads. */
+  /** Between two tokens, on an absolute schedule. 0 sends as fast as the client reads. */
   intervalMs?: number;
-  /** Made-up tokens are the time of sending (see `stampNow`) instead of numbered words. */
+  /** Whether generated tokens are the time of sending (see `stampNow`) instead of numbered words. */
   stamps?: boolean;
-  /** Unpaced only: how many tokens go into one write. */
+  /** Tokens per write, if unpaced. */
   tokensPerWrite?: number;
   toolCalls?: FakeToolCall[];
 
-  /** null ends the stream without one; the default fits the content. */
+  /** Null ends the stream without a reason. Default: fits the content. */
   finishReason?: 'stop' | 'length' | 'tool-calls' | 'content-filter' | null;
-  /** null reports none. */
+  /** Null reports no usage. */
   usage?: FakeUsage | null;
 
-  /** Break off instead of ending well, after so many deltas, or for `cut` exactly so many bytes of the body. */
+  /** Break off after this many deltas, or after exactly this many bytes of the body. */
   fail?: {
     how: 'cut' | 'reset' | 'stall' | 'badJson' | 'errorEvent' | 'end';
     afterDeltas?: number;
     afterBytes?: number;
   };
-  /** Send a comment this often, whatever else happens, as servers do to keep a connection alive. */
+  /** Send a comment at this interval, to keep the connection alive as servers do. */
   keepAliveMs?: number;
 }
 
 export interface FakeToolCall {
   id: string;
   name: string;
-  /** The arguments as they are sent, valid JSON or not, split into so many deltas (default 3). */
+  /** The arguments as sent, not necessarily valid JSON. They are split into `pieces` deltas (default 3). */
   arguments: string;
   pieces?: number;
 }
@@ -60,21 +62,20 @@ export interface FakeRequest {
   body: FakeRequestBody;
 }
 
-/** The part of the three request formats that scripts look at. */
+/** The fields of the three request formats that scripts use. */
 export interface FakeRequestBody {
   model: string;
   stream?: boolean;
   [field: string]: unknown;
 }
 
-/** One step of an answer. */
 export type FakeDelta =
   | { kind: 'reasoning' | 'text'; text: string }
   | { kind: 'toolStart'; index: number; call: FakeToolCall }
   | { kind: 'toolDelta'; index: number; text: string }
   | { kind: 'toolEnd'; index: number; call: FakeToolCall };
 
-/** The script that a request itself asks for: by its model's name, or by a line `fake {json}` in its last message. */
+/** The script in the request itself: by its model's name, or by a line `fake {json}` in its last message. */
 export function scriptOf(body: FakeRequestBody): FakeScript {
   const paced = /^paced-(\d+)-(\d+)(-stamps)?$/.exec(body.model);
   if (paced) return { tokens: Number(paced[1]), intervalMs: Number(paced[2]), stamps: paced[3] !== undefined };
@@ -92,7 +93,7 @@ function lastMessageText(body: FakeRequestBody): string {
   return content.map((part: { text?: unknown }) => (typeof part.text === 'string' ? part.text : '')).join('\n');
 }
 
-/** How many deltas a script has, and each of them; made-up tokens are made when they are sent. */
+/** The number of a script's deltas, and access to each. Generated tokens are made when they are sent. */
 export function deltasOf(script: FakeScript): { count: number; at(index: number): FakeDelta } {
   const before: FakeDelta[] = (script.reasoning ?? []).map((text) => ({ kind: 'reasoning', text }));
   const tokens =
@@ -122,7 +123,7 @@ function toolDeltas(call: FakeToolCall, index: number): FakeDelta[] {
   return [{ kind: 'toolStart', index, call }, ...pieces, { kind: 'toolEnd', index, call }];
 }
 
-/** Microseconds of the machine's monotonic clock, which all its processes share: subtract two of them to get a lag. */
+/** Microseconds of the machine's monotonic clock, which all processes share. The difference of two is a lag. */
 export function stampNow(): number {
   return Number(process.hrtime.bigint() / 1000n);
 }

@@ -3,23 +3,23 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { signWebhook } from '../../integrations/billing/webhookSignature.ts';
 
-/** What a person at the other end of Stripe does, and Stripe's own troubles. */
+/** Controls the fake: actions of a person who pays, and Stripe's failures. */
 export interface FakeStripe {
   url: string;
   /** The variables of config/ that make Atrium use it. */
   environment: Record<string, string>;
   requests: { method: string; path: string; body: Fields; idempotencyKey: string | undefined }[];
   sessions: Map<string, Fields>;
-  /** Answers the next requests with this status instead, each once. */
+  /** Answers the next requests with these statuses, each once. */
   failNext(...statuses: number[]): void;
-  /** The share of all requests that is answered with 503. */
+  /** The share of requests that are answered with 503. */
   failureShare: number;
-  /** Whether customers have a card, and whether it is taken. */
+  /** Whether customers have a card, and whether it is accepted. */
   card: 'none' | 'good' | 'declined';
-  /** Pays an open session as a person would, without a notification. */
+  /** Pays an open session like a person, without sending a notification. */
   pay(sessionId: string): Fields;
   refund(paymentId: string, amount: number, status?: 'succeeded' | 'failed'): Fields;
-  /** Sends a signed notification and returns its answer. */
+  /** Sends a signed notification, and returns the response. */
   notify(apiUrl: string, type: string, object: Fields, id?: string): Promise<Response>;
   stop(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export type Fields = { [name: string]: string | number | boolean | null | Fields
 
 export const fakeSecret = 'whsec_fake';
 
-/** A server on loopback that speaks the part of Stripe's API that Atrium uses, with its idempotency keys. */
+/** A server on loopback with the part of Stripe's API that Atrium uses, including idempotency keys. */
 export async function startFakeStripe(): Promise<FakeStripe> {
   const answered = new Map<string, { status: number; body: object }>();
   const failures: number[] = [];
@@ -46,7 +46,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     res.end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  // It does not keep the process alive.
+  // Does not keep the process alive.
   server.unref();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
@@ -175,7 +175,7 @@ function list(data: Fields[]): { status: number; body: object } {
   return { status: 200, body: { object: 'list', data, has_more: false } };
 }
 
-/** `a[b][0]=c`, as Stripe's library sends it. */
+/** Parses `a[b][0]=c`, the format of Stripe's library. */
 function nested(parameters: URLSearchParams): Fields {
   const result: Fields = {};
   for (const [name, value] of parameters) {

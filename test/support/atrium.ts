@@ -5,7 +5,7 @@ import { start, type TestProcess } from './processes.ts';
 
 export const program = join(import.meta.dirname, '..', '..', 'bin', 'atrium.ts');
 
-/** The environment of a test without Atrium's own variables: those of the test alone count. */
+/** The environment of the test with Atrium's own variables replaced by those given. */
 export function plainEnvironment(variables: Environment): NodeJS.ProcessEnv {
   const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
   return { ...Object.fromEntries(rest), ATRIUM_COMPUTERS: 'off', ...variables };
@@ -16,7 +16,6 @@ export function startAtrium(args: string[], variables: Environment): TestProcess
   return start(process.execPath, [...nodeFlags, program, ...args], { env: plainEnvironment(variables) });
 }
 
-/** Runs a command to its end. */
 export async function runAtrium(args: string[], variables: Environment) {
   const process = startAtrium(args, variables);
   const { code } = await process.exited;

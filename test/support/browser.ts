@@ -1,4 +1,4 @@
-/** A page as a browser has it after following redirects, or the address outside of the test at which it stopped. */
+/** A page after all redirects, or the address outside the test at which the browser stopped. */
 export interface Visit {
   url: string;
   status: number;
@@ -7,14 +7,14 @@ export interface Visit {
 }
 
 export interface TestBrowser {
-  /** It goes no further than to an address that begins with this. */
+  /** Addresses with this prefix are not opened. */
   stopAt: string;
   visit(url: string, form?: Record<string, string>): Promise<Visit>;
 }
 
 const maxRedirects = 20;
 
-/** What a browser does of HTTP: cookies for each origin, redirects, forms. */
+/** The HTTP behaviour of a browser: cookies for each origin, redirects, forms. */
 export function createBrowser(stopAt = 'https://app.example.com/'): TestBrowser {
   const jars = new Map<string, Map<string, string>>();
 

@@ -4,7 +4,7 @@ import { canInstall, installPackages } from '../../stack/install.ts';
 import { createStackContext } from './stackContext.ts';
 
 /**
- * Has this machine have a Chromium for browsers, which root on Debian or Ubuntu gets by itself; elsewhere the test
+ * Makes sure that this machine has a Chromium for browsers. Root on Debian or Ubuntu installs it. Elsewhere the test
  * fails, and says what to install.
  */
 export async function getBrowserPrograms(): Promise<void> {

@@ -1,4 +1,7 @@
-/** A program for tests: a site with pages of many kinds, on a computer’s own loopback. The path’s first part names the kind. */
+/**
+ * A program for tests: a site with many kinds of pages, on a computer's own loopback. The first part of the path names
+ * the kind.
+ */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -130,7 +133,7 @@ const hostile = {
     for (let n = 0; n < 700; n++) at = at.appendChild(document.createElement('div'));
     at.textContent = 'Below';
   </script>`,
-  // It waits for the answer without letting go of its thread, so nothing comes between that and the loop.
+  // A synchronous request blocks the page's thread until the answer, so nothing runs between the answer and the loop.
   '/busy': `<p>Busy</p><script>onload = () => setTimeout(() => {
     const request = new XMLHttpRequest();
     request.open('GET', '/busy-begins', false);
@@ -153,7 +156,7 @@ const hostile = {
 };
 for (const [path, body] of Object.entries(hostile)) pages[path] = (res) => res.end(html(body, 'Hostile'));
 
-/** What answers in the place of Chromium, by the last part of its path. */
+/** Fake answers instead of Chromium's, by the last part of the path. */
 const honest = {
   'Target.attachToTarget': { sessionId: '1' },
   'Target.getTargets': { targetInfos: [{ targetId: '0123', type: 'page', title: '', url: '' }] },
@@ -197,7 +200,7 @@ function answerCommands(req, socket) {
   });
 }
 
-/** Masked text messages, of less than 64 KiB. */
+/** Parses masked text messages of less than 64 KiB. */
 function* commandsIn(bytes) {
   for (let at = 0; at + 6 <= bytes.length && (bytes[at] & 15) === 1; ) {
     const isLong = (bytes[at + 1] & 127) === 126;
@@ -211,7 +214,7 @@ function* commandsIn(bytes) {
 }
 server.on('upgrade', answerCommands);
 
-/** What is said at a port where the list of tabs should be. */
+/** Answers at ports where the list of tabs is expected. */
 const wrongLists = {
   8001: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: nothing\r\nConnection: Upgrade\r\n\r\n',
   8002: 'This is not HTTP.\r\n\r\n',

@@ -6,8 +6,8 @@ import { createStackContext } from './stackContext.ts';
 const names = ['chromium', 'chromium-browser', 'google-chrome'];
 
 /**
- * A real Chromium for tests, which root on Debian or Ubuntu gets by itself; elsewhere the test fails, and says what to
- * install.
+ * The path of a real Chromium for tests. Root on Debian or Ubuntu installs it. Elsewhere the test fails, and says what
+ * to install.
  */
 export async function getChromium(): Promise<string> {
   const found = find();

@@ -6,7 +6,7 @@ import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
 import type { CloneSource, RepositoryRef } from '../../integrations/git/types.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 
-/** A process that clones what a file says, for tests that kill it. It saves nothing. */
+/** A process that clones the repository described in a file, for tests that kill it. It does not save the clone. */
 const { environment, ref, source, port } = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as {
   environment: Record<string, string>;
   ref: RepositoryRef;

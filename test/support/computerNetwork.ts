@@ -19,8 +19,8 @@ export interface NetworkedComputer extends AsyncDisposable {
 const program = path.join(import.meta.dirname, 'networkedComputer.ts');
 
 /**
- * A user and network namespace of its own with nothing but loopback, `/etc/resolv.conf` that names 127.0.0.1, and a
- * computer's network in it, which goes out by this socket, also from these ports.
+ * A computer's network in a new user and network namespace that has only loopback, with `/etc/resolv.conf` set to
+ * 127.0.0.1. Traffic leaves through this socket. `ports` are listened on in addition.
  */
 export async function networkedComputer(
   folder: string,

@@ -12,8 +12,8 @@ interface TraceEvent {
 const watched = new Set(['fsync', 'rename', 'link', 'unlink', 'rmdir', 'mkdir']);
 
 /**
- * What Node asks the system for while this module's code runs in a process of its own, in the order in which it is
- * answered: the calls that change names, and those that sync.
+ * Runs this module's code in a process of its own. Returns Node's system calls that change names or sync, in the order
+ * of their answers.
  */
 export function diskCallsOf(code: string): string[] {
   const folder = temporaryFolder();

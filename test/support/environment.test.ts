@@ -4,7 +4,7 @@ import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { createEmptyDatabase, createTestEnvironment } from './environment.ts';
 import { readSchema, withConnection } from './schemaSnapshot.ts';
 
-/** When a migration has run, in the rows that say so. */
+/** The times of migrations in the rows that record them. */
 const timesApplied = /'\d{4}-\d\d-\d\d [\d:.]+'/;
 
 test('a test environment is migrated and apart from every other', async () => {
@@ -39,7 +39,6 @@ test('its database is what the migrations make', async () => {
         .map((each) => each.replace(timesApplied, ''));
     expect(alike(made)).toEqual(alike(expected));
     expect(expected?.filter((statement) => /^CREATE.* TRIGGER/.test(statement))).toHaveLength(4);
-    // Each installation has a secret and an identity of its own.
     for (const isOwn of [isSecret, isIdentity]) expect(made?.find(isOwn)).not.toBe(expected?.find(isOwn));
   } finally {
     await Promise.all([restored.close(), migrated.drop()]);

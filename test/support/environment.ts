@@ -10,21 +10,21 @@ import { forgetInstallation } from './runServer.ts';
 import { restoreSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { testVariablePrefix } from './stackVariables.ts';
 
-/** What is kept here is named by what it is made of, so all tests share one folder of it. */
+/** Entries are named by their contents, so all tests can share this folder. */
 const sharedCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests');
 
-/** An Atrium of a test's own: nothing that it writes or starts is seen by another test. */
+/** An Atrium of a test's own. Other tests see nothing that it writes or starts. */
 export interface TestEnvironment {
   config: Config;
-  /** The variables `config` was read from, for a process that the test starts. */
+  /** The variables behind `config`, for a process that the test starts. */
   environment: Environment;
   database: Database;
-  /** Closes the pools, and drops the database where it was made here. */
+  /** Closes the pools, and drops the database if it was made here. */
   close(): Promise<void>;
 }
 
 /**
- * Makes a fresh, migrated database and an installation name of its own, on which task queues and schedules hang, on
+ * Makes a new, migrated database and an installation with its own name, and so its own task queues and schedules, on
  * this run's stack. `overrides` are variables of config/.
  */
 export async function createTestEnvironment(overrides: Environment = {}): Promise<TestEnvironment> {
@@ -66,7 +66,7 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
   };
 }
 
-/** An existing database, which its owner drops. */
+/** Opens an existing database. Its owner drops it. */
 export function openTestEnvironment(environment: Environment): TestEnvironment {
   const config = loadConfig(environment);
   const database = openDatabase(config);
@@ -74,7 +74,7 @@ export function openTestEnvironment(environment: Environment): TestEnvironment {
 }
 
 /**
- * A database without tables, on this run's server: for Atrium's own account, and for the one that may change its
+ * An empty database on this run's server. `url` is for Atrium's own account, `ownerUrl` for the account that may change
  * tables.
  */
 export async function createEmptyDatabase(): Promise<{ url: string; ownerUrl: string; drop(): Promise<void> }> {
@@ -95,7 +95,7 @@ export function stackEnvironment(): Environment {
 }
 
 /**
- * Runs one statement over a connection of its own: with `ATRIUM_DATABASE_MIGRATION_URL` what Atrium's account may not.
+ * Runs a statement over a new connection. With `ATRIUM_DATABASE_MIGRATION_URL` it may do more than Atrium's account.
  */
 export async function runStatement(url: string | undefined, statement: string): Promise<void> {
   const connection = await mysql.createConnection({ uri: url });

@@ -5,7 +5,7 @@ import { removeDataDir } from '../../stack/folders.ts';
 
 const made: string[] = [];
 
-/** Makes a temporary folder. It is removed after the test file, with everything that a stack has put into it. */
+/** Makes a temporary folder. It is removed after the test file, with all data of a stack in it. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'atrium-file-'));
   chmodSync(folder, 0o755);
@@ -13,7 +13,7 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** Test files of one worker share this module, so `jest/environment.mjs` calls this after each of them. */
+/** Called by `jest/environment.mjs` after each test file, since files of one worker share this module. */
 export function removeTemporaryFolders(): void {
   for (const folder of made.splice(0)) removeDataDir(folder);
 }

@@ -6,7 +6,7 @@ import { StackError } from '../../stack/errors.ts';
 import { prepareDataDir, prepareServicesDir, removeDataDir } from '../../stack/folders.ts';
 import { getMySql } from './mysql.ts';
 
-/** Gets MySQL for `npm run test:mysql`. Exit code 3, and the reason as the answer, where it is not to be had here. */
+/** Gets MySQL for `npm run test:mysql`. If that is impossible here, exits with code 3 and prints the reason. */
 const cannotBeHad = 3;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'atrium-mysql-'));
@@ -26,6 +26,6 @@ try {
   process.stdout.write(`${error.message}\n`);
   hasFailed = true;
 } finally {
-  if (!hasFailed) removeDataDir(dataDir); // else the log that the reason names is in it
+  if (!hasFailed) removeDataDir(dataDir); // otherwise keep the log that the reason names
 }
 if (hasFailed) process.exitCode = cannotBeHad;

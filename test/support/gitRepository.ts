@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Plain git, as a person at a terminal who has no settings of their own. */
+/** Runs plain git, without any settings of the user. */
 export function gitIn(cwd: string, ...args: string[]): string {
   return gitWith({ cwd }, ...args);
 }
@@ -34,8 +34,8 @@ export function gitWith(
 }
 
 /**
- * Commits files (`undefined` removes one) on a branch of a bare repository. One that is not there begins where HEAD is.
- * By fast-import: a clone and a push by hand are twenty processes.
+ * Commits files to a branch of a bare repository; `undefined` removes a file. A new branch begins at HEAD. Uses
+ * fast-import, since a clone and a push would take twenty processes.
  */
 export function commitFiles(
   bare: string,
@@ -66,7 +66,7 @@ export function commitFiles(
   return gitWith({ cwd: bare, input }, 'fast-import', '--quiet', '--date-format=now');
 }
 
-/** Writes commits at once, by fast-import: `weight` is what each adds that no compression makes smaller. */
+/** Writes many commits with fast-import. `weight` is the number of incompressible bytes that each adds. */
 export function writeHistory(
   bare: string,
   options: { commits: number; filesEach: number; weight: number; keepsFiles?: boolean },
@@ -90,7 +90,7 @@ export function writeHistory(
   gitIn(bare, 'repack', '-a', '-d', '-q');
 }
 
-/** `git clone --bare` by hand, beside a server that runs in this process. */
+/** `git clone --bare` by hand. Asynchronous, since the server may run in this process. */
 export async function plainClone(url: string, target: string, caFile: string): Promise<void> {
   await promisify(execFile)('git', ['clone', '--quiet', '--bare', url, target], {
     env: {

@@ -9,29 +9,29 @@ import { createGunzip } from 'node:zlib';
 import { createAuthority, HostCertificates } from '../../integrations/egress/certificates.ts';
 import { gitIn } from './gitRepository.ts';
 
-/** Answers in git's place where it returns true. */
+/** Answers instead of git if it returns true. */
 export type Interference = (req: IncomingMessage, res: ServerResponse) => boolean | undefined;
 
-/** A real git server: `git http-backend` behind https, with an authority that only this test trusts. */
+/** A real git server: `git http-backend` behind https, with a certificate authority that only this test trusts. */
 export interface GitServer extends AsyncDisposable {
   port: number;
   host: string;
-  /** What `ATRIUM_GIT_CA_FILE` names. */
+  /** For `ATRIUM_GIT_CA_FILE`. */
   caFile: string;
-  /** Below it are the repositories. */
+  /** The parent folder of the repositories. */
   root: string;
   url(name: string): string;
-  /** A bare repository that may be cloned and pushed to. */
+  /** Makes a bare repository that can be cloned and pushed to. */
   create(name: string): string;
-  /** Bytes of answers' bodies since the last `reset`. */
+  /** Bytes of response bodies since the last `reset`. */
   sent: number;
   requests: { method: string; url: string; host: string; authorization: string | undefined }[];
-  /** Ends the connection after so many bytes of a pack's answer. */
+  /** Ends the connection after this many bytes of a pack. */
   cutAfter: number | undefined;
-  /** Sends nothing more after so many bytes of a pack's answer, and keeps the connection. */
+  /** Stops sending after this many bytes of a pack, and keeps the connection open. */
   holdAfter: number | undefined;
   isHolding: boolean;
-  /** Asks for this, as `user:password`. */
+  /** The required credentials, as `user:password`. */
   requires: string | undefined;
   interfere: Interference | undefined;
   reset(): void;
@@ -100,7 +100,7 @@ export async function startGitServer(folder: string, host = 'git.example'): Prom
   return git;
 }
 
-/** One request through the CGI of git (git-http-backend(1)). */
+/** Handles a request with git's CGI (git-http-backend(1)). */
 function serve(git: GitServer, req: IncomingMessage, res: ServerResponse): void {
   const { pathname, search } = new URL(req.url ?? '/', 'https://x');
   const backend = spawn('git', ['http-backend'], {
@@ -152,7 +152,7 @@ function serve(git: GitServer, req: IncomingMessage, res: ServerResponse): void 
         return;
       }
       backend.kill('SIGKILL');
-      // What was written is to arrive first.
+      // Written bytes should arrive first.
       res.socket?.destroySoon();
     }
   });

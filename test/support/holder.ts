@@ -34,22 +34,22 @@ const environment = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/home/user', 
 export interface HeldComputer {
   client: HostClient;
   spec: HolderSpec;
-  /** Of the holder. */
+  /** The holder's process id. */
   pid: number;
   initPid: number;
   ended: Promise<unknown>;
   end(): HolderEnd | undefined;
-  /** Kills it, and removes all that there was of it. */
+  /** Kills the computer and removes its folder. */
   stop(): Promise<void>;
 }
 
-/** The agent's folder and its command line, for the computers of a test file. */
+/** The agent's folder and command line, for the computers of a test file. */
 export async function agentIn(folder: string): Promise<{ agentDir: string; command: string[] }> {
   const agentDir = `${folder}/agent`;
   return { agentDir, command: await prepareAgent(agentDir) };
 }
 
-/** A holder, and what it says. */
+/** Starts a holder. `report` reads its next message. */
 export function startHolder(): { child: ChildProcess; send(message: unknown): void; report(): Promise<HolderReport> } {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
     cwd: '/',
@@ -68,7 +68,7 @@ export function startHolder(): { child: ChildProcess; send(message: unknown): vo
   };
 }
 
-/** A computer in a plain bubblewrap: what is tested of it is its holder and its agent. */
+/** A computer in a plain bubblewrap sandbox, to test its holder and its agent. */
 export async function heldComputer(
   { agentDir, command }: { agentDir: string; command: string[] },
   changes: Partial<Pick<HolderSpec, 'purpose' | 'egressSocket' | 'settings' | 'cgroups'>> & {
@@ -119,7 +119,7 @@ export async function heldComputer(
       try {
         process.kill(init, 'SIGKILL');
       } catch {
-        // It has ended.
+        // It has already ended.
       }
       if (child.exitCode === null && child.signalCode === null) await ended;
       rmSync(folder, { recursive: true, force: true });
@@ -162,7 +162,7 @@ function sandboxOf(home: string, agentDir: string, command: string[]): HolderSpe
   return { file: 'bwrap', args, descriptors: [...descriptors], home: '/home/user', env: environment };
 }
 
-/** What a process has put out, to its end. */
+/** The whole output of a process, once it has ended. */
 export async function outputOf(client: HostClient, processId: string, request: OutputRequest = {}) {
   const records: OutputRecord[] = [];
   for await (const record of client.output(processId, { follow: true, ...request })) records.push(record);

@@ -1,6 +1,6 @@
 /**
- * Tests at full size, which `npm test` leaves out so that it stays short: floods, fuzzing, and the kills that others
- * show on a small scale. `npm run test:long` runs them, and `npm test -- FILE` does when it names one.
+ * Tests at full size, which `npm test` leaves out to stay short: floods, fuzzing, and kills that other tests cover on a
+ * small scale. `npm run test:long` runs them, and so does `npm test -- FILE` if it names one.
  */
 export const longTests = [
   'test/activities/billing/shuffledEvents.test.ts',
@@ -28,7 +28,7 @@ export const largerTests = [
   'test/integrations/computers/terminalFuzz.test.ts',
 ];
 
-/** Jest's patterns of what a run leaves out: nothing where it is told which files to run. */
+/** Jest's patterns for files that a run leaves out. Empty if the command line names files. */
 export function leftOut(argv) {
   const areNamed = argv.some((argument) => argument.startsWith('test/'));
   return areNamed ? [] : longTests.map((file) => `/${file.replaceAll('.', '\\.')}$`);

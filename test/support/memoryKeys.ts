@@ -1,6 +1,6 @@
 import type { DataKeyStore, WrappedDataKey } from '../../crypto/dataKeys.ts';
 
-/** The table in memory; what it does with MySQL is in test/models/identity. */
+/** The table of data keys in memory. test/models/identity tests the real one. */
 export function memoryStore(rows: WrappedDataKey[] = []): DataKeyStore & { rows: WrappedDataKey[] } {
   const of = (scope: string) => rows.filter((row) => row.scope === scope).sort((a, b) => b.version - a.version);
   return {

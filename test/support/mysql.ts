@@ -15,7 +15,7 @@ import { readOrMakeTenantAccounts, tenantSetupStatements } from '../../stack/ten
 import { giveTo, serviceFolder, serviceUser } from '../../stack/users.ts';
 import { waitUntil } from '../../stack/waiting.ts';
 
-/** MySQL is in Debian's unstable release alone. */
+/** MySQL is only in Debian's unstable release. */
 const release = 'sid';
 const startTimeoutMs = 120_000;
 
@@ -26,16 +26,13 @@ export interface MySql {
 }
 
 interface MySqlOptions {
-  /** Names as GRANT has them, on which the accounts have their rights. */
+  /** Names as GRANT takes them. The accounts get their rights on these. */
   databases: string[];
-  /** Further arguments of the server, for measurements: the binary log, for one. */
+  /** More arguments of the server, for example the binary log for measurements. */
   args?: string[];
 }
 
-/**
- * A private MySQL with a data directory and a port of its own, and the same two accounts that the embedded database
- * has.
- */
+/** A private MySQL with its own data directory and port, and the same two accounts as the embedded database. */
 export async function startMySql(context: StackContext, { databases, args = [] }: MySqlOptions): Promise<MySql> {
   const accounts = readOrMakeAccounts(context);
   const urlOf = (port: number, account: Accounts['app']) =>
@@ -69,7 +66,7 @@ export async function startTenantMySql(
       '--event-scheduler=DISABLED',
       '--log-bin-trust-function-creators=1',
       '--disabled-storage-engines=MEMORY,MyISAM,MERGE,CSV,ARCHIVE,BLACKHOLE,FEDERATED',
-      '--performance-schema=ON', // as MySQL has it by itself: the watchdog reads it
+      '--performance-schema=ON', // MySQL's default; the watchdog reads it
     ],
     probe: () => urlOf(adminPort),
   });
@@ -77,13 +74,13 @@ export async function startTenantMySql(
 }
 
 interface ServerOptions {
-  /** Names its folder and its log. */
+  /** The name of its folder and log. */
   name: string;
-  /** As which service's user it runs. */
+  /** The service whose user it runs as. */
   user: string;
   setup: string;
   args(): string[];
-  /** With what it is asked whether it answers. */
+  /** The URL with which to check that the server answers. */
   probe(port: number): string;
 }
 
@@ -134,9 +131,9 @@ async function runServer(
   });
 }
 
-/** The folder with Debian's package in it and all that it needs, which is made once for this machine. */
+/** The folder with Debian's package and its dependencies. It is made once for this machine. */
 export async function getMySql(context: StackContext): Promise<string> {
-  // Root's cache folder is usually closed to the user as whom the server runs.
+  // The server's user usually cannot enter root's cache folder.
   mkdirSync(context.cacheDir, { recursive: true });
   const isOpen = process.getuid?.() !== 0 || isReachableByOthers(context.cacheDir);
   const folder = join(isOpen ? context.cacheDir : makeSharedFolder('programs'), `mysql-${release}`);
@@ -186,10 +183,7 @@ async function bootstrap(context: StackContext, folder: string): Promise<void> {
   renameSync(unfinished, folder);
 }
 
-/**
- * Runs the program with the libraries beside it: that needs neither root nor a change of root, and works on data
- * anywhere.
- */
+/** Runs the program with the libraries beside it. This needs neither root nor chroot, and works with data anywhere. */
 function serverCommand(folder: string): string[] {
   const [loader] = globSync('usr/lib/*-linux-gnu*/ld-linux-*.so.*', { cwd: folder });
   if (loader === undefined) throw new StackError(`${folder} is not complete. Remove it, then start again.`);
@@ -208,7 +202,7 @@ function serverArguments(data: string, port: number, setupFile: string): string[
     `--datadir=${data}`,
     '--bind-address=127.0.0.1',
     `--port=${port}`,
-    '--socket=mysql.sock', // within the data directory: a full path can be too long for a socket
+    '--socket=mysql.sock', // relative to the data directory, since a full path can be too long for a socket
     '--pid-file=mysql.pid',
     `--init-file=${setupFile}`,
     '--secure-file-priv=NULL',

@@ -1,6 +1,6 @@
 /**
- * A program for tests: it runs where there is no network but loopback, starts a computer's network over a unix socket, and
- * runs what it is told: a line of JSON each, answered by one.
+ * A program for tests. It runs where loopback is the only network, starts a computer's network over a unix socket, and
+ * runs commands: one line of JSON each, answered by one line.
  */
 import { execFile } from 'node:child_process';
 import { connect } from 'node:net';

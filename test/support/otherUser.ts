@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** nobody, on every Linux. */
+/** The user `nobody`, on every Linux. */
 const otherUser = 65_534;
 
-/** Whether this run may change its user: only then can a test act as another user of the machine. */
+/** Whether this run can change its user. Only then can a test act as another user of the machine. */
 export const canBeOtherUser = process.platform === 'linux' && process.getuid?.() === 0;
 
-/** Runs a shell script, as another user where that is asked for, and answers with what it printed. */
+/** Runs a shell script, optionally as another user, and returns its output. */
 export async function runScript(script: string, { asOther }: { asOther: boolean }): Promise<string> {
   const identity = [`--reuid=${otherUser}`, `--regid=${otherUser}`, '--clear-groups'];
   const shell = ['bash', '-c', script];
@@ -21,7 +21,10 @@ export async function runScript(script: string, { asOther }: { asOther: boolean 
   return output.trim();
 }
 
-/** How many bytes a gRPC server answers to an HTTP/2 client's first ones: none when it does not take the connection. */
+/**
+ * The number of bytes with which a gRPC server answers the start of an HTTP/2 connection. 0 if it refuses the
+ * connection.
+ */
 export async function bytesOfServer(address: string, who: { asOther: boolean }): Promise<number> {
   const [host, port] = address.split(':');
   const preface = String.raw`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00`;
@@ -29,7 +32,7 @@ export async function bytesOfServer(address: string, who: { asOther: boolean }):
   return Number(await runScript(script, who));
 }
 
-/** 1 when a file can be read, else 0. */
+/** 1 if the file can be read, otherwise 0. */
 export async function bytesOfFile(file: string, who: { asOther: boolean }): Promise<number> {
   return Number(await runScript(`head -c 1 '${file}' | wc -c`, who));
 }

@@ -1,6 +1,6 @@
 import mysql, { type Connection, type RowDataPacket } from 'mysql2/promise';
 
-/** How many rows each table gets at least. */
+/** The minimal number of rows for each table. */
 const rowsWanted = 4_000;
 
 interface Column {
@@ -11,7 +11,7 @@ interface Column {
   extra: string;
 }
 
-/** One table's line of a statement's plan. */
+/** A table's line in a statement's plan. */
 export interface PlanStep {
   table: string;
   type: string;
@@ -20,7 +20,7 @@ export interface PlanStep {
   extra: string;
 }
 
-/** A connection of the account that owns the tables. */
+/** Connects as the account that owns the tables. */
 export async function openAsOwner(url: string | undefined): Promise<Connection> {
   const connection = await mysql.createConnection({ uri: url, timezone: 'Z' });
   await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
@@ -29,8 +29,8 @@ export async function openAsOwner(url: string | undefined): Promise<Connection> 
 }
 
 /**
- * Multiplies the rows of every table, as if as many installations like this one had been put together: ids and what
- * else must be unique are different in each copy, everything else is the same. Returns how many rows each table has.
+ * Multiplies the rows of every table, as if many installations like this one were merged. Each copy has different ids
+ * and unique values; everything else is the same. Returns the number of rows of each table.
  */
 export async function multiplyRows(connection: Connection): Promise<Map<string, number>> {
   const [tables] = await connection.query<RowDataPacket[]>(
@@ -54,7 +54,7 @@ async function multiplyTable(connection: Connection, table: string): Promise<num
   const names = columns.map(({ name }) => `\`${name}\``).join(', ');
   const values = columns.map((column) => (varied.has(column.name) ? variation(column) : `t.\`${column.name}\``));
   const copies = Math.ceil(rowsWanted / count);
-  // From a table of its own: to read what one writes takes a temporary file.
+  // Copies through another table, since an INSERT that reads its own table needs a temporary file.
   await connection.query(`CREATE TABLE copied_rows AS SELECT * FROM ${table}`);
   await connection.query(
     `INSERT INTO ${table} (${names}) SELECT ${values.join(', ')} FROM copied_rows t JOIN copy_numbers copy ON copy.i <= ?`,
@@ -65,7 +65,7 @@ async function multiplyTable(connection: Connection, table: string): Promise<num
   return count * (copies + 1);
 }
 
-/** A row of a table that has none. */
+/** Inserts a row into an empty table. */
 async function insertAnyRow(connection: Connection, table: string, columns: Column[]): Promise<void> {
   const row = Object.fromEntries(columns.map((column) => [column.name, anyValueOf(column)]));
   await connection.query(`INSERT INTO ${table} SET ?`, [row]);
@@ -78,7 +78,7 @@ function anyValueOf(column: Column): unknown {
   return isText(column) ? 'x' : 1;
 }
 
-// The aliases are for MySQL, which names these columns in upper case.
+// The aliases are for MySQL, which returns these column names in upper case.
 async function columnsOf(connection: Connection, table: string): Promise<Column[]> {
   const [rows] = await connection.query<RowDataPacket[]>(
     `SELECT column_name AS name, data_type AS dataType, column_type AS columnType, character_maximum_length AS length, extra AS extra
@@ -91,7 +91,7 @@ async function columnsOf(connection: Connection, table: string): Promise<Column[
 const isText = ({ dataType }: Column) => /char|binary|text|blob/.test(dataType);
 const isNumber = ({ dataType }: Column) => /int/.test(dataType);
 
-/** Ids, and one column of each unique index that has no id. */
+/** Columns that must differ: ids, and one column of each unique index without an id. */
 async function variedColumns(connection: Connection, table: string, columns: Column[]): Promise<Set<string>> {
   const varied = new Set(
     columns.filter((column) => isText(column) && /(^|_)id$/.test(column.name)).map(({ name }) => name),
@@ -112,7 +112,7 @@ async function variedColumns(connection: Connection, table: string, columns: Col
   return varied;
 }
 
-/** Another value for each copy, of the same kind and length where that is limited. */
+/** An expression for a different value in each copy, with the same type and maximal length. */
 function variation(column: Column): string {
   const value = `t.\`${column.name}\``;
   if (/date|time/.test(column.dataType)) return `${value} + INTERVAL copy.i DAY`;
@@ -122,14 +122,17 @@ function variation(column: Column): string {
   return `CONCAT(LEFT(${value}, ${(column.length ?? 255) - 5}), '~', copy.i)`;
 }
 
-/** The server's plan; undefined for what has none. MySQL draws a tree unless it is asked for a table. */
+/**
+ * The server's plan. Undefined for statements without one. The format is set, since MySQL would return a tree by
+ * default.
+ */
 export async function planOf(connection: Connection, sql: string): Promise<PlanStep[] | undefined> {
   if (!/^\s*\(?\s*(SELECT|UPDATE|DELETE|INSERT[^(]*\([^)]*\)\s*SELECT|WITH)\b/i.test(sql)) return undefined;
   const [rows] = await connection.query<RowDataPacket[]>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`);
   return rows.flatMap((row) => (isReadOfTable(row) ? [stepOf(row)] : []));
 }
 
-/** MySQL has lines, too, for the table that an INSERT writes to and for what a recursive query has found so far. */
+/** Skips MySQL's lines for the table that an INSERT writes to, and for interim results of a recursive query. */
 function isReadOfTable({ table, select_type, Extra }: RowDataPacket): boolean {
   return table !== null && !/^(INSERT|REPLACE)$/.test(select_type) && !/\bRecursive\b/.test(Extra ?? '');
 }

@@ -4,11 +4,11 @@ import { inflateSync } from 'node:zlib';
 export interface Png {
   width: number;
   height: number;
-  /** Red, green and blue of one of its pixels. */
+  /** Red, green and blue of a pixel. */
   at(x: number, y: number): [number, number, number];
 }
 
-/** Reads a PNG of 8 bits a channel, without transparency and without filters, as ours are. Throws for any other. */
+/** Reads a PNG with 8 bits per channel, without transparency and filters, as ours are. Throws for any other. */
 export function readPng(file: Buffer): Png {
   if (file.toString('latin1', 1, 4) !== 'PNG') throw new Error('This is no PNG.');
   const data: Buffer[] = [];

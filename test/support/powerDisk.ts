@@ -14,20 +14,20 @@ import { join } from 'node:path';
 import { canBeOtherUser } from './otherUser.ts';
 import { waitFor } from './waitFor.ts';
 
-/** A disk whose power can be cut: what was written and not synced is lost, as on a machine that loses its power. */
+/** A disk whose power can be cut: data written but not synced is lost, as on a machine that loses power. */
 export interface PowerDisk {
-  /** Where it is mounted, for the processes that `on` starts and theirs. No other process sees it. */
+  /** The mount point, for processes that `on` starts and their children. Other processes do not see the disk. */
   folder: string;
-  /** The command line that mounts the disk in a mount namespace of its own, and runs `command` there. */
+  /** The command line that mounts the disk in a new mount namespace and runs `command` there. */
   on(command: readonly string[]): [string, ...string[]];
-  /** The command line that runs `command` where the disk is mounted for this process. */
+  /** The command line that runs `command` in the mount namespace of this process. */
   beside(pid: number, command: readonly string[]): [string, ...string[]];
   /**
-   * Loses all that was not synced, in one instant, and then kills every process that has the disk mounted. Returns when
-   * nothing uses it any more, and its file system is as sound as its journal makes it.
+   * Loses all unsynced data at one instant, then kills every process that has the disk mounted. Returns when the disk
+   * is unused and its file system is repaired as far as its journal allows.
    */
   cut(pid: number): Promise<void>;
-  /** Kills every process that has it mounted, and removes it. */
+  /** Kills every process that has the disk mounted, and removes the disk. */
   remove(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))
 `;
 
-/** Why power cannot be cut on this machine; undefined where it can. */
+/** Why this machine cannot cut the power. Undefined if it can. */
 export async function powerCutMissing(): Promise<string | undefined> {
   if (!canBeOtherUser) return 'only root on Linux can mount a disk of its own';
   const absent = ['mkfs.ext4', 'e2fsck', 'losetup', 'unshare', 'nsenter', 'python3'].filter(
@@ -57,9 +57,10 @@ export async function powerCutMissing(): Promise<string | undefined> {
 }
 
 export function createPowerDisk(mebibytes = sizeMiB): PowerDisk {
-  // Not a test's temporary folder: that is removed before a file's own clean-up, and a mount goes with the folder below it.
+  // Not a test's temporary folder: that is removed before a file's own cleanup, and the folder's mount would go with
+  // it.
   const place = mkdtempSync(join(tmpdir(), 'atrium-power-'));
-  chmodSync(place, 0o755); // the services' users go through it
+  chmodSync(place, 0o755); // the services' users must pass through it
   const image = join(place, 'disk.img');
   const folder = join(place, 'disk');
   mkdirSync(folder);
@@ -71,7 +72,7 @@ export function createPowerDisk(mebibytes = sizeMiB): PowerDisk {
     await waitFor('every process that has the disk mounted to end', () => {
       const devices = devicesOf(image);
       for (const pid of pidsOn(devices)) kill(pid);
-      // The kernel lets go of the device when the last mount of it has gone.
+      // The kernel releases the device after its last unmount.
       return devices.length === 0;
     });
   }
@@ -83,7 +84,7 @@ export function createPowerDisk(mebibytes = sizeMiB): PowerDisk {
     async cut(pid) {
       execFileSync('python3', ['-c', shutDown, join('/proc', `${pid}`, 'root', folder)]);
       await release();
-      // Status 1 says that it has mended something, which a journal that was cut off may need.
+      // Status 1 means that it repaired something, which is normal for a truncated journal.
       const { status, stdout } = spawnSync('e2fsck', ['-fy', image], { encoding: 'utf8' });
       if (status !== 0 && status !== 1) throw new Error(`The disk cannot be repaired:\n${stdout}`);
     },
@@ -94,7 +95,7 @@ export function createPowerDisk(mebibytes = sizeMiB): PowerDisk {
   };
 }
 
-/** The loop devices over the disk's image. */
+/** The loop devices of the disk's image. */
 function devicesOf(image: string): string[] {
   const { loopdevices = [] } = JSON.parse(
     execFileSync('losetup', ['--json', '--list'], { encoding: 'utf8' }) || '{}',
@@ -104,7 +105,10 @@ function devicesOf(image: string): string[] {
   return loopdevices.filter(({ 'back-file': file }) => file?.startsWith(image)).map(({ name }) => name);
 }
 
-/** The processes that have one of the devices mounted. The mount is private, so all of them descend from the test's. */
+/**
+ * The processes that have one of the devices mounted. The mount is private, so all of them descend from the test's
+ * processes.
+ */
 function pidsOn(devices: readonly string[]): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.filter((pid) => devices.some((device) => mountsOf(pid).includes(` ${device} `))).map(Number);
@@ -122,6 +126,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended.
+    // It has already ended.
   }
 }

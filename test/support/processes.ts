@@ -3,19 +3,19 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A program that a test has started, with what it printed so far. */
+/** A program that a test started, with its output so far. */
 export interface TestProcess {
   child: ChildProcess;
   pid: number;
-  /** Standard output and standard error, as they came. */
+  /** Standard output and standard error, in order of arrival. */
   output(): string;
   stdout(): string;
-  /** Settles with the output when `pattern` is in it; fails when the program ends without. */
+  /** Resolves with the output once it matches `pattern`. Rejects if the program ends before. */
   printed(pattern: RegExp): Promise<string>;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-/** Starts a program in a process group of its own. The test ends it. */
+/** Starts a program in a process group of its own. The test must end it. */
 export function start(
   command: string,
   args: string[],
@@ -52,19 +52,19 @@ export function start(
   };
 }
 
-/** Waits until `condition` holds; the test's own time limit is the limit. */
+/** Waits until `condition` holds, up to the test's own time limit. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await sleep(10);
 }
 
-/** The command lines of all processes that mention `text`, without our own. For "nothing is left running". */
+/** The command lines of other processes that contain `text`, to check that nothing is left running. */
 export function processesWith(text: string): string[] {
   return otherPids()
     .map(commandLineOf)
     .filter((line) => line.includes(text));
 }
 
-/** The processes whose command lines mention all of `texts`. */
+/** The processes whose command lines contain all of `texts`. */
 export function pidsWith(...texts: string[]): number[] {
   return otherPids()
     .filter((pid) => texts.every((text) => commandLineOf(pid).includes(text)))
@@ -81,7 +81,7 @@ function commandLineOf(pid: string): string {
   }
 }
 
-/** The memory that a process has at this moment. */
+/** The present memory of a process. */
 export function residentMiB(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) / 1_024;
 }

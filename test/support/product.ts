@@ -15,16 +15,16 @@ export interface ProductProcess {
   /** Empty for a worker. */
   apiUrl: string;
   pid: number;
-  /** Sends a signal; for SIGKILL, waits until the process is gone. */
+  /** Sends a signal. For SIGKILL, waits until the process has ended. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Stops it in order, and fails when that takes too long. */
+  /** Stops the process in order. Rejects if that takes too long. */
   stop(): Promise<void>;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** What it has logged. */
+  /** The log so far. */
   log(): string;
 }
 
-/** Starts Atrium on a test's environment and waits until it is ready. `overrides` are further variables of config/. */
+/** Starts Atrium in a test's environment, and waits until it is ready. `overrides` are more variables of config/. */
 export async function startProduct(
   { environment }: Pick<TestEnvironment, 'environment'>,
   role: Role = 'both',

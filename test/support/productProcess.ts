@@ -4,10 +4,10 @@ import { createLogger } from '../../telemetry/logger.ts';
 import { recordStatements } from './recordStatements.ts';
 
 /**
- * Atrium in a process of its own, for tests that look at it from outside, or kill it: `node
- * test/support/productProcess.ts ROLE`. Reads its configuration from the environment, prints one line `{"apiUrl"}` when
- * it is ready, and stops in order on SIGTERM. It ends with its standard input, so that a test that is killed leaves
- * nothing behind. With `RECORD_STATEMENTS` it writes its kinds of SQL statements to that file at its end.
+ * Atrium in a process of its own, for tests that observe it from outside or kill it: `node
+ * test/support/productProcess.ts ROLE`. It reads its configuration from the environment, prints one line `{"apiUrl"}`
+ * when it is ready, and stops in order on SIGTERM. It ends when its standard input closes, so that a killed test leaves
+ * no process behind. With `RECORD_STATEMENTS` it writes its kinds of SQL statements to that file at exit.
  */
 const { RECORD_STATEMENTS: statementsFile } = process.env;
 if (statementsFile !== undefined) recordStatements(statementsFile);

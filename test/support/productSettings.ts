@@ -1,6 +1,6 @@
 import type { Environment } from '../../config/index.ts';
 
-/** The default settings of a test's Atrium: its models' provider is the fake. */
+/** The default settings of a test's Atrium. The fake provider serves its models. */
 export function productSettings(providerUrl: string): Environment {
   return {
     ATRIUM_COMPATIBLE_BASE_URL: providerUrl,
@@ -11,7 +11,7 @@ export function productSettings(providerUrl: string): Environment {
 }
 
 /**
- * For tests of what the sweeper does. It comes by itself every ten seconds, and every two while a test waits for
- * something (`hurry.ts`): a sweep every two seconds cost a fifth of a CPU for as long as the Atrium ran.
+ * For tests of sweeps. The sweeper runs every ten seconds, and every two seconds while a test waits (`hurry.ts`). Every
+ * two seconds all the time would cost a fifth of a CPU as long as the Atrium runs.
  */
 export const hurriedSweeper: Environment = { ATRIUM_SWEEP_INTERVAL_SECONDS: '10', ATRIUM_SWEEP_GRACE_SECONDS: '2' };

@@ -8,7 +8,7 @@ import { createStackContext } from './stackContext.ts';
 const run = promisify(execFile);
 const installMs = 300_000;
 
-/** Whether this machine has Python with its `venv`, or can install them. Where not, its tests say that they are left out. */
+/** Whether this machine has Python with `venv`, or can install them. Otherwise prints that the tests are left out. */
 export function canHavePython(): boolean {
   if (hasVenv() || canInstall({ environment: process.env })) return true;
   process.stderr.write(
@@ -26,7 +26,7 @@ function hasVenv(): boolean {
   }
 }
 
-/** Runs programs in a Python of a test's own that has these packages, each of an exact version. */
+/** Runs programs in a test's own Python environment with these packages, each with an exact version. */
 export async function startPython(...packages: string[]) {
   if (!hasVenv()) await installPackages(createStackContext(), ['python3-venv'], 'Python, for tests');
   const folder = join(temporaryFolder(), 'python');
@@ -34,7 +34,7 @@ export async function startPython(...packages: string[]) {
   const python = join(folder, 'bin', 'python');
   await run(python, ['-m', 'pip', 'install', '--quiet', ...packages], { timeout: installMs });
   return {
-    /** What the program prints; fails with its error where it does not end well. */
+    /** Returns the program's output. Rejects with its error if it fails. */
     async run(args: string[], env: Record<string, string>): Promise<string> {
       const { stdout } = await run(python, args, { env: { ...process.env, ...env } });
       return stdout;

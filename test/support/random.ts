@@ -4,8 +4,8 @@ import { randomInt } from 'node:crypto';
 export type RandomInt = (min: number, max: number) => number;
 
 /**
- * Random numbers that can be had again: the seed is printed, and `ATRIUM_TEST_SEED` gives the same sequence. What other
- * processes do in the meantime is not repeated by it.
+ * Reproducible random numbers. The seed is printed, and `ATRIUM_TEST_SEED` repeats the sequence. Other processes may
+ * still behave differently.
  */
 export function seededRandom(name: string): RandomInt {
   const seed = Number(process.env.ATRIUM_TEST_SEED ?? randomInt(2 ** 32));
@@ -13,10 +13,9 @@ export function seededRandom(name: string): RandomInt {
   return randomOf(seed);
 }
 
-/** The sequence of a seed. */
 export function randomOf(seed: number): RandomInt {
   let state = seed >>> 0;
-  // Mulberry32: enough for choosing moments.
+  // Mulberry32, good enough to choose moments.
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);

@@ -1,10 +1,10 @@
 import { connect } from 'node:net';
 
 export const boundary = 'b-o-u-n-d-a-r-y';
-/** Against a server that never answers: the test then sees that there is no answer. */
+/** Shows a server that never answers as a missing answer. */
 const silentTimeoutMs = 30_000;
 
-/** A part of a multipart body, as it is: header lines, an empty line, the content. */
+/** A raw part of a multipart body: header lines, an empty line, the content. */
 export function part(headers: string | readonly string[], content: string | Buffer): Buffer {
   const lines = typeof headers === 'string' ? [headers] : headers;
   return Buffer.concat([
@@ -25,14 +25,14 @@ export interface RawUpload {
   path: string;
   token: string;
   body: Buffer;
-  /** Its own truth of the body's length; absent, the body's. */
+  /** The announced length. Default: the body's real length. */
   contentLength?: number;
   contentType?: string;
-  /** Hangs up after the last byte instead of waiting for the answer. */
+  /** Whether to hang up after the last byte instead of waiting for the answer. */
   hangUp?: boolean;
 }
 
-/** Sends an upload byte by byte as a test wants it, right or wrong. Undefined where no answer came. */
+/** Sends an upload exactly as the test wants it, valid or not. Undefined if no answer came. */
 export async function sendRaw(upload: RawUpload): Promise<{ status: number; code: string | undefined } | undefined> {
   const { hostname, port } = new URL(upload.url);
   const { path, token, body, contentLength = body.length } = upload;
@@ -53,7 +53,7 @@ export async function sendRaw(upload: RawUpload): Promise<{ status: number; code
   socket.write(body, () => {
     if (upload.hangUp) socket.destroy();
   });
-  // Not `once`, which rejects where the server resets the connection after its answer.
+  // Not `once`, which rejects if the server resets the connection after its answer.
   await new Promise((resolve) => socket.on('close', resolve));
   const [, status, text = ''] =
     /^HTTP\/1\.1 (\d{3})[\s\S]*?\r\n\r\n([\s\S]*)$/.exec(Buffer.concat(answer).toString()) ?? [];

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The reading processes that this process has started. Linux only, as all of processes.ts. */
+/** The reader processes that this process started. Linux only, like processes.ts. */
 export function readerProcesses(parent = process.pid): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -16,8 +16,8 @@ export function readerProcesses(parent = process.pid): number[] {
 }
 
 /**
- * The most memory that any of them has held, in MiB, from now until it is stopped. The kernel keeps each one's own
- * peak.
+ * Measures the peak memory of any reader process in MiB, from now until `stop`. The kernel keeps the peak of each
+ * process.
  */
 export function watchPeak(): { stop(): number } {
   let peak = 0;
@@ -36,7 +36,7 @@ export function watchPeak(): { stop(): number } {
   };
 }
 
-/** What a process has computed so far. */
+/** The CPU time of a process so far, in milliseconds. */
 export function processorMs(pid: number): number {
   const fields = read(pid, 'stat').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 10;

@@ -5,15 +5,15 @@ import { format } from 'mysql2';
 
 const require = createRequire(import.meta.url);
 
-/** What the driver sends: a query, or the execution of a prepared statement. */
+/** A command of the driver: a query, or the execution of a prepared statement. */
 interface Command {
   sql?: string;
   parameters?: unknown[];
 }
 
 /**
- * Writes down each kind of statement that this process sends to MySQL, once, as it was sent the first time: as JSON in
- * `file`, when the process ends. Both pools send by the driver's one class, which has no hook for this.
+ * Records each kind of statement that this process sends to MySQL, once, as first sent. Writes them as JSON to `file`
+ * at exit. Patches a class of the driver that both pools use, since the driver has no hook for this.
  */
 export function recordStatements(file: string): void {
   const statements = new Map<string, string>();
@@ -22,10 +22,10 @@ export function recordStatements(file: string): void {
   const { addCommand } = prototype;
   prototype.addCommand = function (command) {
     const { sql: all, parameters } = command;
-    // Some go to the server together.
+    // Some statements are sent together.
     for (const sql of all?.split(';\n') ?? []) {
       const kind = kindOf(sql);
-      // Statements that were prepared have their values beside them.
+      // Values of a prepared statement are separate.
       if (!statements.has(kind))
         statements.set(kind, parameters === undefined ? sql : format(sql, parameters as never));
     }
@@ -34,7 +34,7 @@ export function recordStatements(file: string): void {
   process.on('exit', () => writeFileSync(file, JSON.stringify([...statements.values()])));
 }
 
-/** A statement without its values, and lists of them without their length. */
+/** A statement without its values. Lists of values lose their length too. */
 export function kindOf(sql: string): string {
   return sql
     .replace(/X'[0-9a-f]*'|'(?:[^'\\]|\\.|'')*'|\b\d+(\.\d+)?\b/gi, '?')

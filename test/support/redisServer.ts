@@ -11,14 +11,14 @@ import { start, type TestProcess } from './processes.ts';
 import { createStackContext } from './stackContext.ts';
 import { waitFor } from './waitFor.ts';
 
-/** A Redis of a test's own, with a password, that stores nothing. */
+/** A Redis of a test's own, with a password. It stores nothing on disk. */
 export interface RedisServer {
   url: string;
-  /** Sends one command over a connection of its own. */
+  /** Sends a command over a new connection. */
   command(...args: string[]): Promise<unknown>;
-  /** Ends it as a machine that loses its power does. */
+  /** Kills it, as a machine that loses power would. */
   kill(): Promise<void>;
-  /** Stops it without ending it: connections stay, nothing is answered. */
+  /** Suspends it: connections stay open, but get no answers. */
   freeze(): void;
   thaw(): void;
   /** Starts it again at the same address. */
@@ -26,10 +26,10 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Debian's package of the server is a link to this program, and a system service that tests have no use for. */
+/** Debian's server package is a link to this program plus a system service, which tests do not need. */
 const serverElsewhere = 'redis-check-rdb';
 
-/** Whether this machine has Redis, or can install it. Where not, tests that need it say that they are left out. */
+/** Whether this machine has Redis or can install it. Otherwise prints that the tests are left out. */
 export function canHaveRedis(): boolean {
   if (findRedis() !== undefined || canInstall({ environment: process.env })) return true;
   process.stderr.write(
@@ -44,7 +44,7 @@ function findRedis(): string | undefined {
 
 export async function startRedisServer(): Promise<RedisServer> {
   if (findRedis() === undefined) await installPackages(createStackContext(), ['redis-tools'], 'Redis');
-  // It is a server when that is its name.
+  // The program acts as a server only under this name.
   const program = join(temporaryFolder(), 'redis-server');
   symlinkSync(findRedis() ?? '', program);
   const port = await choosePort();

@@ -2,8 +2,8 @@ import type { Config } from '../../config/index.ts';
 import { type Database, openDatabase } from '../../models/database/database.ts';
 
 /**
- * How many rows the database's server reads and writes for `work`, which gets a database with one connection of each kind: what a
- * piece of work costs, on however busy a machine.
+ * The number of rows that the database's server reads and writes for `work`, which gets a database with one connection
+ * of each kind. It measures cost independently of the machine's load.
  */
 export async function rowsTouched(
   config: Pick<Config, 'database'>,
@@ -12,7 +12,7 @@ export async function rowsTouched(
   const database = openDatabase({ database: { ...config.database, poolSize: 1 } });
   const queries = [
     (sql: string) => database.sequelize.query(sql),
-    // Another connection, with counters of its own.
+    // This is another connection, with its own counters.
     (sql: string) => database.pool.query(sql),
   ];
   const count = async () => {

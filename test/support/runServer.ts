@@ -1,15 +1,15 @@
 import type { Environment } from '../../config/index.ts';
 import type { SharedProduct } from './sharedProducts.ts';
 
-/** The variable that names the run's server (`sharedProducts.ts`) to the test files. */
+/** The variable with the address of the run's server (`sharedProducts.ts`), for test files. */
 export const runServerVariable = 'ATRIUM_TEST_RUN_SERVER';
 
-/** The running Atrium of this Jest worker. It reaches the provider at `providerUrl` until it is given back. */
+/** The running Atrium of this Jest worker. It uses the provider at `providerUrl` until it is returned. */
 export async function borrowProduct(providerUrl: string): Promise<SharedProduct> {
   return (await ask('POST', `/products/${worker()}`, providerUrl)) as SharedProduct;
 }
 
-/** `isBroken` when the next file had better not have it. */
+/** Returns the Atrium. With `isBroken` it is not reused for the next file. */
 export async function returnProduct(isBroken: boolean): Promise<void> {
   await ask('DELETE', `/products/${worker()}${isBroken ? '?broken' : ''}`);
 }
@@ -19,12 +19,15 @@ export async function tenantServer(): Promise<Environment> {
   return (await ask('POST', '/tenants')) as Environment;
 }
 
-/** Ends what an installation has left in Temporal. Outside a run of tests, Temporal ends with who started it. */
+/**
+ * Removes an installation's schedules from Temporal. Not needed outside a test run, where Temporal ends with its
+ * starter.
+ */
 export async function forgetInstallation(name: string): Promise<void> {
   if (process.env[runServerVariable] !== undefined) await ask('DELETE', `/installations/${name}`);
 }
 
-/** Has the sweeper of an installation come now. */
+/** Runs an installation's sweeper now. */
 export async function sweepNow(name: string): Promise<void> {
   if (process.env[runServerVariable] !== undefined) await ask('POST', `/sweeps/${name}`);
 }

@@ -6,21 +6,21 @@ import mysql, { type Connection, type RowDataPacket } from 'mysql2/promise';
 const root = join(import.meta.dirname, '..', '..');
 const cache = join(root, 'node_modules', '.cache', 'atrium-tests');
 
-/** Names the file with the statements to the test files. */
+/** The variable with the path of the snapshot, for test files. */
 export const schemaVariable = 'ATRIUM_TEST_SCHEMA';
 
-/** What a migration makes anew in each database, and no two test databases shall share. */
+/** Values that migrations make anew in each database, and that test databases must not share. */
 const fresh = ["UPDATE billing_state SET value = HEX(RANDOM_BYTES(32)) WHERE name = 'developmentSecret'"];
 
 /**
- * The file with the statements that make a database just as the migrations do, in a fraction of their time. It is taken
- * of a database that `migrated` makes, and kept for as long as the migrations stay the same.
+ * The file with statements that make a database exactly as the migrations do, but much faster. It is taken from a
+ * database that `migrated` makes, and kept as long as the migrations do not change.
  */
 export async function prepareSnapshot(
   serverVersion: string,
   migrated: (work: (url: string) => Promise<string[]>) => Promise<string[]>,
 ): Promise<string> {
-  // Each server writes a table's definition in its own words.
+  // Each kind of server writes table definitions differently.
   const hash = createHash('sha256').update(serverVersion);
   for (const file of [...globSync('models/migrat*/**/*.ts', { cwd: root }), 'models/migrations/migrate.ts'].sort()) {
     hash.update(file).update(readFileSync(join(root, file)));
@@ -41,7 +41,7 @@ export async function prepareSnapshot(
   return path;
 }
 
-/** Makes an empty database into what the snapshot was taken of. */
+/** Turns an empty database into the state of the snapshot. */
 export async function restoreSnapshot(url: string, path: string): Promise<void> {
   await withConnection(url, (connection) => connection.query(readFileSync(path, 'utf8')));
 }
@@ -52,7 +52,7 @@ export async function readSchema(connection: Connection): Promise<string[]> {
   const statements = ['SET FOREIGN_KEY_CHECKS = 0'];
   for (const table of (await rowsOf('SHOW TABLES')).map((row) => String(Object.values(row)[0]))) {
     const [made] = await rowsOf(`SHOW CREATE TABLE ${table}`);
-    // MySQL repeats the character set where a collation was named by itself.
+    // MySQL repeats the character set if a collation was given by name.
     statements.push(String(made?.['Create Table']).replaceAll(' CHARACTER SET utf8mb4 COLLATE ', ' COLLATE '));
     for (const row of await rowsOf(`SELECT * FROM ${table}`)) {
       const values = Object.values(row).map((value) => connection.escape(value));
@@ -61,7 +61,7 @@ export async function readSchema(connection: Connection): Promise<string[]> {
   }
   for (const { Trigger: name } of await rowsOf('SHOW TRIGGERS')) {
     const [made] = await rowsOf(`SHOW CREATE TRIGGER ${name}`);
-    // Its definer is whoever restores it.
+    // The account that restores the trigger becomes its definer.
     statements.push(
       String(made?.['SQL Original Statement'])
         .replace(/ DEFINER=\S+/, '')

@@ -1,21 +1,20 @@
-// A plain module: Jest loads it by itself.
+// Plain JavaScript, since Jest loads this module itself.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import Sequencer from '@jest/test-sequencer';
 
-/** Seconds that each file takes, for a clone that has measured nothing itself. `timings.ts` writes them. */
+/** Seconds that each file takes, for a clone without measurements of its own. `timings.ts` writes them. */
 const timings = JSON.parse(readFileSync(new URL('./timings.json', import.meta.url), 'utf8'));
 
-/** For a file that is newer than the timings: it may be one of the longest, and loses nothing by an early start. */
+/** The assumed time of a file without a measurement. It may be one of the longest, and an early start does no harm. */
 const newFileSeconds = 60;
 
-/** How a file asks for the Atrium that it shares with other files (`test/builders/product.ts`). */
+/** The call with which a file asks for a shared Atrium (`test/builders/product.ts`). */
 const sharing = /buildProduct\((\)|undefined)/;
 
 /**
- * The longest files first, so that no worker is left with one of them at the end; and shards that take equally long.
- * Files that share an Atrium come last. An Atrium without work still takes CPU time, so none should run for the whole
- * run.
+ * Runs the longest files first, so that no worker ends with one of them, and makes shards of equal duration. Files that
+ * share an Atrium come last, since even an idle Atrium takes CPU time and should not run during the whole run.
  */
 export default class LongestFirst extends Sequencer {
   sort(tests) {

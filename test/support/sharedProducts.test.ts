@@ -43,7 +43,7 @@ test('one that has died, and one that was not given back, are replaced', async (
   process.kill(first.pid, 'SIGKILL');
   const second = await borrow();
   expect(installationOf(second)).not.toBe(installationOf(first));
-  // Its file was ended in the middle.
+  // Its file was aborted.
   const third = await borrow();
   expect(installationOf(third)).not.toBe(installationOf(second));
   expect((await fetch(`${third.apiUrl}/healthz`)).status).toBe(200);

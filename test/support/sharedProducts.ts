@@ -15,14 +15,14 @@ import { type ProductProcess, startProduct } from './product.ts';
 import { productSettings } from './productSettings.ts';
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
 
-/** What a test file is told about the Atrium that it shares with other files. */
+/** The facts about a shared Atrium that a test file gets. */
 export interface SharedProduct {
   environment: Environment;
   apiUrl: string;
   pid: number;
 }
 
-/** What outlives a test file, in the process that lives as long as the run does. */
+/** A server in the main process of the run. It outlives the test files. */
 export interface RunServer {
   url: string;
   close(): Promise<void>;
@@ -31,7 +31,7 @@ export interface RunServer {
 interface Product {
   environment: TestEnvironment;
   process: ProductProcess;
-  /** The provider's address for this Atrium: each file's fake comes and goes behind it. */
+  /** The provider's address for this Atrium. The fake provider behind it changes with each file. */
   proxy: TcpProxy;
   providerUrl: string;
   isLeased: boolean;
@@ -40,11 +40,13 @@ interface Product {
 const healthTimeoutMs = 30_000;
 
 /**
- * Keeps a running Atrium for each Jest worker, for the test files that need no settings of their own: `POST
- * /products/{worker}` lends it, with the address of the file's provider in the body; `DELETE` gives it back. It is
- * started when the first file asks. One that has died, that was not given back, or that a file left with work under way
- * (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed environment has left in Temporal. `POST
- * /sweeps/{name}` has the sweeper of an installation come now. `POST /tenants` answers with the variables of the server for databases of spaces, which is started when a file first asks.
+ * Keeps a running Atrium for each Jest worker, for test files that need no settings of their own. It is started when
+ * the first file asks.
+ * - `POST /products/{worker}` lends it, with the address of the file's provider in the body; `DELETE` returns it. It is
+ * replaced if it has died, was not returned, or was left with unfinished work (`?broken`).
+ * - `DELETE /installations/{name}` removes the schedules of a closed environment from Temporal.
+ * - `POST /sweeps/{name}` runs the sweeper of an installation now.
+ * - `POST /tenants` answers with the variables of the server for databases of spaces, which starts at the first call.
  */
 export async function serveSharedProducts(
   temporal: { address: string },
@@ -63,7 +65,7 @@ export async function serveSharedProducts(
     if (found !== undefined && !(await isSound(found))) await discard(worker);
     const product = products.get(worker) ?? (await begin(providerUrl));
     products.set(worker, product);
-    // What an earlier file's connections still carry is not for this one's provider.
+    // Connections of an earlier file must not reach this file's provider.
     product.proxy.cut();
     Object.assign(product, { providerUrl, isLeased: true });
     const { apiUrl, pid } = product.process;
@@ -85,7 +87,7 @@ export async function serveSharedProducts(
     if (product !== undefined) product.isLeased = false;
   }
 
-  /** Runs the schedules of the sweeper that are there. One whose last run has not ended yet is left alone. */
+  /** Triggers the existing sweeper schedules. Skips one whose last run has not ended. */
   async function sweep(installation: string): Promise<void> {
     const { schedule } = await client();
     await Promise.allSettled(
@@ -95,7 +97,7 @@ export async function serveSharedProducts(
     );
   }
 
-  /** A schedule goes on for ever: those of all test files together would keep the server busy. */
+  /** Schedules run forever. Those of all test files together would keep the server busy. */
   async function forget(installation: string): Promise<void> {
     const { schedule } = await client();
     for (const idOf of [sweeperScheduleId, upkeepScheduleId, contentsScheduleId, reconcileScheduleId]) {
@@ -120,7 +122,7 @@ export async function serveSharedProducts(
   }
 
   const server = createServer(async (request, response) => {
-    // A connection that a file leaves is of no use to the next: on a busy machine it takes it just as it is closed here.
+    // Connections are not kept: on a busy machine the next file could use one just as this server closes it.
     response.setHeader('connection', 'close');
     try {
       response.end(JSON.stringify((await answer(request, await text(request))) ?? {}));
@@ -134,7 +136,7 @@ export async function serveSharedProducts(
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async close() {
-      // First: their environments ask this server to forget them.
+      // Comes first, since closing an environment sends a request to this server.
       await Promise.all([...products.keys()].map(discard));
       server.close();
       server.closeAllConnections();
@@ -156,7 +158,7 @@ async function begin(providerUrl: string): Promise<Product> {
   }
 }
 
-/** Whether the next file may have it. */
+/** Whether the next file may use the Atrium. */
 async function isSound({ isLeased, process }: Product): Promise<boolean> {
   if (isLeased) return false;
   try {

@@ -1,6 +1,6 @@
 /**
- * How large a test is: small in `npm test`, and as large as a variable says in the long runs that CONTRIBUTING.md
- * names. `full` is for `npm run test:long`, where the file is named in `longTests.mjs`.
+ * The size of a test: small in `npm test`, `full` in `npm run test:long` for files named in `longTests.mjs`. A variable
+ * overrides both.
  */
 export function sizeOf(variable: string, small: number, full = small): number {
   const { [variable]: text, ATRIUM_TEST_SCOPE: scope } = process.env;

@@ -9,7 +9,10 @@ export interface SlowRequest {
   body: string | Buffer;
 }
 
-/** Sends the head of a request and the first byte of its body. What it gives sends the rest, and tells the answer. */
+/**
+ * Sends the head of a request and the first byte of its body. The returned function sends the rest and returns the
+ * answer's status and code.
+ */
 export async function beginSlowly(url: string, request: SlowRequest): Promise<() => Promise<string>> {
   const { method, path, token, contentType = 'application/json' } = request;
   const body = Buffer.from(request.body);

@@ -6,14 +6,14 @@ import { join } from 'node:path';
 /** A real file system of a few MiB, in memory. */
 export interface SmallDisk {
   folder: string;
-  /** Leaves no room for a single byte. */
+  /** Leaves no free byte. */
   fill(): void;
-  /** Makes the room again that `fill` took. */
+  /** Frees the room that `fill` took. */
   clear(): void;
   [Symbol.dispose](): void;
 }
 
-/** Why this machine cannot have one; undefined where it can. */
+/** Why this machine cannot mount a small disk. Undefined if it can. */
 export const noSmallDisk =
   process.platform === 'linux' && process.getuid?.() === 0 ? undefined : 'only root on Linux can mount a small disk';
 
@@ -35,7 +35,7 @@ export function mountSmallDisk(mib: number): SmallDisk {
     },
     clear: () => rmSync(ballast, { force: true }),
     [Symbol.dispose]() {
-      // What still has a file open on it loses the folder, not the file.
+      // Processes with open files on it lose the folder, but not the files.
       execFileSync('umount', ['--lazy', folder]);
       rmdirSync(folder);
     },

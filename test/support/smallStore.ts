@@ -14,10 +14,10 @@ import { waitFor } from './waitFor.ts';
 
 /** An object store that can run out of room. */
 export interface SmallStore {
-  /** The variables of config/ that name it. */
+  /** The variables of config/ with its address. */
   environment: Record<string, string>;
   /**
-   * Leaves room for nothing, for one part of a file of 20 MiB, or for all its parts but not for the whole beside them.
+   * Leaves room for nothing, for one part of a 20 MiB file, or for all its parts but not also for the assembled file.
    */
   fill(room: Room): void;
   makeRoom(): void;
@@ -25,14 +25,14 @@ export interface SmallStore {
 }
 
 export type Room = 'none' | 'aPart' | 'theParts';
-/** A disk that is full; or, as every machine has it, a process whose files may not grow any more. */
+/** A full disk or, on machines that cannot make one, a process whose files may not grow. */
 export type Shortage = 'full disk' | 'limited process';
 
 const mebibyte = 1_048_576;
 const diskBytes = 96 * mebibyte;
 const free = {
   'full disk': { none: 0, aPart: 12 * mebibyte, theParts: 30 * mebibyte },
-  /** Of each file. */
+  /** Limits for each file. */
   'limited process': { none: 0, aPart: 1 * mebibyte, theParts: 12 * mebibyte },
 };
 const ownNamespaces = ['unshare', '--user', '--map-root-user', '--mount'] as const;
@@ -40,8 +40,8 @@ const ownNamespaces = ['unshare', '--user', '--map-root-user', '--mount'] as con
 const onSmallDisk = ['sh', '-c', `mount -t tmpfs -o size=${diskBytes} none "$0" && exec "$@"`] as const;
 
 /**
- * The full disk, where this machine can make one: not every kernel lets users mount, nor has attributes of files in
- * memory (since 6.6). `ATRIUM_TEST_SHORTAGE` says otherwise.
+ * A full disk if this machine can make one. Not every kernel lets users mount, or supports file attributes in memory
+ * (since 6.6). `ATRIUM_TEST_SHORTAGE` overrides.
  */
 export function shortageHere(): Shortage {
   const { ATRIUM_TEST_SHORTAGE: wanted } = process.env;
@@ -78,7 +78,7 @@ export async function startSmallStore(shortage: Shortage): Promise<SmallStore> {
   });
   client.destroy();
 
-  // The disk is in the process's own view of files only.
+  // The disk is visible only in the process's own mount namespace.
   const filler = join('/proc', `${running.pid}`, 'root', folder, 'filler');
   const limitFiles = (bytes: number | 'unlimited') =>
     execFileSync('prlimit', ['--pid', `${running.pid}`, `--fsize=${bytes}:unlimited`]);

@@ -1,6 +1,6 @@
 import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 
-/** One event as it came: `id` is the chunk's number in its turn, absent on the last event, `[DONE]`. */
+/** An event as received. `id` is the chunk's number in its turn; the last event, `[DONE]`, has none. */
 export interface StreamEvent {
   id: number | undefined;
   data: string;
@@ -8,11 +8,11 @@ export interface StreamEvent {
 
 export interface EventStream {
   response: Response;
-  /** Events in order. Ends with the response; throws when the connection breaks off. Read it once. */
+  /** Events in order. Ends with the response, and throws if the connection breaks. Can be read once. */
   events: AsyncIterable<StreamEvent>;
-  /** Every byte read so far. */
+  /** All bytes read so far. */
   raw(): Buffer;
-  /** Breaks off, as a client that goes away. */
+  /** Breaks the connection, like a client that goes away. */
   abort(): void;
 }
 
@@ -26,15 +26,15 @@ export interface StreamRequest {
 
 const open = new Set<AbortController>();
 
-/** Breaks off all streams that this process has open, so that none keeps it alive. */
+/** Aborts all open streams of this process, so that they do not keep it alive. */
 export function abortStreams(): void {
   for (const abort of open) abort.abort();
   open.clear();
 }
 
 /**
- * Asks for an event stream. Nothing is read until `events` is. An answer that is not a stream is returned as it is,
- * with its status.
+ * Requests an event stream. Reading starts with `events`. A response that is no stream is returned too, with its
+ * status.
  */
 export async function openStream(url: string, request: StreamRequest = {}): Promise<EventStream> {
   const abort = new AbortController();
@@ -63,7 +63,7 @@ export async function openStream(url: string, request: StreamRequest = {}): Prom
 async function* parseEvents(response: Response, chunks: Buffer[]): AsyncGenerator<StreamEvent> {
   const reader = response.body?.getReader();
   if (reader === undefined) return;
-  // Bytes, not text: an event may be cut in the middle of a character.
+  // Works on bytes, since a read may end in the middle of a character.
   let rest = Buffer.alloc(0);
   for (;;) {
     const { done, value } = await reader.read();
@@ -79,7 +79,7 @@ async function* parseEvents(response: Response, chunks: Buffer[]): AsyncGenerato
   }
 }
 
-/** Comments and `retry:` are no events. */
+/** Returns undefined for comments and `retry:`. */
 function parseEvent(text: string): StreamEvent | undefined {
   let id: number | undefined;
   const data: string[] = [];
@@ -90,22 +90,22 @@ function parseEvent(text: string): StreamEvent | undefined {
   return data.length === 0 ? undefined : { id, data: data.join('\n') };
 }
 
-/** What came of a stream. */
+/** The contents of a stream. */
 export interface Collected {
   events: StreamEvent[];
-  /** The chunks, without `[DONE]`. */
+  /** Without `[DONE]`. */
   chunks: UiChunk[];
-  /** The texts of all text parts that no later attempt has discarded, joined. */
+  /** The joined text of all parts that no later attempt has discarded. */
   text: string;
-  /** The number of the last chunk; 0 when there was none. */
+  /** The number of the last chunk, 0 if there was none. */
   lastId: number;
-  /** Whether `[DONE]` came. */
+  /** Whether `[DONE]` arrived. */
   complete: boolean;
 }
 
 /**
- * Reads a stream to its end, however it ends, or until `enough` says so of what came so far; the connection stays open
- * then. A later call with the same stream goes on where this one stopped.
+ * Reads a stream until it ends or breaks, or until `enough` accepts the contents so far. Then the connection stays
+ * open, and a later call with the same stream continues.
  */
 export async function collect(stream: EventStream, enough?: (sofar: Collected) => boolean): Promise<Collected> {
   const collected: Collected = { events: [], chunks: [], text: '', lastId: 0, complete: false };
@@ -116,7 +116,7 @@ export async function collect(stream: EventStream, enough?: (sofar: Collected) =
     try {
       next = await iterator.next();
     } catch {
-      return collected; // broken off
+      return collected; // the connection broke
     }
     if (next.done) return collected;
     const event = next.value;
@@ -140,7 +140,7 @@ function addText(texts: Map<string, string>, chunk: UiChunk): void {
   if (chunk.type === 'data-attempt') for (const id of chunk.data.discard) texts.delete(id);
 }
 
-/** The first event that fits; the stream stays open. Fails when it ends without. */
+/** Reads up to the first matching chunk. The stream stays open. Throws if it ends before. */
 export async function untilChunk(stream: EventStream, fits: (chunk: UiChunk) => boolean): Promise<Collected> {
   const collected = await collect(stream, ({ chunks }) => {
     const last = chunks.at(-1);

@@ -1,2 +1,5 @@
-/** Tests in their own processes find the stack by these: the variables of config/, with TEST_ in the name. */
+/**
+ * Prefix of the variables with which tests in their own processes find the stack: variables of config/ with TEST_STACK_
+ * in the name.
+ */
 export const testVariablePrefix = 'ATRIUM_TEST_STACK_';

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Stands in front of an object store, counts what is read, and can answer for it. */
+/** A proxy for an object store. It counts reads, and can answer instead of the store. */
 export interface StoreGate {
   url: string;
-  /** How many reads of the whole object have arrived. */
+  /** The number of reads of the whole object. */
   wholeReads(key: string): number;
-  /** The keys that are answered by 500, as of a disk that cannot read them. */
+  /** Keys whose reads are answered with 500, as if the disk could not read them. */
   unreadable: Set<string>;
   stop(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export async function startStoreGate(target: string): Promise<StoreGate> {
       if (headers.range === undefined) wholeReads.set(key, (wholeReads.get(key) ?? 0) + 1);
       if (unreadable.has(key)) return void answer.writeHead(500).end();
     }
-    // With its own headers: the signature covers the address that the client knows.
+    // Keeps the client's headers, since the signature covers the address that the client used.
     const outgoing = request({ hostname, port, method, path, headers }, (reply) => {
       answer.writeHead(reply.statusCode ?? 502, reply.headers);
       reply.pipe(answer);

@@ -1,32 +1,32 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A stable address in front of a changing target, with connections that can be cut. */
+/** A stable address for a changing target. Its connections can be cut. */
 export interface TcpProxy {
   url: string;
-  /** Breaks every connection off, as a network does. */
+  /** Breaks all connections, as a network failure does. */
   cut(): void;
-  /** Breaks every connection off, and each new one at once, until `open`. */
+  /** Breaks all connections, and new ones at once, until `open`. */
   shut(): void;
   open(): void;
   /**
-   * Passes nothing on any more, and breaks nothing off, as a network that loses every packet: on the connections of
-   * now, and on new ones until `thaw`.
+   * Stops forwarding without closing connections, like a network that loses every packet. Affects present connections
+   * and, until `thaw`, new ones.
    */
   freeze(options?: { newOnes?: boolean }): void;
-  /** Passes everything on again, also what has come meanwhile. */
+  /** Forwards again, including bytes that arrived meanwhile. */
   thaw(): void;
-  /** Breaks the next connection off as soon as the other side has answered so many bytes. */
+  /** Breaks the next connection once the target has answered this many bytes. */
   cutAfter(bytes: number): void;
   /**
-   * Waits for a connection over which these texts are sent, one after the other, and breaks it off when the last one is
-   * answered: it has arrived and been done, and nobody hears of it. Says whether that has happened.
+   * Waits for a connection that sends these texts in order, and breaks it when the last one is answered. So the request
+   * is executed, but its answer is lost. The returned function tells whether that happened.
    */
   loseAnswerTo(...texts: string[]): () => boolean;
-  /** The same, but that connection is not broken off: nobody ever hears anything over it. */
+  /** Like `loseAnswerTo`, but keeps the connection open without forwarding any answer. */
   holdAnswerTo(...texts: string[]): () => boolean;
   connections(): number;
-  /** The bytes that have passed towards the target. */
+  /** Bytes sent to the target. */
   bytesIn(): number;
   stop(): Promise<void>;
 }
@@ -81,7 +81,7 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
       else isLost = true;
     });
     let answered = 0;
-    // Before the pipe, which would pass on what is over the limit.
+    // Registered before the pipe, which would forward bytes over the limit.
     outgoing.on('data', (bytes: Buffer) => {
       if (isLost) return destroy();
       answered += bytes.length;

@@ -4,7 +4,7 @@ import { startStack } from '../../stack/index.ts';
 import type { Report } from '../../stack/report.ts';
 import { startTenantMySql } from './mysql.ts';
 
-/** The run's server for the databases of spaces: of the kind on which the run's tests are. */
+/** The run's server for the databases of spaces, of the same kind as the run's database. */
 export interface TestTenants {
   environment: Environment;
   stop(): Promise<void>;

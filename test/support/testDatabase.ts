@@ -5,12 +5,12 @@ import { prepareDataDir, prepareServicesDir } from '../../stack/folders.ts';
 import type { Report } from '../../stack/report.ts';
 import { startMySql } from './mysql.ts';
 
-/** The databases that tests make, as GRANT names them. */
+/** Names of the databases that tests make, as GRANT takes them. */
 export const testDatabases = 'test\\_%';
 
 /**
- * Which server tests run on: that of ATRIUM_DATABASE_URL, or a private MySQL (`npm run test:mysql`), else the embedded
- * one.
+ * Variables that choose the server for tests: ATRIUM_DATABASE_URL, a private MySQL (`npm run test:mysql`), or by
+ * default the embedded server.
  */
 export const databaseVariables = ['ATRIUM_DATABASE_URL', 'ATRIUM_DATABASE_MIGRATION_URL', 'ATRIUM_TEST_DATABASE'];
 
@@ -27,7 +27,7 @@ interface TestDatabase {
   stop?: () => Promise<void>;
 }
 
-/** The server that was asked for, or undefined for the embedded one. */
+/** The chosen server. Undefined means the embedded one. */
 export async function chooseDatabase(options: Options): Promise<TestDatabase | undefined> {
   const { environment, report } = options;
   const url = environment.ATRIUM_DATABASE_URL;

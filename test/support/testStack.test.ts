@@ -6,7 +6,7 @@ import { chooseDatabase } from './testDatabase.ts';
 
 const run = promisify(execFile);
 
-/** What a run of tests that is started with these variables would give its test files. */
+/** The variables that a test run started with these variables gives its test files. */
 async function stackOfRun(variables: Record<string, string>): Promise<Record<string, string>> {
   const program = `
     const { startTestStack, stopTestStack } = await import('${new URL('testStack.ts', import.meta.url).pathname}');

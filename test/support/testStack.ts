@@ -17,12 +17,12 @@ import { chooseDatabase, databaseVariables, testDatabases, versionOf } from './t
 
 const folderPrefix = 'atrium-test-';
 const logsPrefix = 'atrium-logs-';
-/** Kept from run to run. */
+/** Kept between runs. */
 const compileCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests', 'compiled');
 
 let runServer: RunServer | undefined;
 let stack: Stack | undefined;
-/** What a part that came to an end by itself has written in its log may say why. */
+/** Set when a part ended by itself, since its log may say why. */
 let keepsLogs = false;
 let tenants: Promise<TestTenants> | undefined;
 let stopDatabase: (() => Promise<void>) | undefined;
@@ -30,9 +30,8 @@ let dataDir: string | undefined;
 let lock: { release(): void } | undefined;
 
 /**
- * Starts one stack for all test files of this run, with its own data and ports, so that tests run beside a running
- * Atrium and beside each other. What a test adds to it stays in a database and an installation of its own
- * (`environment.ts`).
+ * Starts one stack for all test files of this run, with its own data and ports. So tests can run beside an Atrium and
+ * beside each other. Each test uses its own database and installation on it (`environment.ts`).
  */
 export async function startTestStack(): Promise<void> {
   removeLeftovers();
@@ -62,7 +61,7 @@ export async function startTestStack(): Promise<void> {
   for (const [name, value] of Object.entries({ ...stack.environment, ...database?.environment })) {
     process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
   }
-  // Test files find the database as they find the rest of the stack, and what they start must not find it by itself.
+  // Test files find the database like the rest of the stack. Programs that they start must not find it by themselves.
   for (const name of databaseVariables) delete process.env[name];
   process.env[schemaVariable] = await prepareSnapshot(
     await versionOf(stackEnvironment().ATRIUM_DATABASE_MIGRATION_URL),
@@ -74,8 +73,8 @@ export async function startTestStack(): Promise<void> {
     return tenants.then(({ environment }) => environment);
   });
   process.env[runServerVariable] = runServer.url;
-  // Every Atrium that a test starts loads the same modules: what one has compiled is there for the next, and for the
-  // next run. That is a third of the work of a start.
+  // Every Atrium that a test starts loads the same modules. The compile cache saves a third of the work of a start,
+  // also in the next run.
   process.env.NODE_COMPILE_CACHE ??= compileCache;
 }
 
@@ -94,7 +93,7 @@ export async function stopTestStack(): Promise<void> {
   removeDataDir(dataDir);
 }
 
-/** Calls `work` with the address of a database that the migrations have just made. */
+/** Calls `work` with the URL of a database that the migrations have just made. */
 async function migrateEmptyDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
   const empty = await createEmptyDatabase();
   try {
@@ -107,7 +106,7 @@ async function migrateEmptyDatabase<T>(work: (url: string) => Promise<T>): Promi
   }
 }
 
-/** Jest itself ends at once on a signal, without its teardown. */
+/** On a signal Jest exits at once, without its teardown. */
 function stopOnSignal(abort: AbortController): void {
   for (const [signal, code] of [
     ['SIGINT', 130],
@@ -120,10 +119,10 @@ function stopOnSignal(abort: AbortController): void {
   }
 }
 
-/** A run that has just begun has its folder, and not yet its lock. */
+/** A run that has just begun has its folder but no lock yet. */
 const leftoverAgeMs = 60_000;
 
-/** Data of runs that were killed. One whose lock is held still runs. */
+/** Removes the data of killed runs. A run whose lock is held is still running. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(folderPrefix)) continue;
@@ -134,7 +133,7 @@ function removeLeftovers(): void {
       removeDataDir(folder);
       held.release();
     } catch {
-      // It is in use, or another user's.
+      // The folder is in use, or belongs to another user.
     }
   }
 }

@@ -7,14 +7,14 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const limits = { timeout: 60_000, maxBuffer: 64 * 1_048_576 };
 
-/** What ffmpeg finds in a video when it decodes all of it. */
+/** The properties of a video that ffmpeg decoded completely. */
 export interface Video {
   codec: string;
   width: number;
   height: number;
   durationSeconds: number;
   frames: number;
-  /** Red, green and blue of a pixel of what it shows at a time. */
+  /** Red, green and blue of a pixel at a time. */
   at(seconds: number, x: number, y: number): Promise<[number, number, number]>;
 }
 
@@ -23,7 +23,7 @@ interface Probed {
   format: { duration: string };
 }
 
-/** Decodes a video, and passes on what it is. Rejects where a part of it cannot be decoded. */
+/** Decodes a video and passes it to `look`. Rejects if any part cannot be decoded. */
 export async function withVideo<T>(bytes: Buffer, look: (video: Video) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'atrium-video-'));
   const file = join(folder, 'video.mp4');

@@ -3,15 +3,14 @@ import { hurry } from './hurry.ts';
 
 const firstIntervalMs = 20;
 const longestIntervalMs = 100;
-/** What has not come by then may need the sweeper. */
+/** After this time the result may need the sweeper. */
 const patienceMs = 1_000;
 
 type Absent = undefined | null | false;
 
 /**
- * Looks again and again until `look` gives something, and returns it. Fails by itself at the deadline, with `what` in
- * the message, so that a test says what it was waiting for. What has taken long already is looked at less often: each
- * look is work, mostly for the one who is waited for.
+ * Calls `look` until it returns a value, and returns that. Throws at the deadline, with `what` in the message. Calls
+ * become rarer over time, since each causes work, mostly for the awaited process.
  */
 export async function waitFor<T>(
   what: string,

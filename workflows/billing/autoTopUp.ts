@@ -7,7 +7,7 @@ export interface AutoTopUpInput {
   checkoutId: string;
 }
 
-// The provider's idempotency key makes all tries one charge, so it is safe to repeat after a crash in the middle.
+// The provider's idempotency key makes all attempts one charge, so repeating after a crash is safe.
 const { chargeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
@@ -16,7 +16,7 @@ const { chargeCheckout } = proxyActivities<Activities>({
 
 const { endCheckoutOperation } = proxyActivities<Activities>(rows);
 
-/** Charges the saved means of payment of a space that has few credits left. */
+/** Charges the saved means of payment of a space that is low on credits. */
 export async function autoTopUp({ operationId, checkoutId }: AutoTopUpInput): Promise<void> {
   try {
     await chargeCheckout({ checkoutId });

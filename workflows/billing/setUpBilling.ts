@@ -9,8 +9,7 @@ export interface SetUpBillingInput {
   spaceId: string;
 }
 
-// This calls another company, which may be down for an hour: final refusals are not retried, everything else is,
-// patiently.
+// Calls another company, which may be down for an hour. Retries patiently, except after a final refusal.
 const { createBillingCustomer } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
@@ -19,7 +18,7 @@ const { createBillingCustomer } = proxyActivities<Activities>({
 
 const { finishBillingSetup } = proxyActivities<Activities>(rows);
 
-/** Sets up a space's billing, once: the provider's customer, the accounts, the initial credits. */
+/** Sets up a space's billing once: the provider's customer, the accounts, the initial credits. */
 export async function setUpBilling({ operationId, spaceId }: SetUpBillingInput): Promise<void> {
   await asOperation(operationId, async () => {
     try {

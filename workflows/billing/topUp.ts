@@ -14,21 +14,22 @@ import { nextLookMs } from './rules/billing.ts';
 export interface TopUpInput {
   operationId: string;
   checkoutId: string;
-  /** How long to wait for news before asking the provider, in milliseconds; then twice that, and so on. */
+  /** Milliseconds to wait for news before the first question to the provider. Each later wait is twice as long. */
   firstLookMs: number;
 }
 
-/** Something has happened to the checkout; its row says what. */
+/** The checkout has changed. Its row says how. */
 export const checkoutChangedSignal = defineSignal('checkoutChanged');
 
-// A person waits for the page: few attempts, close together. The provider's idempotency key makes them one session.
+// A person waits for the page, so attempts are few and close together. The provider's idempotency key makes them one
+// session.
 const { openCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '45 seconds',
   heartbeatTimeout: '10 seconds',
   retry: { ...promptly, maximumAttempts: 7 },
 });
 
-// Nobody waits for these, and they have to happen, however long the provider is down.
+// These must happen however long the provider is down, and no person waits for them.
 const { lookAtCheckout, closeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',

@@ -1,4 +1,4 @@
-// Attaches to a browser as docs/browsers.md shows it: node playwright.mjs ADDRESS SITE
+// Attaches to a browser as in docs/browsers.md: node playwright.mjs ADDRESS SITE
 import { chromium } from 'playwright-core';
 
 const [address, site] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// Attaches to a browser as docs/browsers.md shows it: node puppeteer.mjs ADDRESS SITE
+// Attaches to a browser as in docs/browsers.md: node puppeteer.mjs ADDRESS SITE
 import puppeteer from 'puppeteer-core';
 
 const [browserWSEndpoint, site] = process.argv.slice(2);

@@ -5,9 +5,9 @@ import { removeTemporaryFolders } from '../folders.ts';
 const timeoutSymbol = Symbol.for('TEST_TIMEOUT_SYMBOL');
 const circusSymbols = ['JEST_STATE_SYMBOL', 'EVENT_HANDLERS', 'TEST_TIMEOUT_SYMBOL', 'RETRY_TIMES'];
 
-/** Test files of one worker share its globals. This puts back what a file has changed of them. */
+/** Test files of one worker share its globals. This undoes their changes to globals. */
 export default class SharedEnvironment {
-  // Jest sets its console here, and wraps process.exit, for each file anew: neither may pile up on the real global.
+  // For each file, Jest sets its console on this object and wraps process.exit. On the real global these would pile up.
   global = Object.create(globalThis, { process: { value: {} } });
   moduleMocker = new ModuleMocker(globalThis);
   fakeTimersModern;
@@ -42,7 +42,7 @@ export default class SharedEnvironment {
     return ['node', 'node-addons'];
   }
 
-  /** What the tests use of Jest's own object. Modules cannot be mocked. */
+  /** The part of Jest's object that the tests use. Modules cannot be mocked. */
   #jestObject() {
     const { moduleMocker: mocker, fakeTimersModern: timers } = this;
     const jest = {

@@ -1,8 +1,8 @@
 import TestRunner from 'jest-runner';
 
 /**
- * Runs test files in worker processes, also a single file: the process of the run has the stack in it, and test files
- * change globals. No more workers are started than there are files.
+ * Runs test files in worker processes, even a single file: the main process runs the stack, and test files change
+ * globals. Starts no more workers than there are files.
  */
 export default class WorkerRunner extends TestRunner {
   runTests(tests, watcher, options) {

@@ -4,14 +4,13 @@ import { pathToFileURL } from 'node:url';
 const require = createRequire(import.meta.url);
 
 /**
- * Loads test files as Node loads any module: it strips the types itself, keeps what it has compiled, and what one file
- * has loaded is there for the next file of the worker. Jest's own runtime loads everything anew for each file, which
- * took half of the time of a run.
+ * Loads test files as Node loads any module: it strips types, caches compiled code, and keeps loaded modules for the
+ * worker's next file. Jest's own runtime loads everything again for each file, which took half of a run's time.
  */
 export default class NodeRuntime {
   requireModule = require;
 
-  /** Jest's test framework, which has its state in its module: each file gets a new one. */
+  /** Loads Jest's test framework. It keeps state in its module, so each file gets a new one. */
   requireInternalModule(path) {
     delete require.cache[path];
     return require(path);
@@ -39,7 +38,7 @@ export default class NodeRuntime {
 
   leaveTestCode() {}
 
-  /** A worker may be killed, and would leave nothing for the next run. */
+  /** A worker may be killed, and would leave no compile cache for the next run. */
   teardown() {
     flushCompileCache();
   }

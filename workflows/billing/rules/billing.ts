@@ -3,14 +3,14 @@ import { isCancellation } from '@temporalio/workflow';
 const minuteMs = 60_000;
 
 /**
- * How long to wait before checking a checkout again when there is no news of it. Notifications come within seconds;
- * these checks are for those that never come, so they get rarer.
+ * How long to wait before checking a checkout without news again. Notifications come within seconds. These checks are
+ * for lost ones, so they get rarer.
  */
 export function nextLookMs(looks: number, firstLookMs: number): number {
   return Math.min(firstLookMs * 2 ** Math.min(looks, 10), 60 * minuteMs);
 }
 
-/** How an operation ends when the payment provider has refused it, or somebody has cancelled it. */
+/** The end of an operation whose payment provider refused, or that was cancelled. */
 export function endOfFailure(error: unknown) {
   return isCancellation(error)
     ? ({ status: 'cancelled' } as const)

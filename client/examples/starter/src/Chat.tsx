@@ -9,11 +9,11 @@ import {
 import { useEffect, useMemo, useState } from 'react';
 import { baseUrl } from './session.ts';
 
-/** What the page itself can be asked: the model calls it like any tool, and `onToolCall` answers. */
+/** Tools of the page itself. The model calls them like any tool, and `onToolCall` answers. */
 const clientTools = [
   { name: 'getTimeZone', description: 'The time zone of the user.', inputSchema: { type: 'object' } },
 ];
-/** How much of a long chat is loaded: its end. */
+/** How many of a chat's last messages to load. */
 const messagesLoaded = 50;
 
 function transportFor(token: string): ChatTransport<UIMessage> {
@@ -27,7 +27,7 @@ function transportFor(token: string): ChatTransport<UIMessage> {
     : new AtriumChatTransport({ baseUrl, token, body: { clientTools } });
 }
 
-/** What has been said already; nothing in a chat that is new. */
+/** Earlier messages of the chat, oldest first. Empty for a new chat. */
 async function historyOf(id: string, token: string): Promise<UIMessage[]> {
   const { data } = await createAtriumClient({ baseUrl, token }).GET('/api/threads/{threadId}/messages', {
     params: { path: { threadId: id }, query: { order: 'desc', limit: messagesLoaded } },
@@ -49,7 +49,7 @@ function LoadedChat({ id, token, initial }: { id: string; token: string; initial
     id,
     messages: initial,
     transport,
-    // Takes up an answer that is still running.
+    // Resumes an answer that is still running.
     resume: true,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
     onToolCall({ toolCall: { toolName, toolCallId } }) {

@@ -3,7 +3,7 @@ import { createRoot } from 'react-dom/client';
 import { Chat } from './Chat.tsx';
 import { savedToken, signIn } from './session.ts';
 
-/** The chat that the address names, after its `#`: the page's own id for it, which stands for a thread. */
+/** The chat's id, after the `#` of the address. The page makes it, and it stands for a thread. */
 function chatId(): string {
   if (location.hash.length < 2) history.replaceState(null, '', `#${crypto.randomUUID()}`);
   return location.hash.slice(1);

@@ -1,14 +1,13 @@
-/** Where Atrium is. */
+/** Atrium's address. */
 export const baseUrl: string = import.meta.env.VITE_ATRIUM_URL ?? 'http://localhost:8080';
 
 const key = 'atrium-session';
 
-/** The session token of this tab. */
 export function savedToken(): string | null {
   return sessionStorage.getItem(key);
 }
 
-/** Exchanges a one-time code for a session token. Throws with what the server says. */
+/** Exchanges a one-time code for a session token. Throws with the server's message. */
 export async function signIn(code: string): Promise<string> {
   const response = await fetch(`${baseUrl}/auth/exchange-code`, {
     method: 'POST',
