@@ -22,7 +22,7 @@ export async function prepareSnapshot(
 ): Promise<string> {
   // Each kind of server writes table definitions differently.
   const hash = createHash('sha256').update(serverVersion);
-  for (const file of [...globSync('models/migrat*/**/*.ts', { cwd: root }), 'models/migrations/migrate.ts'].sort()) {
+  for (const file of globSync(['models/migrations/*.ts', 'models/**/{schema,sharedSchema}.ts'], { cwd: root }).sort()) {
     hash.update(file).update(readFileSync(join(root, file)));
   }
   const path = join(
