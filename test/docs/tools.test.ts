@@ -8,7 +8,7 @@ const docs = readFileSync(new URL('../../docs/tools.md', import.meta.url), 'utf8
 
 /** The row about this tool alone, in the tables of arguments. */
 function rowOf(name: string): string {
-  return docs.findLast((line) => line.startsWith(`| \`${name}\` |`)) ?? '';
+  return docs.findLast((line) => new RegExp(`^\\| \`${name}\` +\\|`).test(line)) ?? '';
 }
 
 test.each([
