@@ -1,5 +1,6 @@
 import { createECDH, createHash, randomUUID } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
+import { loadContract } from '../../api/frame/contract.ts';
 import { newId } from '../../base/ids.ts';
 import { getAppOf } from '../../models/apps/app.ts';
 import { createBrowserLink, renewBrowserToken } from '../../models/browsers/links.ts';
@@ -140,7 +141,7 @@ async function linkToBrowser(world: World): Promise<{ id: string; token: string 
 
 /**
  * For each path parameter of the contract: makes such an object in the world's space, and returns its value for the
- * path. A new parameter needs a line here. Use `Area.name` if another area uses the name for something else, and
+ * path. A parameter needs a line here if the POST on its list does not make such an object. Use `Area.name` if another area uses the name for something else, and
  * `operationId.name` if an operation needs more of the object.
  */
 export const objects: Record<string, Builder> = {
@@ -465,10 +466,31 @@ async function invite(world: World): Promise<{ id: string; link: string }> {
   return world.send('owner', 'POST', `/api/spaces/${world.spaceId}/invitations`, body);
 }
 
-/** The builder for a path parameter. Throws if there is none, and says where to add it. */
+/** The builder for a path parameter. Throws if there is none. */
 export function builderOf(parameter: string, area: string, operationId = ''): Builder {
-  const build = objects[`${operationId}.${parameter}`] ?? objects[`${area}.${parameter}`] ?? objects[parameter];
-  if (build === undefined)
-    throw new Error(`test/builders/world.ts does not know how to make a {${parameter}}: add it.`);
-  return build;
+  return (
+    objects[`${operationId}.${parameter}`] ??
+    objects[`${area}.${parameter}`] ??
+    objects[parameter] ??
+    adderOf(parameter) ??
+    raise(`test/builders/world.ts does not know how to make a {${parameter}}: add it.`)
+  );
+}
+
+/** Makes an object through the POST on its list, with the example of the contract. Undefined if there is no such list. */
+function adderOf(parameter: string): Builder | undefined {
+  const { document, operations } = loadContract();
+  const item = operations.find(({ path }) => path.endsWith(`/{${parameter}}`));
+  const list = item?.path.slice(0, item.path.lastIndexOf('/'));
+  const adding = operations.find(({ method, path }) => method === 'POST' && path === list);
+  if (adding === undefined || list === undefined) return undefined;
+  const { requestBody } = (document.paths as Record<string, { post: { requestBody?: object } }>)[list]?.post ?? {};
+  const { content } = requestBody as { content: Record<string, { example?: object }> };
+  const body = content['application/json']?.example;
+  return async (world) =>
+    (await world.send<{ id: string }>('owner', 'POST', list.replace('{spaceId}', world.spaceId), body)).id;
+}
+
+function raise(message: string): never {
+  throw new Error(message);
 }

@@ -75,9 +75,12 @@ test('the generated types are of this contract', () => {
 
 test('what two parts describe is refused, and so is a key that would be passed over', () => {
   const parts = (text: string) => () => mergeParts({ 'common.yaml': 'paths: { /a: {} }', 'other.yaml': text });
-  expect(parts('paths: { /b: {} }')()).toEqual({ paths: { '/a': {}, '/b': {} } });
+  expect(parts('paths: { /b: {} }\ntags: [{ name: B }]')()).toEqual({
+    paths: { '/a': {}, '/b': {} },
+    tags: [{ name: 'B' }],
+  });
   expect(parts('paths: { /a: {} }')).toThrow('other.yaml describes /a');
-  expect(parts('components: { schemas: {} }\ntags: []')).toThrow('other.yaml has "tags"');
+  expect(parts('components: { schemas: {} }\ninfo: {}')).toThrow('other.yaml has "info"');
 });
 
 test('operation ids are unique', () => {

@@ -1,0 +1,46 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+// The copy starts a stack of its own.
+jest.setTimeout(600_000);
+
+const lists = [
+  'activities/areas.ts',
+  'api/areas.ts',
+  'models/areas.ts',
+  'temporal/launchers/areas.ts',
+  'workflows/index.ts',
+];
+
+test('`npm run new-area` writes an area that works, with one line in each of five lists', () => {
+  const copy = mkdtempSync(join(tmpdir(), 'atrium-new-area-'));
+  try {
+    const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+      encoding: 'utf8',
+    });
+    for (const file of files.split('\0').filter(Boolean)) cpSync(file, join(copy, file));
+    symlinkSync(join(process.cwd(), 'node_modules'), join(copy, 'node_modules'));
+    const run = (command: string, args: string[]) =>
+      spawnSync(command, args, { cwd: copy, encoding: 'utf8', env: environment() });
+    expect(run(process.execPath, ['scripts/newArea.ts', 'reminders'])).toMatchObject({ status: 0, stderr: '' });
+    for (const file of lists) {
+      const [before, after] = [file, join(copy, file)].map((path) => readFileSync(path, 'utf8').split('\n'));
+      expect(after?.filter((line) => !before?.includes(line))).toHaveLength(1);
+      expect(before?.filter((line) => !after?.includes(line))).toEqual([]);
+    }
+    expect(run(process.execPath, ['scripts/checkImports.ts'])).toMatchObject({ status: 0 });
+    const tests = run('npm', ['test', '--', '--ci', '--forceExit', 'test/api/reminders', 'test/models/purge.test.ts']);
+    expect(tests.stderr + tests.stdout).toContain('Test Suites: 2 passed, 2 total');
+    expect(run(process.execPath, ['scripts/newArea.ts', 'reminders']).stderr).toContain('There is an area reminders');
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+});
+
+/** Without the variables of this run, whose stack the copy must not use. */
+function environment(): NodeJS.ProcessEnv {
+  const entries = Object.entries(process.env).filter(([name]) => !/^(ATRIUM_|JEST_|NODE_ENV)/.test(name));
+  return { ...Object.fromEntries(entries), NODE_ENV: undefined };
+}
