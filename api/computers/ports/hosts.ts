@@ -57,8 +57,10 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     // The cookie alone admits a browser, which also sends it for requests of other pages, even of another tenant's
     // link.
     if (req.handshake !== undefined || !readOnly.has(req.method)) {
+      // The browser may reach this host by another port than the public one, as through a tunnel.
       const own = config.ports.originOf(link.label);
-      refuseForeignPage(req, (origin) => origin === own);
+      const reached = `${isSecure ? 'https' : 'http'}://${req.headers.host}`;
+      refuseForeignPage(req, (origin) => origin === own || origin === reached);
     }
     await pass(req, res, link, cookies);
   });
