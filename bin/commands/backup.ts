@@ -120,7 +120,8 @@ export function addRestore(program: Command): void {
         `Restored into ${restored.dataDir}. Start Atrium ("npm start"); everybody signs in anew (${commandLine} token).`,
       ];
       print(command, { json: restored, text: text.join('\n') });
-      process.exit(0);
+      noteMissing(restored.missing);
+      process.exit();
     });
 }
 

@@ -19,6 +19,8 @@ import { withTemporal } from './temporal.ts';
 
 /** A sweep is late when it has not finished within this many rounds. */
 const lateRounds = 20;
+/** A row can be as large as this. 64 leaves room for larger statements. */
+const leastPacketMiB = 16;
 /** Reserved for an operator, backups and a migration. */
 const spareConnections = 10;
 
@@ -39,8 +41,11 @@ export async function checkDatabase(config: Config) {
       packet: 0,
       connections: 0,
     };
-    if (packet < 16 * 1024 * 1024)
-      return wrong(`${version}; set its max_allowed_packet to 64M (it is ${packet} bytes)`);
+    if (packet < leastPacketMiB * 1024 * 1024) {
+      return wrong(
+        `${version}; set its max_allowed_packet to 64M (it is ${packet} bytes, and at least ${leastPacketMiB}M are needed)`,
+      );
+    }
     // The pools of one process, and the spare connections.
     const needed = mostConnections(config.database.poolSize) + spareConnections;
     if (connections < needed) {
