@@ -28,7 +28,7 @@ const { signal } = new AbortController();
 const pace = new Pace(undefined);
 
 // The smaller object is uploaded in one request, the larger one in parts.
-test.each([1_000, 20_000_000])('a restore names the missing or truncated piece of an object of %d bytes', async (size) => {
+test.each([1_000, 20_000_000])('a restore names the lost or truncated piece of an object of %d bytes', async (size) => {
   const { vault, backup } = await buildVault();
   async function* bytes() {
     yield randomBytes(size);
