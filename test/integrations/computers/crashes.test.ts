@@ -118,7 +118,7 @@ describe('a host of computers', () => {
     expect(remote.ended[0]?.end.reason).toContain('sandbox has ended');
   });
 
-  it.each(['stop', 'destroy'] as const)('leaves no process and no cgroup after %s, also of hidden processes', async (method) => {
+  it.each(['stop', 'destroy'] as const)('leaves no process or cgroup after %s, even hidden ones', async (method) => {
     await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 100 } });
     const { computerId, client } = await startComputer(remote.host);
     const { uid } = recordOf(remote.dir, computerId);
