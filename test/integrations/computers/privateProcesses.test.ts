@@ -126,7 +126,7 @@ describe.each(tested)('with $name', ({ options }) => {
     expect((await runOn(client, command, { isPrivate: true })).stdout).toBe(' by all\n');
   });
 
-  it.each([true, false])('a process starts only if its files have the expected hashes (private: %s)', async (isPrivate) => {
+  it.each([true, false])('a process starts only with the expected files (private: %s)', async (isPrivate) => {
     const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
     const files = { folder: 'app', sha256: { 'run.sh': sha256('echo mine'), 'sub/empty': sha256('') } };
     await client.writeFile('app/run.sh', Buffer.from('echo mine'), { parents: true });
