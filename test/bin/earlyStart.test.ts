@@ -122,7 +122,7 @@ test('an early start does not begin for a computer of another host, with a wish 
   expect(await built.host.inspect(row.id)).toEqual({ state: 'absent' });
 });
 
-describe('a computer that is deleted during its early start leaves nothing', () => {
+describe('a computer that is deleted during its early start', () => {
   /** Starts a computer early, and deletes it before or after the host has started it. */
   async function startedAndDeleted(when: 'before' | 'after') {
     await using built = await buildHost({ dir: hostDir() });

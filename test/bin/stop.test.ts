@@ -38,7 +38,7 @@ function start(role: string, settings: Record<string, string>): TestProcess {
 }
 
 const ready = (process: TestProcess) =>
-  waitFor('the process', () => process.stdout().includes('\n') && (JSON.parse(process.stdout()) as Ready));
+  waitFor('the ready line', () => process.stdout().includes('\n') && (JSON.parse(process.stdout()) as Ready));
 
 async function readinessOf(url = ''): Promise<{ status: number; parts: string[] }> {
   const response = await fetch(`${url}/readyz`, { headers: { connection: 'close' } });
@@ -125,7 +125,7 @@ describe('while Temporal is frozen', () => {
   test('an API that is not ready yet ends on SIGTERM', async () => {
     temporal.freeze();
     const process = start('api', settings);
-    await waitFor('its first connection', () => temporal.connections() > 0);
+    await waitFor('the first connection', () => temporal.connections() > 0);
     process.child.kill('SIGTERM');
     expect((await process.exited).code).toBe(0);
     expect(process.stdout()).toBe('');

@@ -7,7 +7,7 @@ import { type EgressDecision, EgressGuard } from '../../integrations/egress/guar
 import { Pace } from '../../integrations/egress/pace.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-test('requests after a burst are delayed, and those with too long a delay are refused without using a slot', () => {
+test('requests after a burst are delayed, and those that would wait too long are refused and do not count', () => {
   let now = 0;
   const pace = new Pace(3, 10, 1_000, () => now);
   expect([pace.take(), pace.take(), pace.take()]).toEqual([0, 0, 0]);

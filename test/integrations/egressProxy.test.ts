@@ -78,7 +78,7 @@ describe('fetch', () => {
     ]);
   });
 
-  test('sends the host name that was checked, whatever the spelling of the URL or the Host header', async () => {
+  test('sends the host name that was checked, for any spelling in the URL or the Host header', async () => {
     const port = portOf(site);
     await using guarded = guardedFetch(
       guardWith(async (host) => names[host] ?? []),

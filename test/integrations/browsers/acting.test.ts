@@ -112,7 +112,7 @@ describe('acting', () => {
     expect(await read()).toMatch(/textbox "Name" required\n[\s\S]*textbox "Editor" value "anew"/);
   });
 
-  test('clicks trusted in shadow trees and iframes', async () => {
+  test('clicks in shadow trees and iframes by trusted events', async () => {
     await open('/form');
     await browser.act(id, { kind: 'click', at: at('In the shadow') });
     expect(await read()).toContain('shadow true');

@@ -191,7 +191,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
     });
   });
 
-  describe('checks credentials:', () => {
+  describe('credentials', () => {
     const claims = (changes: Record<string, unknown> = {}) => {
       const now = Math.floor(Date.now() / 1_000);
       const { installation } = environment.config;

@@ -93,7 +93,7 @@ test.each([
   ['another version', Buffer.from('RFB 003.003\n')],
   ['another kind of security', Buffer.from('RFB 003.008\n\u0002')],
   ['no RFB', Buffer.from('GET / HTTP/1.1\r\n')],
-])('%s is refused', (_, said) => {
+])('a greeting with %s is refused', (_, said) => {
   expect(() => new ViewerFilter(() => true).push(said)).toThrow(ViewerViolation);
 });
 
@@ -106,6 +106,6 @@ test.each([
   ['an extended text without end', bytes(6, 0, 0, 0, 0x80, 0, 0, 0)],
   ['encodings without end', bytes(2, 0, 0xff, 0xff)],
   ['screens without end', bytes(251, 0, 4, 0, 4, 0, 255, 0)],
-])('%s is refused', (_, said) => {
+])('the message "%s" is refused', (_, said) => {
   expect(() => greeted(true).push(said)).toThrow(ViewerViolation);
 });

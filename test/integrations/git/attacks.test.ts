@@ -131,7 +131,7 @@ describe('a redirect', () => {
     expect(world.server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
 
-  test('to another repository of the same server is followed without the credential, and to its own name with .git with it', async () => {
+  test('to another repository of the same server gets no credential, and one to the same name with .git does', async () => {
     commitFiles(world.server.create('mine.git'), { a: 'a' });
     world.server.requires = 'me:the-token-2';
     redirectTo((path) => `${world.server.url('mine.git')}${path}`);

@@ -237,7 +237,7 @@ describe('a saved mirror', () => {
     expect(gitDir(ref, 'rev-parse', 'HEAD')).toBe(first);
   });
 
-  test('does not change by a save that another process has overtaken, and the next save continues from it', async () => {
+  test('is not changed by an overtaken save, and the next save continues from it', async () => {
     const bare = world.server.create('raced.git');
     const tip = commitFiles(bare, { a: 'a' });
     const ref = world.ref();

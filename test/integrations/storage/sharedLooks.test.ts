@@ -1,7 +1,7 @@
 import type { Damage } from '../../../integrations/storage/checkedContent.ts';
 import { SharedLooks } from '../../../integrations/storage/sharedLooks.ts';
 
-/** A look at an object that the test ends. `signals` has one signal for each call. */
+/** A look that the test ends. `signals` has one signal for each call. */
 function pendingLook() {
   const { promise, resolve, reject } = Promise.withResolvers<Damage | null>();
   const signals: AbortSignal[] = [];
