@@ -6,7 +6,7 @@ import { runAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// A backup is tried on the machine on which its original runs.
+// A backup is restored on the machine on which its original runs.
 
 let provider: FakeProvider;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => provider.stop());
 afterEach(loseAll);
 
-test('a restored copy beside its original leaves the original’s computers alone, and waits to be resumed', async () => {
+test("a restored copy beside its original does not touch the original's computers, and waits for a resume", async () => {
   const folder = temporaryFolder();
   const place = { ATRIUM_BACKUP_TO: join(folder, 'backups'), ATRIUM_BACKUP_KEY_FILE: join(folder, 'key') };
   const first = await startOn({ ...machineSettings(newMachine(), provider), ...place });
@@ -38,7 +38,7 @@ test('a restored copy beside its original leaves the original’s computers alon
   expect(restored).toMatchObject({ code: 0 });
   expect(JSON.parse(restored.stdout)).toMatchObject({ isQuiet: true });
   const copy = await startOn(settings);
-  // Its computer wakes with the home, which the original's runs on with.
+  // The copy's computer wakes with the home from the backup, while the original's computer goes on.
   expect(await computerOf(copy.user, id).exec('cat note.txt; echo changed > note.txt')).toMatchObject({
     exitCode: 0,
     stdout: 'at home\n',

@@ -9,7 +9,7 @@ import { buildVault, manifestOf } from '../builders/backups.ts';
 import { buildBucket } from '../builders/drive.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-// What a restore says of a backup that is not whole.
+// The errors of a restore from a damaged backup.
 
 let environment: TestEnvironment;
 let storage: ObjectStore;
@@ -27,8 +27,8 @@ afterAll(async () => {
 const { signal } = new AbortController();
 const pace = new Pace(undefined);
 
-// In one request, and in parts.
-test.each([1_000, 20_000_000])('a piece of an object of %d bytes that is gone or cut off is named', async (size) => {
+// The smaller object is uploaded in one request, the larger one in parts.
+test.each([1_000, 20_000_000])('a restore names the lost or truncated piece of an object of %d bytes', async (size) => {
   const { vault, backup } = await buildVault();
   async function* bytes() {
     yield randomBytes(size);

@@ -13,8 +13,8 @@ import { until } from '../support/processes.ts';
 import { abortStreams } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// The machine is lost, with all that was on it. What was backed up while it worked is put onto another, and does
-// everything there that it did.
+// A machine is lost with all its data. A backup that was made while it worked is restored on another machine, and
+// everything works there.
 
 let provider: FakeProvider;
 let key: string;
@@ -25,14 +25,14 @@ beforeAll(async () => {
   [key, place] = [join(folder, 'recovery.key'), join(folder, 'backups')];
 });
 afterAll(() => provider.stop());
-// Before the folders are removed.
+// Runs before the temporary folders are removed.
 afterEach(loseAll);
 
 const settings = (dataDir: string) => ({ ...machineSettings(dataDir, provider), ...placeOfBackups() });
 const placeOfBackups = () => ({ ATRIUM_BACKUP_TO: place, ATRIUM_BACKUP_KEY_FILE: key });
 const startMachine = (dataDir: string) => startOn(settings(dataDir));
 
-/** Files come and go for good until it is told to stop. Returns what each that is there holds. */
+/** Writes and deletes files until `stop`. `contents` has the text of each file. */
 function writeOn(machine: Machine) {
   let stops = false;
   const contents = new Map<string, string>();
@@ -81,12 +81,12 @@ async function readAll({ user }: Machine, folder: string): Promise<Map<string, s
   return contents;
 }
 
-test('a lost machine comes back on another one, with all that it had', async () => {
+test('a restore on a new machine brings back everything of a lost machine', async () => {
   const first = await startMachine(newMachine());
   const { user } = first;
   expect((await first.run('backup', 'key', key)).code).toBe(0);
 
-  // Filled.
+  // Fill the machine.
   const { threadId, turnId } = await user.ask({ spaceId: user.spaceId, content: 'Remember me' });
   expect((await user.ended(turnId)).status).toBe('completed');
   const large = randomBytes(3_000_000).toString('hex');
@@ -110,11 +110,11 @@ test('a lost machine comes back on another one, with all that it had', async () 
     exitCode: 0,
   });
 
-  // A turn that is still at work when its machine is lost.
+  // This turn is still running when its machine is lost.
   provider.enqueue({ tokens: 10_000, intervalMs: 100 });
   const unended = idsOf(await user.send({ spaceId: user.spaceId, content: 'Take your time' }));
 
-  // Backed up while somebody writes, twice: the second has only what is new.
+  // Back up twice while files are written. The second backup stores only new bytes.
   const writer = writeOn(first);
   await until(() => writer.contents.size > 3);
   const backUp = async () => {
@@ -131,7 +131,7 @@ test('a lost machine comes back on another one, with all that it had', async () 
   abortStreams();
   await lose(first.dataDir);
 
-  // Put back, in two attempts. Nothing can be started in between.
+  // Restore in two attempts. Between them, Atrium cannot be started.
   const dataDir = newMachine();
   const restoring = startAtrium(['restore'], settings(dataDir));
   await restoring.printed(/Database restored/);
@@ -157,7 +157,7 @@ test('a lost machine comes back on another one, with all that it had', async () 
   const messages = await other.user.messages(threadId);
   expect(messages.map(({ parts }) => textOf(parts))).toEqual(['Remember me', 'Hello from the fake provider.']);
   expect((await readAll(other, '')).get('/large.txt')).toBe(large);
-  // Whatever was written and removed meanwhile: each file that it knows has its bytes.
+  // Every restored file has its contents, although files were written and deleted during the backup.
   const files = await readAll(other, 'written');
   expect(files.size).toBeGreaterThan(2);
   for (const [path, text] of files) expect(text).toBe(writer.contents.get(path));

@@ -35,7 +35,7 @@ afterAll(() => environment.close());
 
 const limits = { cpuMilli: 1_000, memoryMiB: 256, diskMiB: 256, maxTasks: 10, maxProcesses: 5, maxLogBytes: 1_000 };
 
-/** A host whose homes are ordinary folders, with one computer. */
+/** The folder of a host with one computer, whose home is an ordinary folder. */
 function buildHostFolder() {
   const dir = temporaryFolder();
   const layout = hostLayout(dir);
@@ -46,7 +46,7 @@ function buildHostFolder() {
   return { dir, home };
 }
 
-test('a home comes back with its links, rights and holes, and nothing is followed out of it', async () => {
+test('a restored home has its links, rights and holes, and links out of the home are not followed', async () => {
   const { dir, home } = buildHostFolder();
   const outside = join(temporaryFolder(), 'outside');
   writeFileSync(outside, 'not of this home');
@@ -69,8 +69,8 @@ test('a home comes back with its links, rights and holes, and nothing is followe
   try {
     const manifest = { ...manifestOf({ at: '', homes }), format: 1 as const };
     await loadHomes(manifest, { vault, config, database, signal });
-    await loadHomes(manifest, { vault, config, database, signal }); // as after an attempt that was killed at its end
-    // A host of its own, which no other that runs here is.
+    await loadHomes(manifest, { vault, config, database, signal }); // as if the first attempt was killed at its end
+    // The restored host gets a new id, since the original may still run here.
     const { hostId } = JSON.parse(readFileSync(layout.identity, 'utf8')) as { hostId: string };
     expect(hostId).not.toBe('hst_1');
     const [hosts] = await database.pool.query('SELECT id FROM computer_hosts WHERE id IN (?)', [['hst_1', hostId]]);
@@ -90,7 +90,7 @@ test('a home comes back with its links, rights and holes, and nothing is followe
   }
 });
 
-test('without computers there is nothing, and a home that cannot be read is a gap', async () => {
+test('a backup without computers has no homes, and a home that cannot be read is listed as a gap', async () => {
   const { vault } = await buildVault();
   expect(await storeHomes({ vault, dir: temporaryFolder(), signal })).toEqual({ homes: null, gaps: [] });
   const { dir } = buildHostFolder();
@@ -101,7 +101,7 @@ test('without computers there is nothing, and a home that cannot be read is a ga
   });
 });
 
-/** What tar makes of a file, under a name of our own. */
+/** A tar stream of one sparse file with this name. */
 function tarOf(bytes: number, name = 'file'): Buffer {
   const folder = temporaryFolder();
   execFileSync('truncate', ['--size', String(bytes), join(folder, 'file')]);
@@ -109,7 +109,7 @@ function tarOf(bytes: number, name = 'file'): Buffer {
   return execFileSync('tar', args, { maxBuffer: 2 * bytes + 1_048_576 });
 }
 
-test('a home that cannot be restored as a whole is a gap, and holds up no other', async () => {
+test('a home that cannot be restored completely is a gap, and the other homes are restored', async () => {
   const { vault } = await buildVault();
   const store = (bytes: Buffer) =>
     vault.store(
@@ -122,7 +122,7 @@ test('a home that cannot be restored as a whole is a gap, and holds up no other'
   const streams = {
     cmp_huge: tarOf(270 * 1_048_576),
     cmp_deep: tarOf(1_000, tooDeep),
-    // Over the limit of its disk, as files are that shared their bytes.
+    // Larger than its disk's limit. Files that shared blocks on the original's disk can become so.
     cmp_over: tarOf(24 * 1_048_576),
     cmp_junk: Buffer.alloc(100_000, 'junk'),
     cmp_good: whole,
@@ -159,7 +159,7 @@ test('a home that cannot be restored as a whole is a gap, and holds up no other'
   }
 });
 
-test('a place that cannot be read ends the restore, which is no matter of one home', async () => {
+test('a restore fails if the backup folder cannot be read', async () => {
   const { vault, backup } = await buildVault();
   const { dir } = buildHostFolder();
   const { homes } = await storeHomes({ vault, dir, signal });
@@ -175,7 +175,7 @@ test('a place that cannot be read ends the restore, which is no matter of one ho
   }
 });
 
-test('a home that is far longer as a stream than its disk has room is a gap, and files that are left out are told', async () => {
+test('a home whose stream is far longer than its disk is listed as a gap', async () => {
   const { vault } = await buildVault();
   const { dir, home } = buildHostFolder();
   writeRecord(hostLayout(dir), {

@@ -12,7 +12,7 @@ import { buildVault } from '../builders/backups.ts';
 import { buildBucket } from '../builders/drive.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-// The objects of the bucket: those that are missing, and those that a backup before has copied.
+// Objects of the bucket that are missing, and objects that an earlier attempt has copied.
 
 let environment: TestEnvironment;
 let storage: ObjectStore;
@@ -52,14 +52,14 @@ async function keysIn(vault: Vault, stored: { content: ObjectEntry | { bytes: nu
   return keys;
 }
 
-test('an object that the bucket has lost is named with its row, and all others are backed up', async () => {
+test('a missing object is reported with the file that needs it, and all others are backed up', async () => {
   const { vault } = await buildVault();
   const spaceId = newId('space');
   const there = await buildObject(spaceId, 'kept', Buffer.from('there'));
   const lost = await buildObject(spaceId, 'kept');
   const itemId = newId('driveItem');
   await put('drive_items', itemOf(spaceId, lost, itemId));
-  // As they are for minutes after a writer was killed: nothing names them, and nothing is lost.
+  // Such rows exist for minutes after a writer was killed. No file refers to them, so nothing is lost.
   await buildObject(spaceId, 'arriving');
   await buildObject(spaceId, 'doomed');
   const told: PartProgress[] = [];
@@ -80,7 +80,7 @@ test('an object that the bucket has lost is named with its row, and all others a
   expect(told.at(-1)?.done).toBeGreaterThan(0);
 });
 
-test('what attempts before have copied is found by key, whichever of them has it', async () => {
+test('an object that any earlier attempt has copied is found by its key', async () => {
   const { vault } = await buildVault();
   const entryOf = (number: number) => ({ key: String(number).padStart(5, '0'), bytes: number, pieces: [] });
   const first = await Progress.open(vault);

@@ -25,7 +25,7 @@ import { startProduct } from '../support/product.ts';
 import { tenantServer } from '../support/runServer.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Backups of an installation whose database and store are servers of the operator: MariaDB, or MySQL.
+// Backups of an installation whose database (MariaDB or MySQL) and object store are the operator's own servers.
 
 const fileCount = 30;
 
@@ -57,7 +57,7 @@ const ofStore = (settings: Environment): Environment => ({
   ATRIUM_BACKUP_S3_SECRET_ACCESS_KEY: settings.ATRIUM_S3_SECRET_ACCESS_KEY,
 });
 
-/** Servers with nothing on them. */
+/** The settings of an empty database and an empty bucket. */
 async function elsewhere(): Promise<{ settings: Environment }> {
   const empty = await createEmptyDatabase();
   const bucket = await buildBucket();
@@ -71,7 +71,7 @@ async function elsewhere(): Promise<{ settings: Environment }> {
   return { settings };
 }
 
-/** Those of the lost installation, whose namespace the restored one gets. */
+/** Removes the schedules of the lost installation, since the restored one uses the same Temporal namespace. */
 async function removeSchedules({ config }: TestEnvironment): Promise<void> {
   const connection = await Connection.connect({ address: config.temporal.address });
   const { schedule } = new Client({ connection, namespace: config.temporal.namespace });
@@ -81,7 +81,7 @@ async function removeSchedules({ config }: TestEnvironment): Promise<void> {
   await connection.close();
 }
 
-test('a backup that is killed is none, and the next goes on; a restore onto other servers has it all', async () => {
+test('a killed backup is not listed and the next one completes; a restore to other servers has all data', async () => {
   const user = await product.user();
   const contents = new Map<string, string>();
   for (let number = 0; number < fileCount; number++) {
@@ -122,7 +122,7 @@ test('a backup that is killed is none, and the next goes on; a restore onto othe
   const [listed] = JSON.parse((await run(['backup', 'list', '--json'])).stdout) as { objectCount: number }[];
   expect(listed).toMatchObject({ objectCount: fileCount });
 
-  // Its own servers are not empty, and stay as they are, however often it is tried.
+  // A restore to the installation's own servers is refused, since they are not empty. It changes nothing there.
   const ATRIUM_DATA_DIR = temporaryFolder();
   for (let attempt = 0; attempt < 2; attempt++) {
     expect((await run(['restore'], { ATRIUM_DATA_DIR })).output).toMatch(
@@ -131,19 +131,19 @@ test('a backup that is killed is none, and the next goes on; a restore onto othe
     expect(readdirSync(ATRIUM_DATA_DIR)).not.toContain('restore.json');
     expect(readdirSync(ATRIUM_DATA_DIR)).not.toContain('master.key');
   }
-  // What spaces have is lost.
+  // Lose the space's database.
   const { database: lost } = await databases.connection(id);
   await product.process.kill('SIGKILL');
   await runStatement(environment.ATRIUM_TENANT_DATABASE_URL, `DROP DATABASE ${lost}`);
 
   const { settings } = await elsewhere();
-  // With another master key than it had: everything is sealed under that one by the end.
+  // The new installation has another master key. At the end everything is sealed under that one.
   const ATRIUM_MASTER_KEY = randomBytes(32).toString('base64');
   const brokenOff = startAtrium(['restore'], { ...environment, ...settings, ATRIUM_MASTER_KEY });
   await brokenOff.printed(/Database restored/);
   brokenOff.child.kill('SIGKILL');
   await brokenOff.exited;
-  // It goes on, but with nothing that it did not see empty: here the lost installation's own database.
+  // The restore continues only on the servers that it found empty, so the lost installation's database is refused.
   const elsewhereNow = { ATRIUM_DATABASE_MIGRATION_URL: environment.ATRIUM_DATABASE_MIGRATION_URL };
   expect((await run(['restore'], { ...settings, ...elsewhereNow, ATRIUM_MASTER_KEY })).output).toMatch(
     /goes on where it was begun alone: the database was .+, and is .+\. Nothing was changed\./,
@@ -173,7 +173,7 @@ test('a backup that is killed is none, and the next goes on; a restore onto othe
 test.each([
   ['a newer version', '9999-later', 'does not know 9999-later'],
   ['a version from before the first release', '0001-identity', 'from before the first release'],
-])('a backup by %s is refused before anything is touched', async (_version, step, refusal) => {
+])('a restore refuses a backup by %s', async (_version, step, refusal) => {
   const { ATRIUM_BACKUP_KEY_FILE: keyFile, ATRIUM_BACKUP_TO: to } = environment;
   const vault = await openVault({ to, keyFile, s3: product.environment.config.backup.s3 });
   const { id: _id, ...manifest } = await readManifest(vault);

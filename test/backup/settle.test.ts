@@ -7,7 +7,7 @@ import { installationOf } from '../../models/installation/installation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-// What a restored installation must not do again, nor open to anybody again.
+// A restored installation must not repeat old work or let old credentials in.
 
 const hourMs = 3_600_000;
 
@@ -33,7 +33,7 @@ const settled = (tenants: { databaseId: string }[] = []) =>
   settle(environment.database, { id: 'backup', tenants } as unknown as NamedManifest);
 const ago = (hours: number) => new Date(Date.now() - hours * hourMs);
 
-test('sessions and links have ended', async () => {
+test('a restore ends all sessions, codes and links', async () => {
   const identity = await buildIdentity(environment);
   await identity.sessions.authenticate(token);
   const later = new Date(Date.now() + hourMs);
@@ -51,7 +51,7 @@ test('sessions and links have ended', async () => {
   expect(await rowsOf('SELECT id FROM browser_links WHERE expires_at > NOW(3) OR token_hash IS NOT NULL')).toEqual([]);
 });
 
-test('schedules go on with the tick that comes next, and run for none before', async () => {
+test('schedules continue with the next tick and do not catch up on earlier ones', async () => {
   const common = { space_id: spaceId, user_id: userId, thread_id: 'thr_1', name: 'n', prompt: 'p', mode: 'agent' };
   const more = { files: '[]', overlap: 'skip', enabled: 1, created_at: ago(9), updated_at: ago(9) };
   const clock = { cron: '0 * * * *', time_zone: 'UTC' };
@@ -75,7 +75,7 @@ test('schedules go on with the tick that comes next, and run for none before', a
   expect(app?.dueAt).toEqual(app?.nextAt);
 });
 
-test('nobody is charged by itself', async () => {
+test('a restore turns automatic charges off', async () => {
   const auto = { auto_enabled: 1, auto_threshold: 1, auto_amount_minor: 500, auto_user_id: userId };
   await put('billing_settings', { space_id: newId('space'), status: 'ready', ...auto, created_at: ago(1) });
   await settled();
@@ -84,7 +84,7 @@ test('nobody is charged by itself', async () => {
   ).toEqual([]);
 });
 
-test('databases of spaces are made again: from the backup, else from their own newest backups, deleted ones too', async () => {
+test('databases of spaces are recreated from the backup, or else from their newest own backup, deleted ones too', async () => {
   const made = { space_id: spaceId, state: 'living', is_made: 1, version: 1, created_by: userId, created_at: ago(1) };
   const names = ['backed', 'own', 'none', 'deleted'] as const;
   for (const name of names) {
@@ -109,7 +109,7 @@ test('databases of spaces are made again: from the backup, else from their own n
   ]);
 });
 
-test('it is an installation of its own, which is quiet and knows no address of a host', async () => {
+test('the restored installation has a new identity, is quiet and has no host addresses', async () => {
   const before = await installationOf(environment.database);
   const host = { drivers: [], cpuMilli: 1_000, memoryMiB: 1_000, maxRunning: 1 };
   await reportHost(environment.database, { ...host, id: 'hst_1', address: 'https://host.example' });
@@ -120,7 +120,7 @@ test('it is an installation of its own, which is quiet and knows no address of a
   expect(await rowsOf('SELECT address FROM computer_hosts')).toEqual([{ address: null }]);
 });
 
-test('what was damaged or missing is looked at again, where it has a hash to be held against', async () => {
+test('damaged and missing objects that have a hash are checked again', async () => {
   const object = { space_id: spaceId, state: 'kept', is_complete: 1, size: 1, created_at: ago(9), found_at: ago(1) };
   const sha256 = Buffer.alloc(32);
   await put('drive_objects', { ...object, object_key: 'a', finding: 'damaged', sha256 });

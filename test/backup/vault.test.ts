@@ -41,7 +41,7 @@ const files = (folder: string) =>
     .filter((name) => name.includes('/'))
     .map((name) => join(folder, 'pieces', name));
 
-/** A backup of some contents, as objects of a bucket. */
+/** Makes a backup with these contents as objects of a bucket. */
 async function backUp(vault: Vault, at: string, contents: readonly Buffer[]) {
   const objects: (Stored & { key: string })[] = [];
   for (const [index, bytes] of contents.entries()) {
@@ -57,7 +57,7 @@ async function backUp(vault: Vault, at: string, contents: readonly Buffer[]) {
   return { objects, manifest: await writeManifest(vault, manifestOf({ at, ...stored })) };
 }
 
-test('a stream comes back as it was, and what is the same in another is kept once, wherever it is', async () => {
+test('a stream is read as it was stored, and a part that two streams share is stored once', async () => {
   const { vault } = await buildVault();
   const bytes = randomBytes(9_000_000);
   const first = await vault.store(inPieces(bytes, 65_536));
@@ -68,12 +68,12 @@ test('a stream comes back as it was, and what is the same in another is kept onc
   const moved = Buffer.concat([randomBytes(1_234), bytes, Buffer.from('end')]);
   const second = await vault.store(inPieces(moved, 7_777));
   expect((await all(vault.read(second))).equals(moved)).toBe(true);
-  // The pieces at both ends alone are new; each is 4 MiB at most.
+  // Only the pieces at both ends are new. Each has at most 4 MiB.
   expect(vault.counts.newBytes - before).toBeLessThan(bytes.length);
   expect(second.pieces.filter((piece) => first.pieces.includes(piece)).length).toBeGreaterThan(first.pieces.length - 3);
 });
 
-test('an empty stream, and one of a byte', async () => {
+test('an empty stream and a stream of one byte are read as they were stored', async () => {
   const { vault } = await buildVault();
   const empty = await vault.store(inPieces(Buffer.alloc(0), 1));
   expect(empty).toEqual({ bytes: 0, pieces: [] });
@@ -81,7 +81,7 @@ test('an empty stream, and one of a byte', async () => {
   expect(await all(vault.read(await vault.store(inPieces(Buffer.from('x'), 1))))).toEqual(Buffer.from('x'));
 });
 
-test('nothing that was stored can be read in the folder, nor the key', async () => {
+test('the folder has neither plain contents nor keys', async () => {
   const { vault, backup } = await buildVault();
   await vault.store(inPieces(Buffer.from('the words of a person'), 100));
   await vault.writeSealed('backups/one', { keys: { 'master.key': 'c2VjcmV0' } });
@@ -93,7 +93,7 @@ test('nothing that was stored can be read in the folder, nor the key', async () 
   expect(texts.join()).not.toContain(readFileSync(backup.keyFile, 'utf8').trim());
 });
 
-test('what is changed, cut off, moved or missing is found, by its name', async () => {
+test('verify finds pieces that are changed, truncated, swapped or missing', async () => {
   const { vault, backup } = await buildVault();
   const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000), randomBytes(2_000)]);
   expect(await verify(vault)).toMatchObject({ id: manifest.id, pieces: 4 });
@@ -118,7 +118,7 @@ test('what is changed, cut off, moved or missing is found, by its name', async (
   expect(await verify(vault)).toMatchObject({ id: manifest.id });
 });
 
-test('a piece that is damaged is found when it is used again, and written anew', async () => {
+test('a damaged piece that a later backup needs is found and written again', async () => {
   const { vault, backup } = await buildVault();
   const bytes = randomBytes(1_000);
   const stored = await vault.store(inPieces(bytes, 100));
@@ -134,7 +134,7 @@ test('a piece that is damaged is found when it is used again, and written anew',
   }
 });
 
-test('old backups go with what they alone need, and nothing that another needs', async () => {
+test('prune removes old backups with the pieces that no other backup needs', async () => {
   const { vault, backup } = await buildVault();
   const [first, second, third] = [randomBytes(1_000), randomBytes(1_000), randomBytes(1_000)];
   await backUp(vault, '2026-01-01T00:00:00.000Z', [first, second]);
@@ -144,22 +144,22 @@ test('old backups go with what they alone need, and nothing that another needs',
   expect(await prune(vault, 2, { signal })).toHaveLength(1);
   expect(await listBackups(vault)).toEqual([middle.manifest.id, last.manifest.id]);
   for (const { manifest } of [middle, last]) await verify(vault, manifest.id);
-  // The dump, second, third, and two lists of objects.
+  // The dump, `second`, `third`, and two lists of objects.
   expect(files(backup.to)).toHaveLength(5);
 
-  // One that is kept and cannot be read keeps everything.
+  // If a backup to keep cannot be read, nothing is removed.
   writeFileSync(join(backup.to, 'backups', last.manifest.id), 'damaged by something else');
   await expect(prune(vault, 1, { signal })).rejects.toThrow(/is damaged/);
   expect(files(backup.to)).toHaveLength(5);
   expect(await listBackups(vault)).toHaveLength(2);
 });
 
-test('whoever can write to the place but has no key leads nobody out of it, and stops nobody', async () => {
+test('foreign files in the backup folder neither lead out of it nor stop backups', async () => {
   const { vault, backup } = await buildVault();
   const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000)]);
   const outside = temporaryFolder();
   const place = (name: string) => join(backup.to, 'pieces', name);
-  // A folder that no piece of ours is in.
+  // A folder without pieces.
   const free = ['ab', 'bc', 'ce', 'de', 'ef'].find((name) => !existsSync(place(name))) as string;
   const id = free.repeat(32);
   for (const name of ['passwd', id]) writeFileSync(join(outside, name), 'of somebody else');
@@ -184,7 +184,7 @@ test('whoever can write to the place but has no key leads nobody out of it, and 
   await expect(verify(vault)).rejects.toThrow(/is damaged: it is too large/);
 });
 
-test('junk beside backups stops none, and of a newest one that is damaged the next is named', async () => {
+test('junk beside backups is ignored, and the error for a damaged newest backup names the next one', async () => {
   const { vault, backup } = await buildVault();
   const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000)]);
   mkdirSync(join(backup.to, 'progress'));
@@ -205,7 +205,7 @@ test('junk beside backups stops none, and of a newest one that is damaged the ne
   );
 });
 
-test('another key, no backups, something else in the place: each is said', async () => {
+test('the error says whether the key, the folder or the address of the backups is wrong', async () => {
   const { backup } = await buildVault();
   const folder = temporaryFolder();
   const keyFile = join(folder, 'other');
@@ -225,7 +225,7 @@ test('another key, no backups, something else in the place: each is said', async
   await expect(readManifest(await openVault(backup))).rejects.toThrow(/There is no finished backup/);
 });
 
-test('a bucket is as good as a folder', async () => {
+test('backups work in a bucket as in a folder', async () => {
   const {
     ATRIUM_S3_ENDPOINT: endpoint,
     ATRIUM_S3_ACCESS_KEY_ID: accessKeyId = '',

@@ -2,7 +2,7 @@ import { createFreshCache } from '../../base/freshCache.ts';
 
 afterEach(() => jest.useRealTimers());
 
-/** Answers with how often it was asked. */
+/** A `load` that returns the number of its calls. */
 function counted(delayMs = 0) {
   const asked: string[] = [];
   const load = async (key: string) => {
@@ -13,7 +13,7 @@ function counted(delayMs = 0) {
   return { load, asked };
 }
 
-test('callers at the same time share one question, and its answer is kept for its time only', async () => {
+test('simultaneous callers share one load, and its value expires after maxAgeMs', async () => {
   jest.useFakeTimers();
   const cache = createFreshCache(counted().load, { maxAgeMs: 1_000 });
   expect(await Promise.all([cache.get('a'), cache.get('a')])).toEqual([1, 1]);
@@ -23,7 +23,7 @@ test('callers at the same time share one question, and its answer is kept for it
   expect(await cache.get('a')).toBe(2);
 });
 
-test('age counts from the question: a slow answer is not kept a moment longer', async () => {
+test('the age of a value counts from the start of its load', async () => {
   jest.useFakeTimers();
   const cache = createFreshCache(counted(900).load, { maxAgeMs: 1_000 });
   const first = cache.get('a');
@@ -35,14 +35,14 @@ test('age counts from the question: a slow answer is not kept a moment longer', 
   expect(await second).toBe(2);
 });
 
-test('what is forgotten is asked again at once', async () => {
+test('a forgotten key is loaded again', async () => {
   const cache = createFreshCache(counted().load, { maxAgeMs: 60_000 });
   await cache.get('a');
   cache.forget('a');
   expect(await cache.get('a')).toBe(2);
 });
 
-test('a failure is not an answer', async () => {
+test('a failed load is not cached', async () => {
   let fails = true;
   const load = async () => {
     if (fails) throw new Error('down');
@@ -54,7 +54,7 @@ test('a failure is not an answer', async () => {
   await expect(cache.get('a')).resolves.toBe('up');
 });
 
-test('it stays within its bound', async () => {
+test('the cache drops an entry above maxEntries', async () => {
   const { load, asked } = counted();
   const cache = createFreshCache(load, { maxAgeMs: 60_000, maxEntries: 2 });
   for (const key of ['a', 'b', 'c', 'b', 'c']) await cache.get(key);

@@ -1,6 +1,6 @@
 import { Places } from '../../base/places.ts';
 
-/** Takes places for work that ends when it is told to, and says what has begun. */
+/** Takes slots for named work. `end` ends a piece of work; `begun` lists those that got a slot. */
 function queue(limits: { all: number; perOwner: number }) {
   const places = new Places(limits);
   const begun: string[] = [];
@@ -16,14 +16,14 @@ function queue(limits: { all: number; perOwner: number }) {
   };
 }
 
-test('an owner has its share at once, and another finds room however much waits', () => {
+test('an owner gets at most its share of the slots, and other owners still get one', () => {
   const { begun, take } = queue({ all: 4, perOwner: 2 });
   for (const name of ['a1', 'a2', 'a3', 'a4']) take('a', name);
   take('b', 'b1');
   expect(begun).toEqual(['a1', 'a2', 'b1']);
 });
 
-test('places that become free go to the owners in turn', () => {
+test('free slots go to the waiting owners in turn', () => {
   const { begun, take, end } = queue({ all: 2, perOwner: 2 });
   for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) take('a', name);
   for (const name of ['b1', 'b2']) take('b', name);
@@ -32,7 +32,7 @@ test('places that become free go to the owners in turn', () => {
   expect(begun).toEqual(['a1', 'a2', 'a3', 'b1', 'c1', 'a4', 'b2', 'a5']);
 });
 
-test('who leaves while waiting never begins, and a place is given back once', () => {
+test('work that is cancelled while waiting never begins, and a slot is freed only once', () => {
   const { begun, take, end } = queue({ all: 1, perOwner: 1 });
   for (const name of ['a1', 'a2', 'a3']) take('a', name);
   take('b', 'b1');
@@ -47,7 +47,7 @@ test('who leaves while waiting never begins, and a place is given back once', ()
   expect(begun).toEqual(['a1', 'a3', 'b1', 'c1']);
 });
 
-test('waiting for a place ends with the signal, and the place goes to the next', async () => {
+test('an aborted wait fails, and the slot goes to the next in the queue', async () => {
   const places = new Places({ all: 1 });
   const first = await places.take();
   const abort = new AbortController();
@@ -64,7 +64,7 @@ test('waiting for a place ends with the signal, and the place goes to the next',
   expect(places.hasRoom('')).toBe(true);
 });
 
-test('a signal that comes after the place was given does not take it away', async () => {
+test('a signal that aborts after the slot was given does not take it away', async () => {
   const places = new Places({ all: 1 });
   const first = await places.take();
   const abort = new AbortController();

@@ -34,7 +34,7 @@ test.each([
   ['0 8 L * *', 'CRON_INVALID'],
   ['0 8 * * FOO', 'CRON_INVALID'],
   ['', 'CRON_INVALID'],
-])('the pattern "%s": %s', (cron, expected) => {
+])('the pattern "%s" gives %s', (cron, expected) => {
   expect(refusalOf(cron)).toBe(expected);
 });
 
@@ -45,20 +45,20 @@ test.each([
   ['europe/berlin', 'TIME_ZONE_UNKNOWN'],
   ['+02:00', 'TIME_ZONE_UNKNOWN'],
   ['', 'TIME_ZONE_UNKNOWN'],
-])('the time zone "%s": %s', (timeZone, expected) => {
+])('the time zone "%s" gives %s', (timeZone, expected) => {
   expect(refusalOf('0 8 * * *', timeZone)).toBe(expected);
 });
 
-test('a time that has passed is refused', () => {
+test('a time in the past is refused', () => {
   expect(() => checkSchedule({ at: now }, limits, now)).toThrow(expect.objectContaining({ code: 'AT_PAST' }));
   expect(() => checkSchedule({ at: at('2026-03-27T12:00:00.001Z') }, limits, now)).not.toThrow();
 });
 
-test.each(['2026-06-30T23:59:60Z', '9999-12-31T23:59:59-12:00'])('%s is no time that can be kept', (text) => {
+test.each(['2026-06-30T23:59:60Z', '9999-12-31T23:59:59-12:00'])('the time %s is refused as invalid', (text) => {
   expect(() => checkSchedule({ at: at(text) }, limits, now)).toThrow(expect.objectContaining({ code: 'AT_INVALID' }));
 });
 
-test('the clock of the zone decides: an hour that is left out comes after the gap, one that comes twice counts once', () => {
+test('ticks follow the clock of the zone: a skipped hour ticks after the gap, a repeated hour ticks once', () => {
   const daily = { cron: '30 2 * * *', timeZone: 'Europe/Berlin' };
   const ticks = (from: string, count: number) => {
     const found: string[] = [];
@@ -75,14 +75,14 @@ test('the clock of the zone decides: an hour that is left out comes after the ga
   expect(ticks('2026-10-24T12:00:00.000Z', 2)).toEqual(['2026-10-25T00:30:00.000Z', '2026-10-26T01:30:00.000Z']);
 });
 
-test('ticks that were missed are one run, for the last of them', () => {
+test('missed ticks give one run for the last of them, unless it is too old', () => {
   const often = { cron: '*/5 * * * *', timeZone: 'UTC' };
   const hourMs = 3_600_000;
   expect(takeTick(often, at('2026-03-27T11:00:00.000Z'), at('2026-03-27T12:01:00.000Z'), 6 * hourMs)).toEqual({
     tick: at('2026-03-27T12:00:00.000Z'),
     next: at('2026-03-27T12:05:00.000Z'),
   });
-  // Away for a month: no more is looked at than may be made up for.
+  // After a month without a worker, only the ticks of the last hour are considered.
   expect(takeTick(often, at('2026-02-27T11:00:00.000Z'), at('2026-03-27T12:01:00.000Z'), hourMs)).toEqual({
     tick: at('2026-03-27T12:00:00.000Z'),
     next: at('2026-03-27T12:05:00.000Z'),
@@ -100,7 +100,7 @@ test('ticks that were missed are one run, for the last of them', () => {
   });
 });
 
-test('either day of a pattern that names both is enough', () => {
+test('a pattern with a day of the month and a weekday becomes two patterns', () => {
   expect(asCalendarPatterns('0 9 13 * FRI')).toEqual(['0 9 13 * *', '0 9 * * FRI']);
   expect(asCalendarPatterns('0 9 * * FRI')).toEqual(['0 9 * * FRI']);
   expect(asCalendarPatterns('0 9 13 * *')).toEqual(['0 9 13 * *']);

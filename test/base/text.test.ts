@@ -5,7 +5,7 @@ import { MessageFold } from '../../models/chat/turnLog/foldChunks.ts';
 const smile = '😀';
 const [high = '', low = ''] = smile.split('');
 
-test('the beginning of a text ends with a whole character', () => {
+test('firstOf does not cut a character in half', () => {
   expect(firstOf('abc', 3)).toBe('abc');
   expect(firstOf('abc', 2)).toBe('ab');
   expect(firstOf('abc', 0)).toBe('');
@@ -15,7 +15,7 @@ test('the beginning of a text ends with a whole character', () => {
   expect(firstOf(`${smile}${smile}`, 3.5)).toBe(smile);
 });
 
-test('and its end begins with one', () => {
+test('lastOf does not cut a character in half', () => {
   expect(lastOf('abc', 3)).toBe('abc');
   expect(lastOf('abc', 2)).toBe('bc');
   expect(lastOf('abc', 0)).toBe('');
@@ -24,7 +24,7 @@ test('and its end begins with one', () => {
   expect(lastOf(smile, 1)).toBe('');
 });
 
-test('so does a beginning that is measured in bytes', () => {
+test('firstBytesOf does not cut a character in half', () => {
   expect(firstBytesOf('né', 3)).toBe('né');
   expect(firstBytesOf('né', 2)).toBe('n');
   expect([1, 2, 3, 4, 5, 6].map((max) => firstBytesOf(`a${smile}b`, max))).toEqual([
@@ -34,7 +34,7 @@ test('so does a beginning that is measured in bytes', () => {
   ]);
 });
 
-test('halves of characters are replaced in texts and keys, at any depth, and nothing else is', () => {
+test('wellFormed replaces only half characters, in texts and keys at any depth', () => {
   expect(wellFormed(`a${high}`)).toBe('a\ufffd');
   expect(wellFormed({ [`k${low}`]: [{ text: `${high}!`, whole: smile, escaped: '\\ud83d', none: null }] })).toEqual({
     'k\ufffd': [{ text: '\ufffd!', whole: smile, escaped: '\\ud83d', none: null }],
@@ -44,12 +44,12 @@ test('halves of characters are replaced in texts and keys, at any depth, and not
   expect(wellFormed(undefined)).toBeUndefined();
 });
 
-test('what a tool says is well-formed in the log, a result and an error alike', () => {
+test('results and errors of a tool are well-formed', () => {
   expect(succeededResult('tcl_1', { text: `cut ${high}` })).toMatchObject({ output: { text: 'cut \ufffd' } });
   expect(failedResult('tcl_1', `cut ${high}`)).toMatchObject({ errorText: 'cut \ufffd' });
 });
 
-test('a character whose halves come in two deltas stays whole; half of one does not stay', () => {
+test('a character split over two deltas stays whole, and a single half is replaced', () => {
   const fold = new MessageFold();
   for (const [id, deltas] of [
     ['whole', [high, low]],

@@ -8,12 +8,12 @@ import { buildVault, manifestOf } from '../builders/backups.ts';
 import { runAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// What the command line says about backups where no Atrium runs.
+// The backup commands on a machine on which no Atrium runs.
 
 const run = (args: string[], dataDir = temporaryFolder(), more: Record<string, string> = {}) =>
   runAtrium(args, { ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ...more });
 
-test('the place of backups is taken by --from and --to alike', async () => {
+test('--from and --to both name the place of backups', async () => {
   const { vault, backup } = await buildVault();
   const { id } = await writeManifest(vault, manifestOf({ at: '2026-01-01T00:00:00.000Z' }));
   for (const flag of ['--from', '--to']) {
@@ -24,7 +24,7 @@ test('the place of backups is taken by --from and --to alike', async () => {
   }
 });
 
-test('a backup without objects that were lost before it names their rows, and ends with a code of its own', async () => {
+test('verify lists the files whose objects a backup lacks, and exits with code 3', async () => {
   const { vault, backup } = await buildVault();
   const named = [{ key: 'abc', spaceId: 'spc_1', owner: 'the file itm_1' }];
   await writeManifest(vault, manifestOf({ at: '2026-01-01T00:00:00.000Z', missing: { count: 2, named } }));
@@ -36,7 +36,7 @@ test('a backup without objects that were lost before it names their rows, and en
   expect(JSON.parse(inJson.stdout)).toMatchObject({ missing: { count: 2, named } });
 });
 
-test('a command that is none names those that there are, and a wrong option the help of its command', async () => {
+test('an unknown command gets the list of commands, and an unknown option the help of its command', async () => {
   const { code, output } = await run(['backup', 'foo']);
   expect(code).toBe(1);
   expect(output).toContain("there is no command 'backup foo'");
@@ -44,7 +44,7 @@ test('a command that is none names those that there are, and a wrong option the 
   expect((await run(['backup', 'verify', '--old'])).output).toContain('npm run -s atrium -- backup verify --help');
 });
 
-test('a restore that has not finished is told by whoever is asked, with the command that goes on', async () => {
+test('every command reports an unfinished restore, with the command that continues it', async () => {
   const dataDir = temporaryFolder();
   beginJournal(dataDir, { backup: 'one', from: '/mnt/my backups', keyFile: '/safe/recovery.key' });
   const goesOn = "restore --from '/mnt/my backups' --key-file /safe/recovery.key --backup one";
@@ -57,7 +57,7 @@ test('a restore that has not finished is told by whoever is asked, with the comm
   }
 });
 
-test('doctor says that there is something to restore where nothing is yet', async () => {
+test('doctor on an empty installation points to a backup that can be restored', async () => {
   const { vault, backup } = await buildVault();
   await writeManifest(vault, manifestOf({ at: '2026-01-01T00:00:00.000Z' }));
   const place = { ATRIUM_BACKUP_TO: backup.to, ATRIUM_BACKUP_KEY_FILE: backup.keyFile };
@@ -68,7 +68,7 @@ test('doctor says that there is something to restore where nothing is yet', asyn
   expect((await run(['doctor'], undefined, place)).output).toMatch(/✗ backups +There are no backups in/);
 });
 
-test('an Atrium that still starts is told as such, and names that clients use are no settings that are wrong', async () => {
+test('commands say that Atrium is still starting, and doctor accepts the variables of clients', async () => {
   const dataDir = temporaryFolder();
   prepareDataDir(dataDir);
   const presence = announceOurselves(dataDir);

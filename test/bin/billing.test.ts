@@ -21,7 +21,7 @@ const doctor = async (variables: Record<string, string>) => {
   return { code, payments: checks.find(({ name }) => name === 'payments') };
 };
 
-test('credits are given and moved once by their name, and the balances say where they are', async () => {
+test('a grant or transfer with the same --once name happens once, and the balances show it', async () => {
   const [from, to] = [await addSpace('From'), await addSpace('To')];
   expect(await runJson('billing', 'grant', from, '10.5', '--once', 'welcome')).toEqual({ given: true });
   expect(await runJson('billing', 'grant', from, '10.5', '--once', 'welcome')).toEqual({ given: false });
@@ -45,7 +45,7 @@ test('credits are given and moved once by their name, and the balances say where
   }
 });
 
-test('the check passes over books that are right, and exits with 1 and the reason over those that are not', async () => {
+test('billing check passes correct books, and exits with 1 and the reason for wrong ones', async () => {
   const spaceId = await addSpace('Checked');
   const { database } = atrium;
   await transaction(database, (tx) => topUp(tx, { spaceId, sourceId: 'checkout:x', micro: 5_000_000 }));
@@ -74,7 +74,7 @@ test('the check passes over books that are right, and exits with 1 and the reaso
   expect((await run('billing', 'check')).code).toBe(0);
 });
 
-test('doctor says how credits are bought, and what is wrong with that', async () => {
+test('doctor reports how credits are bought, and what is wrong with payments', async () => {
   expect(await doctor({})).toMatchObject({
     code: 0,
     payments: { state: 'ok', detail: expect.stringMatching(/development page/) },

@@ -6,7 +6,7 @@ import { processesWith, start, until } from '../support/processes.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Stands for npm: takes a moment, notes its run, and leaves what `npm ci` leaves. */
+/** A program in place of npm: it takes a moment, logs its run, and writes what `npm ci` writes. */
 const fakeNpm = `
   const { appendFileSync, copyFileSync, mkdirSync } = require('node:fs');
   appendFileSync('npm-runs', process.argv.slice(2).join(' ') + '\\n');
@@ -26,7 +26,7 @@ const lockfile = (version: string) =>
     },
   });
 
-/** A fresh clone with only the bootstrap in it. Its command line prints what it was given, and its signals. */
+/** A fresh clone with only the bootstrap. Its command line prints its arguments and signals. */
 function createClone(): string {
   const folder = temporaryFolder();
   for (const name of ['bin', 'stack']) mkdirSync(join(folder, name));
@@ -56,7 +56,7 @@ function bootstrap(clone: string, args: string[], variables: Record<string, stri
 
 const npmRuns = (clone: string) => readFileSync(join(clone, 'npm-runs'), 'utf8').trim().split('\n').length;
 
-test('dependencies are installed when they are missing or stale, and only then', async () => {
+test('dependencies are installed only if they are missing or stale', async () => {
   const clone = createClone();
   const first = bootstrap(clone, ['hello']);
   expect(await first.exited).toEqual({ code: 0, signal: null });
@@ -70,7 +70,7 @@ test('dependencies are installed when they are missing or stale, and only then',
   writeFileSync(join(clone, 'package-lock.json'), lockfile('1.0.1'));
   await bootstrap(clone, ['hello']).exited;
   expect(npmRuns(clone)).toBe(2);
-  // Not `npm ci`, which would take the modules from under an Atrium that runs.
+  // Not `npm ci`, which would remove the modules of a running Atrium.
   expect(readFileSync(join(clone, 'npm-runs'), 'utf8')).toMatch(/\ninstall --no-save/);
 
   rmSync(join(clone, 'node_modules'), { recursive: true });
@@ -78,7 +78,7 @@ test('dependencies are installed when they are missing or stale, and only then',
   expect(npmRuns(clone)).toBe(3);
 });
 
-test('npm start and npm test begun together install once', async () => {
+test('two simultaneous starts install the dependencies once', async () => {
   const clone = createClone();
   const both = [bootstrap(clone, ['one']), bootstrap(clone, ['other'])];
   for (const process of both) expect(await process.exited).toEqual({ code: 0, signal: null });
@@ -86,14 +86,14 @@ test('npm start and npm test begun together install once', async () => {
   expect(both.map((process) => process.output()).join('')).toContain('which installs the dependencies …');
 });
 
-test('an installation that fails ends with one line of ours and code 1', async () => {
+test('a failed installation of dependencies ends with one line and code 1', async () => {
   const failed = bootstrap(createClone(), ['hello'], { FAKE_NPM: 'fail' });
   expect(await failed.exited).toEqual({ code: 1, signal: null });
   expect(failed.output()).toContain('The dependencies could not be installed: npm says above why.');
   expect(failed.stdout()).toBe('');
 });
 
-test('Ctrl-C in the middle of the installation leaves nothing running and no lock', async () => {
+test('Ctrl-C during the installation leaves no process and no lock', async () => {
   const clone = createClone();
   const process = bootstrap(clone, ['hello'], { FAKE_NPM: 'hang' });
   await until(() => existsSync(join(clone, 'npm-runs')));
@@ -103,7 +103,7 @@ test('Ctrl-C in the middle of the installation leaves nothing running and no loc
   expect(existsSync(join(clone, '.atrium/install.lock'))).toBe(false);
 });
 
-test('what was broken off is installed from the beginning', async () => {
+test('after a failed installation, dependencies are installed from scratch', async () => {
   const clone = createClone();
   await bootstrap(clone, ['hello']).exited;
   writeFileSync(join(clone, 'package-lock.json'), lockfile('1.0.1'));
@@ -113,11 +113,11 @@ test('what was broken off is installed from the beginning', async () => {
   expect(commands).toEqual(['ci', 'install', 'ci']);
 });
 
-test('the exit code of the command passes through', async () => {
+test('the bootstrap exits with the exit code of the command', async () => {
   expect(await bootstrap(createClone(), ['exit', '3']).exited).toEqual({ code: 3, signal: null });
 });
 
-test('a signal reaches the command, whose own exit code counts', async () => {
+test('the bootstrap passes a signal to the command, and exits with its exit code', async () => {
   const process = bootstrap(createClone(), ['wait']);
   await process.printed(/atrium wait/);
   process.child.kill('SIGTERM');

@@ -13,7 +13,7 @@ const run = (...args: string[]) => runAtrium(args, atrium.environment);
 const runJson = async (...args: string[]) =>
   JSON.parse((await run(...args, '--json')).stdout) as Record<string, unknown>;
 
-test('a user, a space, a key, a code and a token are made and printed', async () => {
+test('the commands create and print a user, a space, a key, a code and a token', async () => {
   expect(await run('token')).toMatchObject({ code: 1, output: expect.stringContaining('user add EMAIL') });
 
   expect(await runJson('user', 'add', 'Ada@Example.org', '--name', 'Ada')).toEqual({
@@ -36,11 +36,11 @@ test('a user, a space, a key, a code and a token are made and printed', async ()
   expect(await runJson('code', '--user', 'ada@example.org')).toMatchObject({
     code: expect.stringMatching(/^(\w{4}-?){4}$/),
   });
-  // Without --json, standard output is the token alone, for $(…) in a shell.
+  // Without --json, standard output has only the token, for $(…) in a shell.
   expect((await run('token')).stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
 });
 
-test('the operator makes a user a member without asking them', async () => {
+test('the operator adds a member to a space without an invitation', async () => {
   await runJson('user', 'add', 'joined@example.org');
   const { id: spaceId } = await runJson('space', 'add', 'Joined', '--user', 'joined@example.org');
   const { id: other } = await runJson('user', 'add', 'other@example.org');
@@ -51,7 +51,7 @@ test('the operator makes a user a member without asking them', async () => {
   expect(await run(...add, '--role', 'admin')).toMatchObject({ code: 1 });
 });
 
-test('what cannot be done is said in one line', async () => {
+test('a command that fails prints the reason in one line', async () => {
   expect(await run('user', 'add', 'not an address')).toMatchObject({ code: 1, stdout: '' });
   expect(await run('token', '--user', 'nobody@example.org')).toEqual({
     code: 1,
@@ -73,11 +73,11 @@ test('what cannot be done is said in one line', async () => {
   });
 });
 
-test('migrate has nothing to do a second time', async () => {
+test('a second migrate does nothing', async () => {
   expect(await runJson('migrate')).toEqual({ migrations: [], searchAttributes: [] });
 });
 
-test('status tells that nothing runs, with an exit code', async () => {
+test('status exits with 1 if no Atrium runs', async () => {
   expect(await run('status', '--json')).toMatchObject({ code: 1, stdout: '{"state":"stopped","ready":false}\n' });
 });
 

@@ -22,7 +22,7 @@ let site: Server;
 let port: number;
 const heard: (string | undefined)[] = [];
 
-/** `localhost` is a name that the operator lets agents reach here, and a server has a certificate for. */
+/** The operator allows agents to reach `localhost` here, and the site has a certificate for that name. */
 beforeAll(async () => {
   const authority = await createAuthority(new Date());
   setDefaultCACertificates([...trusted, authority.certificate]);
@@ -48,7 +48,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-test('a space’s computer sends its secret to the host that it is for, by its space’s lists and into its log', async () => {
+test("a computer sends a secret only to its host, by the space's allow list, and the space's log has the request", async () => {
   const { identity, database, computers, computerSecrets, secrets, egressRules, egressAuthorities } = services;
   const { user } = await buildUser(identity);
   const { space } = await buildSpace(identity, user.id);
@@ -76,7 +76,7 @@ test('a space’s computer sends its secret to the host that it is for, by its s
     { ...entry, secret: null },
   ]);
 
-  // Its value changes without a restart, and so does what it is for.
+  // A new value and a removal take effect without a restart.
   await secrets.named.put(space.id, 'TOKEN', 'another value', actor);
   await runOn(client, curl);
   await computerSecrets.remove({ spaceId: space.id, computerId }, 'TOKEN', actor);

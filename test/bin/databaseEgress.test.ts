@@ -17,7 +17,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { tenantServer } from '../support/runServer.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// A computer's way to the databases of its space, and to nothing else that is internal.
+// A computer reaches the databases of its space, and no other internal address.
 
 const placesOfSpace = 5;
 
@@ -40,7 +40,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** A space with a computer's socket, and an app that is connected to a database. */
+/** Makes a space with a computer's egress socket, and an app that is connected to a database. */
 async function setUp(egress: ReturnType<typeof createComputerEgress>) {
   const { user } = await buildUser(services.identity);
   const { space } = await buildSpace(services.identity, user.id);
@@ -84,7 +84,7 @@ async function align(id: string): Promise<void> {
   if (done !== undefined) await finishAlignment(environment.database, done.wanted);
 }
 
-/** A connection by way of the proxy behind this socket; rejects with what the proxy says. */
+/** Connects through the proxy behind this socket. Rejects with the proxy's status line. */
 async function through(socketPath: string, host: string, port: number): Promise<Socket> {
   const socket = connectTo(socketPath);
   socket.on('error', () => undefined);
@@ -99,7 +99,7 @@ async function through(socketPath: string, host: string, port: number): Promise<
   throw new Error(head.split('\r\n')[0]);
 }
 
-/** The next byte, and none beyond it: what follows the answer is for the client. */
+/** Reads only the next byte, since bytes after the proxy's answer are for the client. */
 async function readByte(socket: Socket): Promise<string | undefined> {
   for (;;) {
     const byte = socket.read(1) as Buffer | null;
@@ -116,7 +116,7 @@ async function enterBy(socketPath: string, { serverName, user, password }: AppDa
   return connection;
 }
 
-test('a computer gets into the database of an app of its space, by its name alone', async () => {
+test('a computer reaches the database of an app of its own space, only by its name and port', async () => {
   await using egress = createComputerEgress(services);
   const [own, other] = [await setUp(egress), await setUp(egress)];
   const connection = await enterBy(own.socket, own.found);
@@ -127,7 +127,7 @@ test('a computer gets into the database of an app of its space, by its name alon
     { purpose: 'computer', host: databaseHost(own.found.serverName), port: databasePort, refusal: null },
   ]);
 
-  // Neither from another space, nor by another port, nor another name, nor where there is none.
+  // Refused: another space's computer, other ports, an unknown database, and the server's own addresses.
   const host = databaseHost(own.found.serverName);
   for (const [socket, to, port] of [
     [other.socket, host, databasePort],
@@ -146,11 +146,11 @@ test('a computer gets into the database of an app of its space, by its name alon
   await expect(through(own.socket, host, databasePort)).rejects.toThrow(/^HTTP\/1\.1 (403|502)/);
 });
 
-test('the way to the server ends with the connection of the app, whoever has come in by it', async () => {
+test("connections to the server end when the app is disconnected, also those of the space's own account", async () => {
   await using egress = createComputerEgress(services);
   const own = await setUp(egress);
   const host = databaseHost(own.found.serverName);
-  // The server goes on letting in the space's own account.
+  // The server still lets the space's own account in.
   const connection = await enterBy(own.socket, { ...own.found, ...(await own.details()) });
   await egress.review();
   await connection.query('SELECT 1');
@@ -162,7 +162,7 @@ test('the way to the server ends with the connection of the app, whoever has com
   expect(log.data).toMatchObject([{ host, port: databasePort, refusal: expect.stringContaining('no app') }]);
 });
 
-test('a space that allows little gets to its own databases all the same', async () => {
+test('a space with an allow list still reaches its own databases', async () => {
   await using egress = createComputerEgress(services);
   const own = await setUp(egress);
   await services.egressRules.put(own.spaceId, { allow: ['example.com'], deny: [] }, own.actor);
@@ -172,7 +172,7 @@ test('a space that allows little gets to its own databases all the same', async 
   connection.destroy();
 });
 
-test('the computers of a space have so many places at the server, and another space has its own', async () => {
+test('the computers of a space have a limited number of connections, and another space has its own', async () => {
   await using egress = createComputerEgress(services);
   const [own, other] = [await setUp(egress), await setUp(egress)];
   const open = await Promise.all(Array.from({ length: placesOfSpace }, () => enterBy(own.socket, own.found)));
@@ -180,11 +180,11 @@ test('the computers of a space have so many places at the server, and another sp
   const theirs = await enterBy(other.socket, other.found);
   theirs.destroy();
   open.pop()?.destroy();
-  const again = await waitFor('a place', () => enterBy(own.socket, own.found).catch(() => undefined));
+  const again = await waitFor('a free slot', () => enterBy(own.socket, own.found).catch(() => undefined));
   for (const connection of [...open, again]) connection.destroy();
 });
 
-test('what listens on this machine is not reached by a name that looks like a database', async () => {
+test('a name that looks like a database does not lead to servers on this machine', async () => {
   const listener = createServer((socket) => socket.end('inside'));
   await once(listener.listen(0, '127.0.0.1'), 'listening');
   const { port } = listener.address() as { port: number };

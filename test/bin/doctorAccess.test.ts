@@ -8,7 +8,7 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// What `atrium doctor` says about who may use the embedded parts: here the parts of this run.
+// The checks of `atrium doctor` for access to the embedded servers: here the servers of this test run.
 
 const config = loadConfig({ ...stackEnvironment(), ATRIUM_DATA_DIR: temporaryFolder() });
 
@@ -16,11 +16,11 @@ test('the database requires a password', async () => {
   expect(await checkDatabaseAccess(config)).toEqual({ state: 'ok', detail: 'by password only, from this machine' });
 });
 
-test('the store answers no request without a key, and no page of elsewhere', async () => {
+test('the object store refuses requests without a key and pages of other origins', async () => {
   expect(await checkStorageAccess(config)).toEqual({ state: 'ok', detail: 'by signed requests only' });
 });
 
-test('an open store is reported', async () => {
+test('an open object store is reported', async () => {
   const check = async (listener: RequestListener) => {
     const store = createServer(listener).listen(0, '127.0.0.1');
     await once(store, 'listening');

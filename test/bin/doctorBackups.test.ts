@@ -2,11 +2,11 @@ import { writeManifest } from '../../backup/vault/manifests.ts';
 import { checkBackups } from '../../bin/support/checkBackups.ts';
 import { buildVault, manifestOf } from '../builders/backups.ts';
 
-// What `atrium doctor` says about backups.
+// The check of `atrium doctor` for backups.
 
 const hourMs = 3_600_000;
 
-test('none are wanted, there is none yet, a good one, one that is too old', async () => {
+test('doctor reports backups that are off, missing, too old or good', async () => {
   const { backup, vault } = await buildVault();
   expect(await checkBackups({ backup: { ...backup, to: undefined } })).toMatchObject({ state: 'off' });
   await expect(checkBackups({ backup })).rejects.toThrow(/There is no finished backup in /);

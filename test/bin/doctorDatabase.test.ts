@@ -18,7 +18,7 @@ afterAll(() => environment.close());
 
 const owner = (statement: string) => runStatement(environment.environment.ATRIUM_DATABASE_MIGRATION_URL, statement);
 
-test('a database that has all it needs is told to have it, and for how many processes', async () => {
+test('doctor reports a complete database, and how many processes it can serve', async () => {
   const { state, detail } = await checkDatabase(environment.config);
   expect({ state, detail }).toEqual({
     state: 'ok',
@@ -28,7 +28,7 @@ test('a database that has all it needs is told to have it, and for how many proc
   expect(rows).toEqual([]);
 });
 
-test('a server that lets too few connections in for the pools is told', async () => {
+test('doctor reports a server that allows fewer connections than the pools may open', async () => {
   const config = loadConfig({ ...environment.environment, ATRIUM_DATABASE_POOL_SIZE: '500' });
   expect(await checkDatabase(config)).toEqual({
     state: 'wrong',
@@ -36,7 +36,7 @@ test('a server that lets too few connections in for the pools is told', async ()
   });
 });
 
-test('triggers that could not be made are told by doctor and at a start, and made by the next migration', async () => {
+test('doctor and a start report missing triggers, and the next migration creates them', async () => {
   const missing = ['ledger_entries_no_update', 'ledger_transactions_no_delete'];
   for (const name of missing) await owner(`DROP TRIGGER ${name}`);
 
@@ -61,7 +61,7 @@ test('triggers that could not be made are told by doctor and at a start, and mad
   expect(await checkDatabase(environment.config)).toMatchObject({ state: 'ok' });
 });
 
-test('an older version starts nothing on a database of a newer one, and doctor says why', async () => {
+test('an older Atrium does not start on the database of a newer one, and doctor says why', async () => {
   await owner("INSERT INTO schema_migrations VALUES ('9999-last', NOW())");
   try {
     const refusal = expect.stringMatching(/^The database was written by a newer Atrium \(.*9999-last/);

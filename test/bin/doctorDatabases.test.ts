@@ -12,29 +12,29 @@ afterAll(() => environment.close());
 const check = (more: Record<string, string | undefined>) =>
   checkDatabases(loadConfig({ ...environment.environment, ...more }));
 
-test('without a server there are no databases, which is said with the name of the setting', async () => {
+test('without a server, databases of spaces are off, and doctor names the setting', async () => {
   expect(await check({})).toEqual({ state: 'off', detail: expect.stringContaining('ATRIUM_TENANT_DATABASE_URL') });
 });
 
-test('a server of its own is right', async () => {
+test('a separate server is right', async () => {
   expect(await check(await tenantServer())).toEqual({
     state: 'ok',
     detail: expect.stringMatching(/^(MySQL )?\d+\.\d+.* at 127\.0\.0\.1:\d+, 0 databases$/),
   });
 }, 120_000);
 
-test("the product's own server is none", async () => {
+test("Atrium's own database server is wrong", async () => {
   const own = await check({ ATRIUM_TENANT_DATABASE_URL: environment.environment.ATRIUM_DATABASE_URL });
   expect(own).toEqual({ state: 'wrong', detail: expect.stringContaining("the product's own server") });
 });
 
-test('one that does not answer is told', async () => {
+test('a server that does not answer is reported', async () => {
   await expect(check({ ATRIUM_TENANT_DATABASE_URL: 'mysql://somebody:secret@127.0.0.1:9/' })).rejects.toThrow(
     'The server for databases of spaces failed: ECONNREFUSED',
   );
 });
 
-test('a server on which rights are anybody’s is told of', () => {
+test('a server that gives rights to everyone, or does not limit temporary tables, is reported', () => {
   const right = {
     ...{ version: '10.11.6-MariaDB', localInfile: false, eventScheduler: false, functions: true, durations: true },
     ...{ resolvesNames: false, memoryTables: false, isOpenToAll: false, boundsTemporary: true },

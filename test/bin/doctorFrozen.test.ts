@@ -8,7 +8,7 @@ import { announceOurselves } from '../../bin/support/running.ts';
 import { runAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// `atrium doctor` where something does not answer, or is not there.
+// `atrium doctor` with servers that do not answer or do not run.
 
 interface Report {
   healthy: boolean;
@@ -22,12 +22,12 @@ async function doctor(variables: Record<string, string>, ...args: string[]) {
   return { code, healthy, checks: Object.fromEntries(checks.map(({ name, ...check }) => [name, check])) };
 }
 
-test('parts that are frozen are said not to answer, and what else there is to say is said', async () => {
-  // It takes connections, and never says a word.
+test('doctor reports frozen servers, and still makes the other checks', async () => {
+  // Accepts connections and never answers.
   const frozen = createServer().listen(0, '127.0.0.1');
   await once(frozen, 'listening');
   const address = `127.0.0.1:${(frozen.address() as AddressInfo).port}`;
-  // So is the Atrium that runs.
+  // The running Atrium is frozen too.
   const dataDir = temporaryFolder();
   mkdirSync(join(dataDir, 'run'));
   const running = announceOurselves(dataDir);
@@ -57,7 +57,7 @@ test('parts that are frozen are said not to answer, and what else there is to sa
   });
 });
 
-test('a part that answers late, as on a busy machine, is slow and not broken', async () => {
+test('a server that answers late, as on a busy machine, is reported as slow and not as wrong', async () => {
   const answer = { state: 'ok', detail: 'there' } as const;
   expect(await within(60_000, () => answer, 60_000)).toEqual(answer);
   expect(await within(60_000, () => answer, 0)).toEqual({
@@ -69,7 +69,7 @@ test('a part that answers late, as on a busy machine, is slow and not broken', a
   expect(await within(1, () => new Promise(() => undefined), 0)).toMatchObject({ state: 'wrong' });
 });
 
-test('a part that is configured elsewhere is checked where nothing runs; the others are said not to run', async () => {
+test('if Atrium does not run, doctor checks the configured database and reports the other parts as not running', async () => {
   const { code, healthy, checks } = await doctor({ ATRIUM_DATABASE_URL: 'mysql://atrium@127.0.0.1:1/atrium' });
   expect([code, healthy]).toEqual([1, false]);
   expect(checks.database).toEqual({ state: 'wrong', detail: expect.stringContaining('ECONNREFUSED') });
@@ -77,16 +77,16 @@ test('a part that is configured elsewhere is checked where nothing runs; the oth
   expect(Object.keys(checks)).not.toContain('storage');
 });
 
-test('a time that is none is refused', async () => {
+test('doctor refuses a timeout that is not a number', async () => {
   const { code, output } = await runAtrium(['doctor', '--timeout', 'soon'], { ATRIUM_DATA_DIR: temporaryFolder() });
   expect([code, output]).toEqual([1, expect.stringContaining('A number of seconds')]);
 });
 
-test('a disk without room is told, with what is needed', async () => {
+test('doctor reports a full disk and how much room is needed', async () => {
   const parts = (need: boolean) => ({ database: need, temporal: need, storage: need, tenantDatabase: need });
   const dataDir = `${temporaryFolder()}/not/yet`;
   expect(await checkDisk({ dataDir, need: parts(true) })).toMatchObject({ state: 'ok' });
-  // The kernel's own file system has no room at all.
+  // The file system of /proc has no room at all.
   const full = (need: boolean) => checkDisk({ dataDir: '/proc/atrium', need: parts(need) });
   expect(await full(true)).toEqual({ state: 'wrong', detail: expect.stringContaining('which needs 512') });
   expect(await full(false)).toEqual({ state: 'wrong', detail: expect.stringContaining('which needs 64') });

@@ -6,7 +6,7 @@ import { startMailServer, type TestMailServer } from '../fakes/mailServer.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// What `atrium doctor` says about sign-in and KMS.
+// The checks of `atrium doctor` for sign-in, mail and KMS.
 
 let issuer: TestIssuer;
 let mailServer: TestMailServer;
@@ -42,7 +42,7 @@ function configWith(changes: Record<string, string> = {}): Config {
 
 const dead = 'http://127.0.0.1:1';
 
-test('all is well', async () => {
+test('sign-in, mail and KMS that work are ok', async () => {
   expect(await checkSignIn(configWith())).toEqual({
     state: 'ok',
     detail: `${issuer.url}; it must know the redirect http://localhost:8080/auth/oidc/callback`,
@@ -51,14 +51,14 @@ test('all is well', async () => {
   expect(await checkKms(configWith())).toEqual({ state: 'ok', detail: 'alias/atrium wraps and unwraps' });
 });
 
-test('a part that is not wanted is neither good nor bad', async () => {
+test('a service that is not configured is off', async () => {
   const config = configWith({ ATRIUM_OIDC_ISSUER: '', ATRIUM_SMTP_URL: '', ATRIUM_KMS_KEY_ID: '' });
   for (const check of [checkSignIn(config), checkMail(config), checkKms(config)]) {
     expect((await check).state).toBe('off');
   }
 });
 
-test('what does not answer is said, and by which address', async () => {
+test('a service that does not answer is reported with its address', async () => {
   const signIn = await checkSignIn(configWith({ ATRIUM_OIDC_ISSUER: dead }));
   expect(signIn).toEqual({
     state: 'wrong',
@@ -68,8 +68,8 @@ test('what does not answer is said, and by which address', async () => {
   expect(mail).toEqual({ state: 'wrong', detail: expect.stringMatching(/^127\.0\.0\.1:1: .*ECONNREFUSED/) });
 });
 
-test('what refuses us is said', async () => {
-  // It serves, but is not an issuer.
+test('a service that refuses Atrium is reported', async () => {
+  // A server that is no issuer.
   expect((await checkSignIn(configWith({ ATRIUM_OIDC_ISSUER: kms.url }))).state).toBe('wrong');
   const login = await checkMail(configWith({ ATRIUM_SMTP_URL: mailServer.url.replace('mail%20password', 'wrong') }));
   expect(login).toEqual({ state: 'wrong', detail: expect.stringMatching(/login/i) });

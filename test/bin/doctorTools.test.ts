@@ -3,7 +3,7 @@ import { loadConfig } from '../../config/index.ts';
 import { buildApi, type TestApi } from '../builders/api.ts';
 import { buildSpace, buildUser } from '../builders/identity.ts';
 
-// What `atrium doctor` says about what agents may reach and use.
+// The checks of `atrium doctor` for egress and MCP servers.
 
 let api: TestApi;
 let spaceId: string;
@@ -20,7 +20,7 @@ afterAll(() => api.close());
 const configWith = (allowInternal: string) =>
   loadConfig({ ...api.environment.environment, ATRIUM_EGRESS_ALLOW_INTERNAL: allowInternal });
 
-test('egress: the operator’s exceptions, and the spaces that narrow it', async () => {
+test("the check of egress lists the operator's exceptions and counts the spaces with lists", async () => {
   expect(await checkEgress(configWith(''), true)).toEqual({
     state: 'ok',
     detail: 'nothing internal; 0 spaces have an allow list, 0 a deny list',
@@ -31,19 +31,19 @@ test('egress: the operator’s exceptions, and the spaces that narrow it', async
   );
 });
 
-test('egress: what another process was started with is not stated as a fact', async () => {
+test('the check of egress says that a running Atrium may have started with other settings', async () => {
   const { detail } = await checkEgress(configWith(''), false);
   expect(detail).toMatch(/^nothing internal, as set here \(what the running Atrium was started with is not seen\); /);
 });
 
-test('egress: an invalid exception has no effect, and is named', async () => {
+test('the check of egress names an invalid exception', async () => {
   expect(await checkEgress(configWith('10.2.0.0/99,intern.example'), true)).toEqual({
     state: 'wrong',
     detail: 'ATRIUM_EGRESS_ALLOW_INTERNAL: 10.2.0.0/99 is not a host or network',
   });
 });
 
-test('MCP servers: those that failed, by name and why', async () => {
+test('the check of MCP servers names those that failed, with the reason', async () => {
   const { mcpServers, config } = api.deps;
   expect(await checkMcpServers(config)).toEqual({ state: 'off', detail: 'no space has one' });
   const server = {

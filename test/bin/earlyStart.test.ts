@@ -14,7 +14,7 @@ import { buildSpace, buildUser } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// A computer of a process that is its host, while Temporal hears nothing of it.
+// A computer is started by an API process that is also its host, before Temporal hears of it.
 
 let environment: TestEnvironment;
 let services: Services;
@@ -72,7 +72,7 @@ async function on(host: Host) {
   };
 }
 
-test('while its workflow is slow to say that it runs, whoever starts nothing is told to come again', async () => {
+test('a request that does not start the computer gets COMPUTER_WAKES until the workflow has recorded the start', async () => {
   await using built = await buildHost({ dir: hostDir() });
   const computer = await on(built.host);
   await computer.awake();
@@ -80,7 +80,7 @@ test('while its workflow is slow to say that it runs, whoever starts nothing is 
   await expect(computer.running()).rejects.toMatchObject({ kind: 'unavailable', code: 'COMPUTER_WAKES' });
 });
 
-test('it runs programs at once, and its workflow, told later, finds it running and books it', async () => {
+test('a computer runs programs at once, and its workflow later finds it running and records that', async () => {
   await using built = await buildHost({ dir: hostDir() });
   const computer = await on(built.host);
   const clients = await Promise.all(Array.from({ length: 10 }, () => computer.awake()));
@@ -99,7 +99,7 @@ test('it runs programs at once, and its workflow, told later, finds it running a
   expect(await built.host.inspect((await computer.get()).id)).toMatchObject({ state: 'running', startedAt });
 });
 
-test('a start that fails here is left to the workflow, for which whoever asked waits', async () => {
+test('if the early start fails, the request waits until the workflow has started the computer', async () => {
   await using built = await buildHost({ dir: hostDir() });
   const { host } = built;
   const failing = { ...host, start: () => Promise.reject(new Error('no room')) } as Host;
@@ -111,7 +111,7 @@ test('a start that fails here is left to the workflow, for which whoever asked w
   expect(await runOn(await waiting, 'echo by the workflow')).toMatchObject({ stdout: 'by the workflow\n' });
 });
 
-test('nothing is begun for a computer of another host, or once this one is stopping', async () => {
+test('an early start does not begin for a computer of another host, with a wish to stop, or after close', async () => {
   await using built = await buildHost({ dir: hostDir() });
   const computer = await on(built.host);
   const row = { ...(await computer.get()), status: 'starting', wish: 'wake', generation: 1 } as const;
@@ -122,8 +122,8 @@ test('nothing is begun for a computer of another host, or once this one is stopp
   expect(await built.host.inspect(row.id)).toEqual({ state: 'absent' });
 });
 
-describe('a computer that is deleted while it is started early leaves nothing', () => {
-  /** Calls `deleted` once, before or after the host has started it, with the row and all of it removed by then. */
+describe('a computer that is deleted during its early start', () => {
+  /** Starts a computer early, and deletes it before or after the host has started it. */
   async function startedAndDeleted(when: 'before' | 'after') {
     await using built = await buildHost({ dir: hostDir() });
     const { host } = built;
@@ -138,7 +138,7 @@ describe('a computer that is deleted while it is started early leaves nothing', 
       start: async (spec: Parameters<Host['start']>[0]) => {
         starts.push(spec.computerId);
         const started = await host.start(spec);
-        // Its end was not in time: the workflow that deletes it had seen no computer.
+        // The workflow that deletes the computer looked at the host before this start, and found no computer.
         if (when === 'after') await database.pool.query('DELETE FROM computers WHERE id = ?', [spec.computerId]);
         return started;
       },
@@ -167,12 +167,12 @@ describe('a computer that is deleted while it is started early leaves nothing', 
     };
   }
 
-  test('where its variables took long to open, it is not started', async () => {
+  test('is not started if it was deleted while its variables were opened', async () => {
     const { starts, hosted } = await startedAndDeleted('before');
     expect([starts, hosted]).toEqual([[], { state: 'absent' }]);
   });
 
-  test('where it was started all the same, all of it is removed again', async () => {
+  test('is removed from the host if it was started all the same', async () => {
     const { starts, hosted, known, id } = await startedAndDeleted('after');
     expect([starts, hosted]).toEqual([[id], { state: 'absent' }]);
     expect(known).not.toContain(id);

@@ -20,7 +20,7 @@ const run = (...args: string[]) => runAtrium(args, atrium.environment);
 const runJson = async <T = Record<string, unknown>>(...args: string[]) =>
   JSON.parse((await run(...args, '--json')).stdout) as T;
 
-test('the operator sees all installations, over all pages, and gives one to a space', async () => {
+test('the operator lists GitHub installations from all pages, and gives one to a space', async () => {
   github.pageSize = 2;
   const [first, second] = ['acme', 'initech', 'umbrella'].map((login) => github.install(login));
   Object.assign(second ?? {}, { isSuspended: true });
@@ -46,7 +46,7 @@ test('the operator sees all installations, over all pages, and gives one to a sp
   expect(audit).toEqual(Array(2).fill({ userId: null, action: 'git-installation.connected' }));
 });
 
-test('what cannot be claimed is said in one line', async () => {
+test('an installation that cannot be claimed is refused with the reason in one line', async () => {
   const { id: installationId } = github.install('hooli');
   for (const [args, said] of [
     [['claim', '999999', '--space', 'spc_none'], 'GitHub knows no installation 999999 of this App.\n'],
@@ -59,7 +59,7 @@ test('what cannot be claimed is said in one line', async () => {
   expect((await runAtrium(['git', 'installations'], without)).output).toContain('not set ATRIUM_GITHUB_APP_ID');
 });
 
-test('doctor says whether GitHub takes the key, and what is missing', async () => {
+test('doctor reports whether GitHub accepts the key, and which settings are missing', async () => {
   const doctor = (changes: Record<string, string>) =>
     checkGitHosting(loadConfig({ ...atrium.environment, ...changes }));
   expect(await doctor({})).toMatchObject({
@@ -73,7 +73,7 @@ test('doctor says whether GitHub takes the key, and what is missing', async () =
   await expect(doctor({ ATRIUM_GITHUB_APP_ID: '1' })).rejects.toMatchObject({ code: 'GIT_HOSTING_KEY_REFUSED' });
 });
 
-test('a key that is none is refused at the start, without a word of it', () => {
+test('an invalid key is refused at the start, and the error does not contain it', () => {
   const load = (key: string) => () => loadConfig({ ...atrium.environment, ATRIUM_GITHUB_PRIVATE_KEY: key });
   const broken = '-----BEGIN RSA PRIVATE KEY-----\\nbm90IGEga2V5\\n-----END RSA PRIVATE KEY-----';
   expect(load(broken)).toThrow('ATRIUM_GITHUB_PRIVATE_KEY is not right');

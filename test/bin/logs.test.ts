@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// `atrium logs`, on logs as Atrium and its parts write them.
+// `atrium logs` with logs in the forms of Atrium and its servers.
 
 const product = (seconds: number, msg: string, facts: Record<string, unknown> = {}, level = 30) =>
   `${JSON.stringify({ level, time: `2026-01-02T03:04:0${seconds}.000Z`, name: 'atrium', ...facts, msg })}\n`;
@@ -36,7 +36,7 @@ async function texts(...args: string[]): Promise<string[]> {
   return lines.map((line) => (JSON.parse(line) as { text: string }).text);
 }
 
-test('all logs are shown as one, in the order of their times', async () => {
+test('all logs are merged in the order of time', async () => {
   const { logs, settings } = installation();
   const { stdout } = await runAtrium(logs(), settings);
   expect(stdout.split('\n')).toEqual([
@@ -44,7 +44,7 @@ test('all logs are shown as one, in the order of their times', async () => {
     '2026-01-02T03:04:02.000Z info  database  2026-01-02  3:04:02 0 [Note] Starting MariaDB',
     '2026-01-02T03:04:02.000Z info  database  and how',
     '2026-01-02T03:04:03.000Z info  atrium    a request {"requestId":"req-1"}',
-    // What a program logs does not control the terminal.
+    // Escape sequences in a log do not reach the terminal.
     '2026-01-02T03:04:04.000Z warn  temporal  slow \\u001b[31m',
     '2026-01-02T03:04:05.000Z error atrium    failed {"requestId":"req-2"}',
     '2026-01-02T03:04:06.000Z info  computers 2026-01-02T03:04:06.000Z Error: broken',
@@ -52,7 +52,7 @@ test('all logs are shown as one, in the order of their times', async () => {
   ]);
 });
 
-test('lines are chosen by part, by level, by an id and by their number', async () => {
+test('lines are filtered by part, level and id, and limited in number', async () => {
   expect(await texts('temporal', 'computers')).toEqual(['slow \u001b[31m', expect.stringContaining('broken')]);
   expect(await texts('--level', 'warn')).toEqual(['slow \u001b[31m', 'failed {"requestId":"req-2"}']);
   expect(await texts('--id', 'req-1')).toEqual(['a request {"requestId":"req-1"}']);
@@ -60,7 +60,7 @@ test('lines are chosen by part, by level, by an id and by their number', async (
   expect(await texts('--lines', '0')).toEqual([]);
 });
 
-test('what is written from now on is followed, also into a file that begins anew', async () => {
+test('--follow shows new lines, also after the log is rotated', async () => {
   const { file, logs, settings } = installation();
   const following = startAtrium(logs('atrium', '--follow'), settings);
   await following.printed(/req-2/);
@@ -76,7 +76,7 @@ test('what is written from now on is followed, also into a file that begins anew
   expect(shown).toEqual(['earlier', 'a request', 'failed', 'the last', 'the first', 'the second']);
 });
 
-test('where there are none, or none of this part, that is said', async () => {
+test('a missing log is reported, with the logs that exist', async () => {
   const none = await runAtrium(['logs'], { ATRIUM_DATA_DIR: temporaryFolder() });
   expect(none).toMatchObject({ code: 1, output: expect.stringMatching(/^There are no logs in .*standard error.*\n$/) });
   const { logs, settings } = installation();

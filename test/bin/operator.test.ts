@@ -4,7 +4,7 @@ import { buildUser } from '../builders/identity.ts';
 import { runAtrium } from '../support/atrium.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// What the operator sees and ends at the command line, while an API serves the same installation.
+// The operator lists and revokes at the command line, while an API serves the same installation.
 
 let api: TestApi;
 
@@ -23,7 +23,7 @@ async function json<Answer = Json>(...args: string[]): Promise<Answer> {
 }
 const status = async (token: string, path: string) => (await api.as(token).get(path)).status;
 
-test('users, spaces, keys and sessions are listed, a page at a time', async () => {
+test('the operator lists users, spaces, keys and sessions in pages', async () => {
   const ada = await buildUser(api.identity, 'ada');
   const bob = await buildUser(api.identity, 'bob');
   const { space } = await api.identity.spaces.create(ada.user.id, 'Work of Ada');
@@ -59,7 +59,7 @@ test('users, spaces, keys and sessions are listed, a page at a time', async () =
   expect(await run('user', 'list', '--limit', 'all')).toMatchObject({ code: 1, stdout: '' });
 });
 
-test('a user who is disabled gets in by nothing, and is a member of nothing, until they are enabled', async () => {
+test('a disabled user has no access until the operator enables them', async () => {
   const { user, token } = await buildUser(api.identity, 'leaves');
   const { space } = await api.identity.spaces.create(user.id, 'Left');
   const path = `/api/spaces/${space.id}`;
@@ -68,7 +68,7 @@ test('a user who is disabled gets in by nothing, and is a member of nothing, unt
 
   expect(await json('user', 'disable', user.email)).toEqual({ id: user.id, disabled: true, changed: true });
   expect(await json('user', 'disable', user.email)).toMatchObject({ changed: false });
-  await waitFor('the refusal of both', async () => (await status(token, path)) + (await status(key, path)) === 802);
+  await waitFor('both refusals', async () => (await status(token, path)) + (await status(key, path)) === 802);
   await waitFor('no access', async () => (await api.identity.members.access(space.id, user.id)) === undefined);
   const refused = { code: 1, output: `${user.email} is disabled: npm run -s atrium -- user enable ${user.email}\n` };
   expect(await run('token', '--user', user.email)).toMatchObject(refused);
@@ -76,8 +76,8 @@ test('a user who is disabled gets in by nothing, and is a member of nothing, unt
   expect((await run('user', 'list')).stdout).toMatch(new RegExp(`${user.email} .*, disabled \\d{4}-`));
 
   expect(await json('user', 'enable', user.email)).toEqual({ id: user.id, disabled: false, changed: true });
-  await waitFor('the key to hold', async () => (await status(key, path)) === 200);
-  // Whoever has a session of before signs in anew.
+  await waitFor('the key to work again', async () => (await status(key, path)) === 200);
+  // Sessions from before stay ended, so the user signs in again.
   expect(await status(token, path)).toBe(401);
   const { body } = await api.as(key).get(`${path}/audit`);
   const actions = body.data.map(({ action, userId }: { action: string; userId: string | null }) => [action, userId]);
@@ -88,7 +88,7 @@ test('a user who is disabled gets in by nothing, and is a member of nothing, unt
   expect(await run('user', 'disable', 'nobody@example.org')).toMatchObject({ code: 1 });
 });
 
-test('a key and a session are revoked by their ids, once', async () => {
+test('the operator revokes a key and a session by id, and a second attempt fails', async () => {
   const { user, token } = await buildUser(api.identity, 'revoked');
   const { key, row } = await api.identity.keys.create(user.id, { name: 'k' });
   const [session] = await json<{ id: string }[]>('session', 'list', '--user', user.email);
@@ -105,7 +105,7 @@ test('a key and a session are revoked by their ids, once', async () => {
   await waitFor('both refusals', async () => (await status(token, '/api/me')) + (await status(key, '/api/me')) === 802);
 });
 
-test('a space is deleted when that is meant, and gone for everybody', async () => {
+test('a space is deleted only with --yes, and then answers 404', async () => {
   const { user, token } = await buildUser(api.identity, 'deletes');
   const { space } = await api.identity.spaces.create(user.id, 'To be deleted');
   expect(await run('space', 'delete', space.id)).toMatchObject({ code: 1, output: expect.stringContaining('--yes') });
@@ -113,14 +113,14 @@ test('a space is deleted when that is meant, and gone for everybody', async () =
 
   const { operationId } = await json<{ operationId: string }>('space', 'delete', space.id, '--yes');
   expect(operationId).toMatch(/^op_/);
-  await waitFor('it to be gone', async () => (await status(token, `/api/spaces/${space.id}`)) === 404);
+  await waitFor('the space to be gone', async () => (await status(token, `/api/spaces/${space.id}`)) === 404);
   expect(await run('space', 'delete', space.id, '--yes')).toMatchObject({
     code: 1,
     output: `There is no space ${space.id}.\n`,
   });
 });
 
-test('the version is that of the package', async () => {
+test('--version prints the version of the package', async () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   expect((await run('--version')).stdout).toBe(`${version}\n`);
 });

@@ -6,7 +6,7 @@ import type { TestProcess } from '../support/processes.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** How `api` and `worker` stop, and a worker's probes. */
+/** The stop of `api` and `worker`, and the probes of a worker. */
 let atrium: TestEnvironment;
 let wire: TcpProxy;
 let running: TestProcess | undefined;
@@ -38,7 +38,7 @@ function start(role: string, settings: Record<string, string>): TestProcess {
 }
 
 const ready = (process: TestProcess) =>
-  waitFor('the process', () => process.stdout().includes('\n') && (JSON.parse(process.stdout()) as Ready));
+  waitFor('the ready line', () => process.stdout().includes('\n') && (JSON.parse(process.stdout()) as Ready));
 
 async function readinessOf(url = ''): Promise<{ status: number; parts: string[] }> {
   const response = await fetch(`${url}/readyz`, { headers: { connection: 'close' } });
@@ -49,7 +49,7 @@ async function readinessOf(url = ''): Promise<{ status: number; parts: string[] 
   };
 }
 
-test('a process with another master key than its database says so, and gets no traffic', async () => {
+test('a process whose master key does not fit its database is not ready', async () => {
   await checkMasterKey(await openEnvelope(atrium.database, atrium.config));
   const other = start('worker', { ATRIUM_WORKER_PORT: '0', ATRIUM_MASTER_KEY: randomBytes(32).toString('base64') });
   const { probesUrl } = await ready(other);
@@ -57,7 +57,7 @@ test('a process with another master key than its database says so, and gets no t
   expect([status, parts]).toEqual([503, ['keys']]);
 });
 
-test('a worker answers its probes: alive, ready when it polls and its parts answer, and metrics', async () => {
+test('a worker serves health, readiness and metrics, and is not ready while its database is frozen', async () => {
   const process = start('worker', { ATRIUM_WORKER_PORT: '0' });
   const { apiUrl, probesUrl } = await ready(process);
   expect(apiUrl).toBeUndefined();
@@ -78,14 +78,14 @@ test('a worker answers its probes: alive, ready when it polls and its parts answ
   expect((await process.exited).code).toBe(0);
 });
 
-test('a worker without a port for its probes listens nowhere', async () => {
+test('a worker without a port for probes does not listen', async () => {
   const process = start('worker', {});
   expect((await ready(process)).probesUrl).toBeUndefined();
   process.child.kill('SIGTERM');
   expect((await process.exited).code).toBe(0);
 });
 
-test('an API that was told to stop is not ready, answers while it drains, and ends although its database has frozen', async () => {
+test('a stopping API is not ready, answers while it drains, and ends although its database is frozen', async () => {
   const process = start('api', { ATRIUM_DRAIN_SECONDS: '10' });
   const { apiUrl } = await ready(process);
   expect((await readinessOf(apiUrl)).status).toBe(200);
@@ -105,7 +105,7 @@ test('an API that was told to stop is not ready, answers while it drains, and en
   await unanswered;
 });
 
-describe('Temporal has frozen', () => {
+describe('while Temporal is frozen', () => {
   let temporal: TcpProxy;
   let settings: Record<string, string>;
   beforeEach(async () => {
@@ -114,7 +114,7 @@ describe('Temporal has frozen', () => {
   });
   afterEach(() => temporal.stop());
 
-  test('a worker that was told to stop still ends', async () => {
+  test('a worker ends on SIGTERM', async () => {
     const process = start('worker', settings);
     await ready(process);
     temporal.freeze();
@@ -122,10 +122,10 @@ describe('Temporal has frozen', () => {
     expect((await process.exited).code).toBe(0);
   });
 
-  test('a process that was told to stop before it was ready ends', async () => {
+  test('an API that is not ready yet ends on SIGTERM', async () => {
     temporal.freeze();
     const process = start('api', settings);
-    await waitFor('its first connection', () => temporal.connections() > 0);
+    await waitFor('the first connection', () => temporal.connections() > 0);
     process.child.kill('SIGTERM');
     expect((await process.exited).code).toBe(0);
     expect(process.stdout()).toBe('');

@@ -13,7 +13,7 @@ import { mountSmallDisk, noSmallDisk } from '../support/smallDisk.ts';
 import { startTcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** `atrium up` with the whole embedded stack, in a data directory of its own. */
+/** `atrium up` with the whole embedded stack, in a new data directory. */
 const settings = (dataDir: string) => ({ ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ATRIUM_DEMO_MODEL: 'true' });
 
 interface Ready {
@@ -23,7 +23,7 @@ interface Ready {
 
 const readReady = (output: string) => JSON.parse(output) as Ready;
 
-test('a start, kill -9, and a start that has lost nothing; then Ctrl-C', async () => {
+test('a start after kill -9 has lost nothing, and Ctrl-C stops it in order', async () => {
   const dataDir = temporaryFolder();
   const first = startAtrium(['up', '--json'], settings(dataDir));
   await first.printed(/"apiUrl"/);
@@ -32,7 +32,7 @@ test('a start, kill -9, and a start that has lost nothing; then Ctrl-C', async (
   first.child.kill('SIGKILL');
   await first.exited;
 
-  // At once, without any repair: the lock and the pid files of the dead one are still there.
+  // Start again without any repair: the lock and pid files of the killed Atrium are still there.
   expect(existsSync(join(dataDir, 'lock'))).toBe(true);
   const second = startAtrium(['up', '--json'], settings(dataDir));
   await second.printed(/"apiUrl"/);
@@ -56,7 +56,7 @@ test('a start, kill -9, and a start that has lost nothing; then Ctrl-C', async (
 });
 
 test.each([/MariaDB initialised/, /Object store started/, /Temporal started/])(
-  'Ctrl-C in the middle of a start, after "%s", stops what was started',
+  'Ctrl-C during a start, after "%s", stops everything that was started',
   async (moment) => {
     const dataDir = temporaryFolder();
     const atrium = startAtrium(['up'], settings(dataDir));
@@ -69,7 +69,7 @@ test.each([/MariaDB initialised/, /Object store started/, /Temporal started/])(
   },
 );
 
-test('a second Ctrl-C that is the same key press does not break the orderly stop', async () => {
+test('several signals at once, as from one Ctrl-C, do not break the orderly stop', async () => {
   const dataDir = temporaryFolder();
   const atrium = startAtrium(['up'], settings(dataDir));
   await atrium.printed(/MariaDB started/);
@@ -80,7 +80,7 @@ test('a second Ctrl-C that is the same key press does not break the orderly stop
   expect(readFileSync(join(dataDir, 'logs', 'database.log'), 'utf8')).toContain('Shutdown complete');
 });
 
-test('a taken port is said in one line, before anything is started', async () => {
+test('a taken port is reported in one line, before anything is started', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -97,11 +97,11 @@ test('a taken port is said in one line, before anything is started', async () =>
 describe('a start on a disk that is too small', () => {
   if (noSmallDisk !== undefined) {
     process.stderr.write(`\nNOT RUN: a start on a small disk: ${noSmallDisk}\n`);
-    it(`is not tried here: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
+    it(`is not tested on this machine: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
     return;
   }
 
-  it('is refused in the words of doctor, before anything is started', async () => {
+  it("is refused with doctor's message, before anything is started", async () => {
     using disk = mountSmallDisk(100);
     const dataDir = join(disk.folder, 'data');
     const { code, output } = await runAtrium(['up'], settings(dataDir));
@@ -110,7 +110,7 @@ describe('a start on a disk that is too small', () => {
     expect(existsSync(join(dataDir, 'services'))).toBe(false);
   });
 
-  it('of an installation that is there is only warned of, until there is next to no room', async () => {
+  it('only gets a warning if the installation exists, until almost no room is left', async () => {
     using disk = mountSmallDisk(100);
     mkdirSync(join(disk.folder, 'services', 'database'), { recursive: true });
     const lines: string[] = [];
@@ -124,7 +124,7 @@ describe('a start on a disk that is too small', () => {
   });
 });
 
-test('a setting that is misspelled is warned of at the start, with the right name', async () => {
+test('a start warns of a misspelled setting, with the right name', async () => {
   const misspelled = { ATRIUM_LOG_LEVL: 'debug', ATRIUM_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none' };
   const atrium = startAtrium(['up'], { ...settings(temporaryFolder()), ...misspelled });
   await atrium.printed(
@@ -134,7 +134,7 @@ test('a setting that is misspelled is warned of at the start, with the right nam
   await atrium.exited;
 });
 
-test.each(['api', 'worker'])('%s in production makes no master key of its own', async (role) => {
+test.each(['api', 'worker'])('%s in production does not create a master key', async (role) => {
   const dataDir = temporaryFolder();
   const { code, output } = await runAtrium([role], {
     ATRIUM_DATA_DIR: dataDir,
@@ -147,7 +147,7 @@ test.each(['api', 'worker'])('%s in production makes no master key of its own', 
   expect(existsSync(join(dataDir, 'master.key'))).toBe(false);
 });
 
-test('what is printed at the end of a start finds this installation, wherever its data are', () => {
+test('the commands that a start prints work for this installation, also with a data directory elsewhere', () => {
   const facts = { apiUrl: 'http://127.0.0.1:8080', temporalUiUrl: undefined, logFile: '', email: 'a@b', root: '/src' };
   const command = 'npm --prefix /src run -s atrium -- token';
   const usual = readyScreen({ ...facts, dataDir: '/src/.atrium' });
@@ -161,13 +161,13 @@ test('what is printed at the end of a start finds this installation, wherever it
 test.each([
   [{ ATRIUM_PORT: 'eighty' }, 'ATRIUM_PORT'],
   [{ ATRIUM_DATABASE_URL: 'postgres://somewhere' }, 'ATRIUM_DATABASE_URL'],
-])('a wrong setting, %j, is said in one line', async (variables, name) => {
+])('the wrong setting %j is reported in one line', async (variables, name) => {
   const { code, output } = await runAtrium(['up'], { ATRIUM_DATA_DIR: temporaryFolder(), ...variables });
   expect(code).toBe(1);
   expect(output.trimEnd().split('\n')).toEqual([expect.stringMatching(`^${name} is not right: .+`)]);
 });
 
-test('a database that does not answer is said in one line', async () => {
+test('a database that does not answer is reported in one line', async () => {
   const { code, output } = await runAtrium(['token'], {
     ATRIUM_DATA_DIR: temporaryFolder(),
     ATRIUM_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none',
@@ -177,7 +177,7 @@ test('a database that does not answer is said in one line', async () => {
   expect(output).toMatch(/^127\.0\.0\.1:1 does not answer \(ECONNREFUSED\)\. .*\n$/);
 });
 
-test('a Temporal that is slow to serve is waited for, and that is said', async () => {
+test('a start waits for a slow Temporal, and says so', async () => {
   const environment = await createTestEnvironment();
   const wire = await startTcpProxy(() => `http://${environment.config.temporal.address}`);
   wire.shut();
@@ -192,7 +192,7 @@ test('a Temporal that is slow to serve is waited for, and that is said', async (
   await environment.close();
 });
 
-test('a Temporal that never serves is reported with its answer', async () => {
+test('a Temporal that never serves is reported with its last error', async () => {
   const { config, close } = await createTestEnvironment();
   const wanted = (change: Partial<(typeof config)['temporal']>) =>
     registerWhenServed(
@@ -206,7 +206,7 @@ test('a Temporal that never serves is reported with its answer', async () => {
   await close();
 });
 
-test('a part that dies is started again where it was, and nothing is lost', async () => {
+test('an embedded server that is killed is started again at the same address', async () => {
   const dataDir = temporaryFolder();
   const atrium = startAtrium(['up', '--json'], settings(dataDir));
   await atrium.printed(/"apiUrl"/);
@@ -218,7 +218,7 @@ test('a part that dies is started again where it was, and nothing is lost', asyn
       hosts: { id: string }[];
     };
   const { parts: before } = await statusNow();
-  await waitFor('the hosts that there are to be shown', async () => {
+  await waitFor('status to show all hosts', async () => {
     const listed = await runAtrium(['host', 'list', '--json'], settings(dataDir));
     const ids = (JSON.parse(listed.stdout) as { id: string }[]).map(({ id }) => id);
     return (await statusNow()).hosts.map(({ id }) => id).join() === ids.join();
@@ -228,7 +228,7 @@ test('a part that dies is started again where it was, and nothing is lost', asyn
     await atrium.printed(new RegExp(`${title} ended with SIGKILL: .*\\. It is started again in 0\\.5 s\\.`));
     await atrium.printed(new RegExp(`${title} runs again\\.`));
   }
-  await waitFor('the product to be ready again', async () => (await fetch(`${apiUrl}/readyz`)).ok);
+  await waitFor('Atrium to be ready again', async () => (await fetch(`${apiUrl}/readyz`)).ok);
   const { parts } = await statusNow();
   expect(parts.map(({ name, address }) => [name, address])).toEqual(before.map(({ name, address }) => [name, address]));
   expect(parts.map(({ pid }) => pid)).not.toEqual(expect.arrayContaining(before.map(({ pid }) => pid)));

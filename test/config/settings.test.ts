@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ConfigError, loadConfig, unknownSettings } from '../../config/index.ts';
 
-// A wrong setting stops the start with one line that names it and says what would be right.
+// A wrong setting stops the start with one line that names the setting and says which values are right.
 
 const addresses = {
   ATRIUM_DATABASE_URL: 'mysql://user:password@127.0.0.1:3306/atrium',
@@ -52,7 +52,7 @@ test.each([
   [{ ATRIUM_REDIS_URL: 'redis://:top/secret@host' }, redisLine],
   [{ ATRIUM_REDIS_URL: 'rediss://user:word@host:6380/2' }, 'none'],
   [{ ATRIUM_S3_ENDPOINT: 'localhost:9000' }, 'ATRIUM_S3_ENDPOINT is not right: an address like https://host:port.'],
-])('%j', (settings, line) => {
+])('loadConfig checks %j', (settings, line) => {
   expect(lineFor(settings)).toEqual(typeof line === 'string' ? line : expect.stringMatching(line));
 });
 
@@ -60,11 +60,11 @@ test.each([
   ['ATRIUM_LOG_LEVL', 'ATRIUM_LOG_LEVL (ATRIUM_LOG_LEVEL is meant?)'],
   ['ATRIUM_PROT', 'ATRIUM_PROT (ATRIUM_PORT is meant?)'],
   ['ATRIUM_SOMEBODY_ELSES', 'ATRIUM_SOMEBODY_ELSES'],
-])('%s is no setting, and the nearest one is named', (name, words) => {
+])('%s is reported as an unknown setting, with the nearest known one', (name, words) => {
   expect(unknownSettings({ [name]: 'x', ATRIUM_PORT: '1', ATRIUM_API_KEY: 'x', HOME: '/' })).toEqual([words]);
 });
 
-test('git gets absolute folders, for it works in others than ours', () => {
+test("git's folders become absolute, because git runs in other working directories", () => {
   const { git } = loadConfig({ ...addresses, ATRIUM_DATA_DIR: 'data', ATRIUM_GIT_CA_FILE: 'ca.pem' });
   expect([git.dir, git.caFile]).toEqual([resolve('data/git'), resolve('ca.pem')]);
   expect(loadConfig({ ...addresses, ATRIUM_GIT_DIR: 'mirrors' }).git.dir).toBe(resolve('mirrors'));

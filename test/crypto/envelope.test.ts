@@ -8,7 +8,7 @@ import { memoryStore } from '../support/memoryKeys.ts';
 const master = () => localMasterKey(randomBytes(32));
 const text = (value: string) => Buffer.from(value, 'utf8');
 
-test('what is sealed opens in its place, and nowhere else', async () => {
+test('a sealed value opens only with its own scope and context', async () => {
   const envelope = createEnvelope(keyRing(master()), memoryStore());
   const sealed = await envelope.seal('spc_a', 'secrets/1', text('hunter2'));
   await expect(envelope.open('spc_a', 'secrets/1', sealed)).resolves.toEqual(text('hunter2'));
@@ -16,13 +16,13 @@ test('what is sealed opens in its place, and nowhere else', async () => {
   await expect(envelope.open('spc_b', 'secrets/1', sealed)).rejects.toThrow(DecryptionError);
 });
 
-test('scope and context are told apart', async () => {
+test('the boundary between scope and context counts', async () => {
   const envelope = createEnvelope(keyRing(master()), memoryStore());
   const sealed = await envelope.seal('ab', 'c', text('x'));
   await expect(envelope.open('a', 'bc', sealed)).rejects.toThrow(DecryptionError);
 });
 
-test('one changed bit anywhere is noticed', async () => {
+test('a sealed value with one changed bit, or cut short, does not open', async () => {
   const envelope = createEnvelope(keyRing(master()), memoryStore());
   const sealed = await envelope.seal('spc_a', 'row', text('hunter2'));
   for (let i = 0; i < sealed.length; i++) {
@@ -35,19 +35,19 @@ test('one changed bit anywhere is noticed', async () => {
   }
 });
 
-test('the same text twice is not the same bytes', async () => {
+test('sealing the same text twice gives different bytes', async () => {
   const envelope = createEnvelope(keyRing(master()), memoryStore());
   expect(await envelope.seal('s', 'c', text('x'))).not.toEqual(await envelope.seal('s', 'c', text('x')));
 });
 
-test('the empty value, and a large one', async () => {
+test('an empty value and a large one open as they were', async () => {
   const envelope = createEnvelope(keyRing(master()), memoryStore());
   for (const value of [Buffer.alloc(0), randomBytes(1_000_000)]) {
     await expect(envelope.open('s', 'c', await envelope.seal('s', 'c', value))).resolves.toEqual(value);
   }
 });
 
-test('a rotated data key seals from then on, and the earlier one still opens', async () => {
+test('after a rotation the new data key seals, and the earlier one still opens', async () => {
   const store = memoryStore();
   const envelope = createEnvelope(keyRing(master()), store);
   const before = await envelope.seal('s', 'c', text('before'));
@@ -58,7 +58,7 @@ test('a rotated data key seals from then on, and the earlier one still opens', a
   await expect(envelope.open('s', 'c', after)).resolves.toEqual(text('after'));
 });
 
-test('two processes that make the first key of a scope at once use the same one', async () => {
+test('two processes that create the first key of a scope at the same time use the same one', async () => {
   const store = memoryStore();
   const masterKey = master();
   const [one, two] = [createEnvelope(keyRing(masterKey), store), createEnvelope(keyRing(masterKey), store)];
@@ -76,13 +76,13 @@ test('a data key moved to another scope does not unwrap', async () => {
   await expect(createEnvelope(keyRing(masterKey), moved).open('b', 'c', sealed)).rejects.toThrow(DecryptionError);
 });
 
-test('another master key is named, with what to do about it', async () => {
+test('the error for a wrong master key says what to do', async () => {
   const store = memoryStore();
   const sealed = await createEnvelope(keyRing(master()), store).seal('s', 'c', text('x'));
   await expect(createEnvelope(keyRing(master()), store).open('s', 'c', sealed)).rejects.toThrow(/Restore master\.key/);
 });
 
-test('after a rotation the earlier master key still unwraps what it wrapped', async () => {
+test('after a rotation the earlier master key still unwraps its data keys', async () => {
   const store = memoryStore();
   const old = master();
   const sealed = await createEnvelope(keyRing(old), store).seal('s', 'c', text('x'));
@@ -92,7 +92,7 @@ test('after a rotation the earlier master key still unwraps what it wrapped', as
   expect(new Set(store.rows.map((row) => row.masterKeyId)).size).toBe(2);
 });
 
-test('a master key that fails once, as a service may, is asked again', async () => {
+test('a failed call to the master key is not remembered: the next open calls it again', async () => {
   const local = master();
   let failures = 1;
   const flaky: MasterKey = {

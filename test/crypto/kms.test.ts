@@ -3,7 +3,7 @@ import { openEnvelope, rotateKeys } from '../../models/identity/index.ts';
 import { startKms, type TestKms } from '../fakes/kms.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-// AWS KMS as the master key, over its own HTTP.
+// AWS KMS as the master key, over its HTTP interface.
 
 let kms: TestKms;
 let environment: TestEnvironment;
@@ -31,7 +31,7 @@ afterEach(() => environment.close());
 const open = (changes: Partial<TestEnvironment['config']> = {}) =>
   openEnvelope(environment.database, { ...environment.config, ...changes });
 
-test('wraps each data key, bound to what it is for, and is not asked for each row', async () => {
+test('KMS wraps a data key once, bound to its scope and version, and is not called for each row', async () => {
   const one = await open();
   const sealed = await one.seal('spc_1', 'secrets/A', Buffer.from('value'));
   for (let row = 0; row < 20; row++) await one.seal('spc_1', `secrets/B${row}`, Buffer.from('value'));
@@ -43,7 +43,7 @@ test('wraps each data key, bound to what it is for, and is not asked for each ro
   expect(kms.calls.filter(({ action }) => action === 'Decrypt').length).toBeLessThanOrEqual(2);
 });
 
-test('a wrapped key that was moved to another space does not open', async () => {
+test('a wrapped key that was copied from another space does not open', async () => {
   const one = await open();
   const sealed = await one.seal('spc_1', 'secrets/A', Buffer.from('value'));
   await one.seal('spc_2', 'secrets/A', Buffer.from('other'));
@@ -53,7 +53,7 @@ test('a wrapped key that was moved to another space does not open', async () => 
   await expect((await open()).open('spc_1', 'secrets/A', sealed)).rejects.toThrow(/does not open the wrapped key/);
 });
 
-test('refused by KMS, nothing is sealed, and it works again when KMS does', async () => {
+test('sealing fails while KMS refuses, and works again afterwards', async () => {
   kms.failWith = 'AccessDeniedException';
   const envelope = await open();
   await expect(envelope.seal('spc_1', 'secrets/A', Buffer.from('v'))).rejects.toMatchObject({
@@ -64,7 +64,7 @@ test('refused by KMS, nothing is sealed, and it works again when KMS does', asyn
   expect((await envelope.open('spc_1', 'secrets/A', sealed)).toString()).toBe('v');
 });
 
-test('from a key of our own to KMS and back, by rotation', async () => {
+test('a rotation moves data keys from a local master key to KMS', async () => {
   const masterKey = randomBytes(32).toString('base64');
   const own = { masterKey, kms: Object.freeze({ keyId: undefined, region: undefined, endpoint: undefined }) };
   const sealed = await (await open(own)).seal('spc_1', 'secrets/A', Buffer.from('value'));

@@ -25,7 +25,7 @@ test.each([0, 1, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte])(
   },
 );
 
-test('what is cut off, left out, changed or from elsewhere does not open', async () => {
+test('a sealed stream that is cut, reordered, changed or from another place does not open', async () => {
   const sealed = await seal(randomBytes(2 * mebibyte + 5));
   const first = 4 + sealed.readUInt32BE();
   const changed = Buffer.from(sealed);

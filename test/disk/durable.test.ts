@@ -8,7 +8,7 @@ const root = JSON.stringify(join(import.meta.dirname, '..', '..', 'disk', 'durab
 const callsOf = (work: (folder: string) => string) =>
   diskCallsOf(`import * as disk from ${root}; ${work(JSON.stringify(temporaryFolder()))}`);
 
-test('a file is synced before it gets its name, and its folder before that is answered', () => {
+test('a file is synced before it gets its name, and its folder afterwards', () => {
   const whole = ['fsync', 'rename', 'fsync'];
   expect(callsOf((folder) => `await disk.writeDurably(${folder} + '/file', 'text');`)).toEqual(whole);
   expect(callsOf((folder) => `disk.writeDurablySync(${folder} + '/file', 'text');`)).toEqual(whole);
@@ -20,7 +20,7 @@ test('a file is synced before it gets its name, and its folder before that is an
   ]);
 });
 
-test('a folder is made with its name, and with those of all that had to be made above it', () => {
+test('a new folder is synced with its parent, and so are new folders above it', () => {
   const made = ['mkdir', 'fsync'];
   const below = callsOf((folder) => `await disk.makeFolderDurably(${folder} + '/a/b');`);
   expect(below.filter((call) => call === 'fsync')).toHaveLength(2);
@@ -28,7 +28,7 @@ test('a folder is made with its name, and with those of all that had to be made 
   expect(callsOf((folder) => `disk.makeFolderDurablySync(${folder} + '/a/b');`)).toEqual(['mkdir', 'fsync', 'fsync']);
 });
 
-test('a folder with all in it is synced before it gets its name', () => {
+test('a folder is synced with its contents before it is renamed', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'new', 'sub'), { recursive: true });
   writeFileSync(join(folder, 'new', 'sub', 'file'), 'text');
@@ -37,7 +37,7 @@ test('a folder with all in it is synced before it gets its name', () => {
   expect(calls).toEqual(['fsync', 'fsync', 'fsync', 'rename', 'fsync']);
 });
 
-test('of several that create a file, one does, and nothing else is left', async () => {
+test('only one of several simultaneous calls creates a file, and no temporary file is left', async () => {
   const folder = temporaryFolder();
   const file = join(folder, 'file');
   const made = await Promise.all(['a', 'b', 'c', 'd'].map((text) => createDurably(file, text)));
@@ -46,14 +46,14 @@ test('of several that create a file, one does, and nothing else is left', async 
   expect(readdirSync(folder)).toEqual(['file']);
 });
 
-test('a file that cannot get its name leaves nothing', async () => {
+test('a file that cannot be renamed leaves no temporary file', async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'taken', 'full'), { recursive: true });
   await expect(writeDurably(join(folder, 'taken'), 'text')).rejects.toThrow();
   expect(readdirSync(folder)).toEqual(['taken']);
 });
 
-test('a folder may be there already, a file may not, and names need not be text', async () => {
+test('makeFolderDurably accepts an existing folder and names that are not UTF-8, and fails at a file', async () => {
   const folder = temporaryFolder();
   await makeFolderDurably(folder);
   writeFileSync(join(folder, 'file'), '');
@@ -70,4 +70,4 @@ test.each([
   ['/a', '/'],
   ['/', '/'],
   ['a', '.'],
-])('%s is in %s', (path, folder) => expect(folderOf(path)).toBe(folder));
+])('the folder of %s is %s', (path, folder) => expect(folderOf(path)).toBe(folder));

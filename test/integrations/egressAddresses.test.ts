@@ -6,7 +6,7 @@ import { parseAuthority, parseHostPattern } from '../../integrations/egress/host
 const open = { purpose: 'test', policy: { allow: [], deny: [] }, record: async () => undefined };
 const guard = new EgressGuard({ allowInternal: [], resolve: async () => ['93.184.215.14'] });
 
-/** Every way to write an address that must not be reached, as a URL would have it. */
+/** Internal addresses in the many forms that a URL allows. */
 test.each([
   '127.0.0.1',
   '127.1',
@@ -72,7 +72,7 @@ test.each([
   '１２７.0.0.1',
   '127。0。0。1',
   '127.0.0.1.',
-])('%s is refused', async (text) => {
+])('the internal address %s is refused', async (text) => {
   const host = new URL(`http://${text}/`).hostname;
   expect(refusalOf(normaliseHost(text) ?? '')).toEqual(expect.any(String));
   await expect(guard.admit({ host, port: 80 }, open)).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
@@ -100,11 +100,11 @@ test.each([
   '2a00:1450:4001:81b::200e',
   '2001:4860:4860::8888',
   '2400::1',
-])('%s is let through', (address) => {
+])('the public address %s is allowed', (address) => {
   expect(refusalOf(address)).toBeUndefined();
 });
 
-test('a name is refused when one of its addresses is internal, or none is known', async () => {
+test('a name is refused if one of its addresses is internal or it does not resolve', async () => {
   const names: Record<string, string[]> = {
     'good.example': ['93.184.215.14', '2606:4700:4700::1111'],
     'mixed.example': ['93.184.215.14', '10.0.0.1'],
@@ -119,7 +119,7 @@ test('a name is refused when one of its addresses is internal, or none is known'
     await expect(named.admit({ host, port: 443 }, open)).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
   }
   await expect(named.admit({ host: 'good.example', port: 25 }, open)).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
-  // The operator's exceptions, and nothing beside them.
+  // Only the operator's exceptions are allowed.
   expect(await named.admit({ host: 'intern.example', port: 8443 }, open)).toMatchObject({ address: '10.1.0.1' });
   expect(await named.admit({ host: '10.2.3.4', port: 80 }, open)).toMatchObject({ address: '10.2.3.4' });
   const unknown = new EgressGuard({ allowInternal: [], resolve: () => Promise.reject(new Error('ENOTFOUND')) });
@@ -128,7 +128,7 @@ test('a name is refused when one of its addresses is internal, or none is known'
   });
 });
 
-test('a name whose servers never answer is not waited for', async () => {
+test('a name whose servers never answer is refused after a timeout', async () => {
   const silent = new EgressGuard({
     allowInternal: [],
     resolve: () => new Promise(() => undefined),
@@ -139,7 +139,7 @@ test('a name whose servers never answer is not waited for', async () => {
   });
 });
 
-test('a name that resolves to something else the next time is resolved once, and what was looked at is what is dialled', async () => {
+test('a name is resolved once for each request, so DNS rebinding does not reach an internal address', async () => {
   let asked = 0;
   const rebinding = new EgressGuard({
     allowInternal: [],
@@ -152,7 +152,7 @@ test('a name that resolves to something else the next time is resolved once, and
   });
 });
 
-test('a space’s lists: only what is allowed, never what is denied; each decision is recorded before', async () => {
+test("a space's lists restrict hosts, the deny list wins, and each decision is recorded", async () => {
   const recorded: unknown[] = [];
   const owner = (allow: string[], deny: string[]) => ({
     purpose: 'test',
@@ -165,7 +165,7 @@ test('a space’s lists: only what is allowed, never what is denied; each decisi
   await expect(admit('notexample.com', ['*.example.com'], [])).rejects.toThrow('does not allow');
   await expect(admit('api.example.com', ['*.example.com'], ['api.example.com'])).rejects.toThrow('denies');
   await expect(admit('api.example.com', [], ['93.184.0.0/16'])).rejects.toThrow('denies');
-  // An allow list does not open internal addresses.
+  // An allow list does not permit internal addresses.
   await expect(admit('127.0.0.1', ['127.0.0.1'], [])).rejects.toThrow('internal');
   expect(recorded).toHaveLength(6);
   expect(recorded[0]).toEqual({
@@ -194,14 +194,14 @@ test.each([
   expect(parseHostPattern(text)).toBeUndefined();
 });
 
-test('authorities are read as URLs read them', () => {
+test('authorities are parsed as in URLs', () => {
   expect(parseAuthority('0x7f.1:80')).toEqual({ host: '127.0.0.1', port: 80 });
   expect(parseAuthority('[::FFFF:127.0.0.1]:443')).toEqual({ host: '127.0.0.1', port: 443 });
   expect(parseAuthority('EXAMPLE.com.:8080')).toEqual({ host: 'example.com', port: 8080 });
   expect(parseAuthority('user@127.0.0.1:80')).toBeUndefined();
 });
 
-describe('what the space’s lists refuse by name is never resolved', () => {
+describe("a name that the space's lists refuse is never resolved", () => {
   let asked: string[];
   const counting = new EgressGuard({
     allowInternal: [],
@@ -221,12 +221,12 @@ describe('what the space’s lists refuse by name is never resolved', () => {
     ['an allow list of networks', { allow: ['93.184.0.0/16', '93.184.215.14'], deny: [] }],
     ['on the deny list', { allow: [], deny: ['*.evil.example'] }],
     ['on both', { allow: ['*.evil.example'], deny: ['*.evil.example'] }],
-  ])('%s', async (_, policy) => {
+  ])('the name is %s', async (_, policy) => {
     await expect(reach('data.evil.example', policy)).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
     expect(asked).toEqual([]);
   });
 
-  test('what they allow is resolved, and its addresses are looked at too', async () => {
+  test('an allowed name is resolved, and the lists are checked for its addresses too', async () => {
     expect(await reach('good.example', { allow: ['good.example'], deny: [] })).toMatchObject({
       address: '93.184.215.14',
     });

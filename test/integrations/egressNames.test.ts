@@ -5,7 +5,7 @@ import { EgressGuard } from '../../integrations/egress/guard.ts';
 import { normaliseHost } from '../../integrations/egress/hostName.ts';
 import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
 
-/** Spellings of one name, and what a resolver or a URL would make of them. */
+/** Spellings that a resolver or a URL would read as the same name. */
 const spellings = [
   'evil.example',
   'EVIL.Example',
@@ -52,8 +52,8 @@ const invalid = [
   '[1.2.3.4]',
 ];
 
-test.each(spellings)('%j is evil.example', (text) => expect(normaliseHost(text)).toBe('evil.example'));
-test.each(invalid)('%%j is not a host', (text) => expect(normaliseHost(text)).toBeUndefined());
+test.each(spellings)('%j is read as evil.example', (text) => expect(normaliseHost(text)).toBe('evil.example'));
+test.each(invalid)('%j is not a host', (text) => expect(normaliseHost(text)).toBeUndefined());
 test.each([
   ['bücher.example', 'xn--bcher-kva.example'],
   ['BÜCHER.example.', 'xn--bcher-kva.example'],
@@ -68,7 +68,7 @@ test.each([
   ['::FFFF:5db8:d74e', '93.184.215.78'],
   ['[2606:4700:0:0::1111]', '2606:4700::1111'],
   ['2606:4700:0000::0000:1111', '2606:4700::1111'],
-])('%j is %s', (text, host) => expect(normaliseHost(text)).toBe(host));
+])('%j is read as %s', (text, host) => expect(normaliseHost(text)).toBe(host));
 
 describe('a deny list', () => {
   const guard = new EgressGuard({ allowInternal: [], resolve: async () => ['93.184.215.14'] });
@@ -83,7 +83,7 @@ describe('a deny list', () => {
     } else expect(parseHostPattern(host === 'evil.example:80' ? 'x:y' : host)).toBeUndefined();
   });
 
-  test('means an address in each of its forms', async () => {
+  test('denies an address in each of its forms', async () => {
     for (const host of ['0x5db8d70e', '[::ffff:93.184.215.14]', '93.184.55054', 'any.example']) {
       for (const pattern of ['93.184.215.14', '0x5db8d70e', '::ffff:93.184.215.14', '::ffff:93.184.0.0/112'])
         await expect(reach(host, [pattern])).rejects.toThrow('denies');
@@ -97,7 +97,7 @@ describe('a deny list', () => {
     await expect(six.admit({ host: 'any.example', port: 443 }, owner)).rejects.toThrow('denies');
   });
 
-  test('lets the rest through, under the name that was checked', async () => {
+  test('lets other hosts through, under the normalised name', async () => {
     expect(await reach('GOOD.Example.', ['evil.example'])).toEqual({
       host: 'good.example',
       port: 443,
@@ -107,7 +107,7 @@ describe('a deny list', () => {
   });
 });
 
-test('whatever comes out stays as it is, and reads as the host of a URL', () => {
+test('a normalised host is stable and valid in a URL', () => {
   const piece = fc.constantFrom(
     'a',
     'Z',
@@ -145,7 +145,7 @@ test('whatever comes out stays as it is, and reads as the host of a URL', () => 
   );
 });
 
-/** IANA's special-purpose registries, written down apart from the library that the code asks. */
+/** IANA's special-purpose registries, written independently of the library that the code uses. */
 const special =
   `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
   192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
@@ -159,7 +159,7 @@ describe('internal and special addresses', () => {
     oracles[familyOf(base)].addSubnet(base, Number(bits), familyOf(base));
   }
 
-  test('are those of the registries, and no others', () => {
+  test('are exactly those of the IANA registries', () => {
     const four = fc
       .integer({ min: 0, max: 0xffffffff })
       .map((n) => [24, 16, 8, 0].map((by) => (n >>> by) & 255).join('.'));
@@ -181,14 +181,14 @@ describe('internal and special addresses', () => {
     );
   });
 
-  test.each(special)('%s, from its first address on, in a mapped form too', (range) => {
+  test.each(special)('include the first address of %s, also in its IPv4-mapped form', (range) => {
     const [base = ''] = range.split('/');
     expect(refusalOf(base)).toEqual(expect.any(String));
     if (!base.includes(':')) expect(refusalOf(`::ffff:${base}`)).toEqual(expect.any(String));
     expect(parseNetwork(range)?.(base)).toBe(true);
   });
 
-  test('an invalid address is refused as well', () => {
+  test('include invalid addresses', () => {
     for (const text of ['', 'x', '127.1', '0x7f000001', '1.1.1.1%1', 'fe80::1%1'])
       expect(refusalOf(text)).toBe('not an address');
   });

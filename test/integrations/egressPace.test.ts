@@ -7,7 +7,7 @@ import { type EgressDecision, EgressGuard } from '../../integrations/egress/guar
 import { Pace } from '../../integrations/egress/pace.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-test('a burst goes through, then so many a second; who would wait for long is refused, and costs nothing', () => {
+test('requests after a burst are delayed, and those that would wait too long are refused and do not count', () => {
   let now = 0;
   const pace = new Pace(3, 10, 1_000, () => now);
   expect([pace.take(), pace.take(), pace.take()]).toEqual([0, 0, 0]);
@@ -18,12 +18,12 @@ test('a burst goes through, then so many a second; who would wait for long is re
   expect(pace.take()).toBe(100);
   now = 60_000;
   expect([pace.take(), pace.take(), pace.take(), pace.take()]).toEqual([0, 0, 0, 100]);
-  // A clock that was put back takes nothing away.
+  // A clock that was set back adds no delay.
   now = 0;
   expect(pace.take()).toBe(200);
 });
 
-test('a flood of requests is not all logged, and does not end the proxy', async () => {
+test('refused requests of a flood are not logged', async () => {
   const decisions: EgressDecision[] = [];
   const record = async (decision: EgressDecision) => void decisions.push(decision);
   await using egress = new ComputerEgress({

@@ -23,7 +23,7 @@ const owner = {
 
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
-/** The site redirects where it is told to; the one inside must never be reached. */
+/** The site redirects to the address in `?to=`. The server `inside` must never be reached. */
 beforeAll(async () => {
   site = createServer((req, res) => {
     reached.push(
@@ -41,7 +41,7 @@ beforeAll(async () => {
     res.end('secret');
   });
   for (const server of [site, inside]) await once(server.listen(0, '127.0.0.1'), 'listening');
-  // The site stands for a public one: the guard is told so, for its port alone.
+  // The site acts as a public one: the guard allows it, only at its port.
   const guard = guardWith(async (host) => names[host] ?? []);
   proxy = createEgressProxy(guard, (user, password) => (user === 'spc_1' && password === 'word' ? owner : undefined));
   await once(proxy.listen(0, '127.0.0.1'), 'listening');
@@ -70,7 +70,7 @@ describe('fetch', () => {
     return (await guarded.fetch(url)).text();
   }
 
-  test('reaches what is admitted, by the name that was asked for', async () => {
+  test('reaches an allowed site, and records the decision', async () => {
     expect(await get(siteUrl())).toBe('you sent ""');
     expect(reached).toEqual([`site GET / site.example:${portOf(site)}`]);
     expect(decisions).toEqual([
@@ -78,7 +78,7 @@ describe('fetch', () => {
     ]);
   });
 
-  test('names the host that was checked, whatever the URL or a header calls it', async () => {
+  test('sends the host name that was checked, for any spelling in the URL or the Host header', async () => {
     const port = portOf(site);
     await using guarded = guardedFetch(
       guardWith(async (host) => names[host] ?? []),
@@ -94,7 +94,7 @@ describe('fetch', () => {
   });
 
   test.each(['', 'http://127.0.0.1', 'http://[::ffff:127.0.0.1]', 'http://2130706433', 'http://169.254.169.254'])(
-    'a redirect is looked at like the first request: %s',
+    'refuses a redirect to an internal address: %s',
     async (host) => {
       const to = host === '' ? insideUrl() : `${host}:${portOf(inside)}/`;
       await expect(get(siteUrl(`/?to=${encodeURIComponent(to)}`))).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
@@ -103,19 +103,19 @@ describe('fetch', () => {
     },
   );
 
-  test('a name that changes between the look and the dial is dialled as it was looked at', async () => {
+  test('connects to the address that was checked, without resolving the name again', async () => {
     let looks = 0;
     const rebinding = new EgressGuard({
       allowInternal: [],
       resolve: async () => [looks++ === 0 ? '192.0.66.1' : '127.0.0.1'],
     });
     await using guarded = guardedFetch(rebinding, owner, { connectTimeoutMs: 200 });
-    // The address that was admitted is dialled (and does not answer here); the name is not resolved again.
+    // The checked address does not answer here.
     await expect(guarded.fetch(insideUrl())).rejects.toThrow();
     expect([looks, reached]).toEqual([1, []]);
   });
 
-  test('denied by the space', async () => {
+  test("refuses a host on the space's deny list", async () => {
     await expect(
       get(
         'http://denied.example/',
@@ -141,7 +141,7 @@ describe('the forward proxy', () => {
     return { status: response.statusCode as number, body: await text(response) };
   }
 
-  /** What comes back for CONNECT, and then for a request in the tunnel. */
+  /** Opens a tunnel by CONNECT and sends a request through it. Returns the answer to the request or the refusal. */
   async function tunnel(to: string, user?: string): Promise<string> {
     const socket = connect(portOf(proxy), '127.0.0.1');
     socket.write(`CONNECT ${to} HTTP/1.1\r\nhost: ${to}\r\nproxy-authorization: ${authorization(user)}\r\n\r\n`);
@@ -154,12 +154,12 @@ describe('the forward proxy', () => {
     return text(socket);
   }
 
-  test('passes plain HTTP on, without the credentials of the proxy', async () => {
+  test('forwards plain HTTP without the credentials for the proxy', async () => {
     expect(await through(siteUrl('/a?b'), { body: 'hello' })).toEqual({ status: 200, body: 'you sent "hello"' });
     expect(reached).toEqual([`site POST /a?b site.example:${portOf(site)}`]);
   });
 
-  test('sends and logs the name that was checked, whichever way it was spelled', async () => {
+  test('sends and logs the normalised name of the host', async () => {
     const port = portOf(site);
     for (const host of ['SITE.Example.', 's%69te.example', 'site%2eexample']) {
       expect(await through(`http://${host}:${port}/`)).toMatchObject({ status: 200 });
@@ -183,7 +183,7 @@ describe('the forward proxy', () => {
     expect(reached[0]).toContain('/tunnelled');
   });
 
-  test('refuses what the guard refuses, in both ways', async () => {
+  test('refuses internal and unknown hosts, for plain requests and tunnels', async () => {
     expect(await through(insideUrl())).toMatchObject({ status: 403, body: expect.stringContaining('internal') });
     for (const host of ['inside.example', '127.0.0.1', '0x7f.1', '[::1]', '[::ffff:127.0.0.1]', '2130706433']) {
       expect(await tunnel(`${host}:${portOf(inside)}`)).toMatch(/^HTTP\/1.1 403/);
@@ -193,7 +193,7 @@ describe('the forward proxy', () => {
     expect(decisions).toHaveLength(8);
   });
 
-  test('knows its clients, and what it is for', async () => {
+  test('refuses wrong credentials and requests that are not for a proxy', async () => {
     expect(await through(siteUrl(), { user: 'spc_1:wrong' })).toMatchObject({ status: 407 });
     expect(await tunnel(`site.example:${portOf(site)}`, 'nobody')).toMatch(
       /^HTTP\/1.1 407.*\r\nproxy-authenticate: Basic/,
@@ -204,10 +204,10 @@ describe('the forward proxy', () => {
   });
 });
 
-describe('the proxy as an area starts it', () => {
+describe('a started egress proxy', () => {
   const run = promisify(execFile);
 
-  test('programs go out by their environment, each as its owner, until their work is over', async () => {
+  test('serves programs by their environment, each by the policy of its owner, until the passage is disposed', async () => {
     await using running = await startEgressProxy({ guard: guardWith(async (host) => names[host] ?? []) });
     const passage = running.open(async () => owner);
     const other = running.open(async () => ({ ...owner, policy: { allow: ['elsewhere.example'], deny: [] } }));
@@ -224,7 +224,7 @@ describe('the proxy as an area starts it', () => {
     expect(reached).toEqual([expect.stringContaining('site GET /by-curl')]);
   });
 
-  test.each(['its work', 'the proxy'])('a tunnel ends with %s', async (what) => {
+  test.each(['its work', 'the proxy'])('closes a tunnel together with %s', async (what) => {
     await using running = await startEgressProxy({ guard: guardWith(async (host) => names[host] ?? []) });
     const passage = running.open(async () => owner);
     const { user, password, port } = passage;

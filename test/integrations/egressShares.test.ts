@@ -1,6 +1,6 @@
 import { Shares } from '../../integrations/egress/shares.ts';
 
-test('each has so many places, which come back, and nobody takes those of another', async () => {
+test('each owner has a limited number of slots, which are freed, and does not use those of others', async () => {
   const shares = new Shares({ most: 2, burst: 100, perSecond: 100 });
   const first = await shares.enter('one');
   await shares.enter('one');
@@ -11,8 +11,8 @@ test('each has so many places, which come back, and nobody takes those of anothe
   await expect(shares.enter('one')).rejects.toMatchObject({ status: 429 });
 });
 
-test('who takes and leaves them all too fast is refused as well', async () => {
-  // The next one would be there in a day.
+test('an owner who takes and frees slots too fast is refused', async () => {
+  // The next request would be allowed in a day.
   const shares = new Shares({ most: 10, burst: 3, perSecond: 1 / 86_400 });
   for (let n = 0; n < 3; n++) (await shares.enter('one'))[Symbol.dispose]();
   await expect(shares.enter('one')).rejects.toMatchObject({ status: 429 });

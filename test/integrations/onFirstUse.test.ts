@@ -1,6 +1,6 @@
 import { loadAhead, onFirstUse } from '../../integrations/onFirstUse.ts';
 
-test('what is used is loaded once, then or ahead', async () => {
+test('a module is loaded once, on its first use or by loadAhead', async () => {
   const loaded: string[] = [];
   const loaderOf = (name: string) =>
     onFirstUse(async () => {

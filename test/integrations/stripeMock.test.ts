@@ -7,8 +7,8 @@ import { start, type TestProcess } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Each request that we make of Stripe, held against Stripe's own description of its API: stripe-mock answers 400 to a
-// field that it does not have.
+// Checks each of Atrium's requests to Stripe against Stripe's own description of its API: stripe-mock answers 400 to an
+// unknown field.
 
 const stripeMock = {
   ...{ name: 'stripe-mock', title: 'stripe-mock', version: '0.203.0' },
@@ -24,7 +24,7 @@ beforeAll(async () => {
   mock = start(program, ['-http-port', String(port)]);
   const address = new URL(`http://127.0.0.1:${port}`);
   stripe = createStripeProvider({ secretKey: 'sk_test_123', address });
-  await waitFor('stripe-mock', () =>
+  await waitFor('stripe-mock to answer', () =>
     fetch(address).then(
       () => true,
       () => false,
@@ -42,13 +42,13 @@ const checkout = {
   expiresAt: new Date(Date.now() + 3_600_000),
 };
 
-test('a customer, with an address and without', async () => {
+test('Stripe accepts a customer with and without an address', async () => {
   const ofSpace = { spaceId: 'spc_1', name: 'A space' };
   expect(await stripe.createCustomer({ ...ofSpace, email: undefined })).toEqual({ id: expect.any(String) });
   expect(await stripe.createCustomer({ ...ofSpace, email: 'a@example.org' })).toEqual({ id: expect.any(String) });
 });
 
-test('a checkout session: made, looked at, found by its payment, closed, listed', async () => {
+test('Stripe accepts the requests to create, read, find, expire and list checkout sessions', async () => {
   const { id } = await stripe.createCheckout(checkout);
   expect(await stripe.findCheckout(id)).toMatchObject({ sessionId: expect.any(String), paid: expect.any(Boolean) });
   expect(await stripe.checkoutOfPayment('pi_1')).toMatchObject({ sessionId: expect.any(String) });
@@ -57,7 +57,7 @@ test('a checkout session: made, looked at, found by its payment, closed, listed'
   await stripe.checkAccess();
 });
 
-test('refunds, and a charge of a saved card', async () => {
+test('Stripe accepts the requests for refunds and for a charge of a saved card', async () => {
   expect((await stripe.refundsOf('pi_1'))[0]).toEqual({
     ...{ id: expect.any(String), amountMinor: expect.any(Number), returned: expect.any(Boolean) },
   });
@@ -66,7 +66,7 @@ test('refunds, and a charge of a saved card', async () => {
   await Array.fromAsync(stripe.chargesSince(new Date(0)));
 });
 
-test('what Stripe does not take is refused for good', async () => {
+test('a request that Stripe refuses fails permanently', async () => {
   const answer = stripe.createCheckout({ ...checkout, amountMinor: 'much' as unknown as number });
   await expect(answer).rejects.toBeInstanceOf(PaymentProviderError);
   await expect(answer).rejects.toMatchObject({ permanent: true });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describeBrowserPrograms, missingBrowserPackages } from '../../stack/browsers.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-/** A machine with these programs only, whose fonts are those that match one of these patterns. */
+/** The environment of a machine with only these programs. Its `fc-list` finds a font for only these patterns. */
 function machine(programs: string[], ...fonts: string[]) {
   const folder = join(temporaryFolder(), 'bin');
   mkdirSync(folder);
@@ -19,7 +19,7 @@ function machine(programs: string[], ...fonts: string[]) {
 const western = ['DejaVu Sans', 'Liberation Sans'];
 const others = [':lang=und-zsye', ':charset=d55c'];
 
-test('fonts are looked for by themselves, where Chromium is there already', () => {
+test('missing fonts are listed even if Chromium is installed', () => {
   const programs = ['chromium', 'fc-list'];
   expect(missingBrowserPackages(machine(programs, ...western, ...others))).toEqual([]);
   expect(missingBrowserPackages(machine(programs, ...western))).toEqual(['fonts-noto-color-emoji', 'fonts-wqy-zenhei']);
@@ -28,7 +28,7 @@ test('fonts are looked for by themselves, where Chromium is there already', () =
   expect(missingBrowserPackages(machine([]))).toEqual(expect.arrayContaining(['chromium', 'fontconfig']));
 });
 
-test('doctor says which fonts are missing, and that there are browsers all the same', () => {
+test('doctor lists missing fonts, and reports browsers as missing only without Chromium', () => {
   expect(describeBrowserPrograms(machine(['chromium', 'fc-list'], ...western))).toEqual({
     missing: false,
     detail: expect.stringMatching(/^Chromium; without fonts .*fonts-noto-color-emoji fonts-wqy-zenhei/),

@@ -18,7 +18,7 @@ test('computers get a folder that their users can reach, unless one is set', asy
   expect(await prepareComputers(set)).toEqual({});
 });
 
-test('gVisor is built once when asked for, and found by starts', async () => {
+test('gVisor is built once on request, and later starts find it', async () => {
   const folder = join(temporaryFolder(), 'bin');
   mkdirSync(folder);
   const go = '#!/bin/sh\necho "$@" > "$GOBIN/runsc"; chmod 755 "$GOBIN/runsc"\n';
@@ -35,7 +35,7 @@ test('gVisor is built once when asked for, and found by starts', async () => {
   expect(await prepareComputers(told)).toEqual({});
 });
 
-test('what they run on is named, with how it comes', () => {
+test('the sandbox programs are listed if present, or else how to install them', () => {
   const { missing, detail } = describeSandboxPrograms({ environment: process.env });
   if (isComplete) expect({ missing, detail }).toEqual({ missing: false, detail: 'bubblewrap, btrfs-progs' });
   else expect(detail).toMatch(/install/);

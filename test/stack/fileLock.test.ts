@@ -13,7 +13,7 @@ function deadStamp() {
   return { pid, startTime: 'long ago' };
 }
 
-test('only one holds a lock, and says who it is', () => {
+test('a second attempt fails and tells the owner of the lock', () => {
   const path = join(temporaryFolder(), 'lock');
   const first = tryLock(path);
   expect(tryLock(path)).toMatchObject({ owner: { pid: process.pid } });
@@ -28,17 +28,17 @@ test.each([
   ['a dead process', deadStamp],
   ['a living process that only has the same pid', () => ({ pid: process.pid, startTime: 'another' })],
   ['nobody: the file is damaged', () => 'half a lo'],
-])('a lock of %s is taken over', (_name, owner) => {
+])('a lock is taken over from %s', (_name, owner) => {
   const path = join(temporaryFolder(), 'lock');
   writeFileSync(path, JSON.stringify(owner()));
   expect(tryLock(path).release).toBeDefined();
 });
 
-test('of many processes that find a stale lock at once, one takes it at a time', async () => {
+test('processes that find a stale lock at the same time hold it one after another', async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'lock');
   writeFileSync(path, JSON.stringify(deadStamp()));
-  // Each holds the lock for a moment, and would notice another one within it.
+  // The flag `wx` fails a process that holds the lock at the same time as another.
   const script = `
     import { rmSync, writeFileSync } from 'node:fs';
     import { setTimeout as sleep } from 'node:timers/promises';
@@ -54,7 +54,7 @@ test('of many processes that find a stale lock at once, one takes it at a time',
   }
 });
 
-test('whoever waits gets the lock when it is free, and can give up', async () => {
+test('a waiting process gets the lock once it is free, and can stop waiting', async () => {
   const path = join(temporaryFolder(), 'lock');
   const first = tryLock(path);
   const owners: number[] = [];
@@ -66,7 +66,7 @@ test('whoever waits gets the lock when it is free, and can give up', async () =>
   expect(owners).toEqual([process.pid]);
 });
 
-test('a stamp names one process for good', async () => {
+test('the stamp of a killed process no longer counts as running', async () => {
   const sleeper = start('sleep', ['60']);
   const stamp = processStamp(sleeper.pid);
   expect(isRunning(stamp)).toBe(true);

@@ -5,7 +5,7 @@ import { temporaryFolder } from '../support/folders.ts';
 
 const asRoot = process.getuid?.() === 0;
 
-test('a folder below a private one is not reachable by others', () => {
+test('other users cannot reach a folder inside a private folder', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'inner'));
   expect(isReachableByOthers(join(folder, 'inner'))).toBe(true);
@@ -13,7 +13,7 @@ test('a folder below a private one is not reachable by others', () => {
   expect(isReachableByOthers(join(folder, 'inner'))).toBe(false);
 });
 
-test('services get a folder that their users can reach, the same one at each start', () => {
+test('each start gives services the same folder, which their users can reach', () => {
   const dataDir = join(temporaryFolder(), 'data');
   prepareDataDir(dataDir);
   chmodSync(join(dataDir, '..'), 0o700);
@@ -25,13 +25,13 @@ test('services get a folder that their users can reach, the same one at each sta
   expect(statSync(services, { throwIfNoEntry: false })).toBeUndefined();
 });
 
-test('data that a link no longer finds are not made anew', () => {
+test('a start fails if the services folder is a link to missing data', () => {
   const dataDir = temporaryFolder();
   prepareDataDir(dataDir);
   symlinkSync(join(dataDir, 'gone'), join(dataDir, 'services'));
   expect(() => prepareServicesDir(dataDir)).toThrow('is a link to data that are not there');
 });
 
-test('a data directory that cannot be made is said in one line', () => {
+test('the error for a data directory that cannot be created names the setting to change', () => {
   expect(() => prepareDataDir('/dev/null/data')).toThrow('set ATRIUM_DATA_DIR');
 });

@@ -4,7 +4,7 @@ import { describeGit, judgeGit } from '../../stack/git.ts';
 const judge = (version: string, revision?: string) =>
   judgeGit(version, revision, version, (a, b) => a.localeCompare(b, 'en', { numeric: true }) >= 0).state;
 
-test('a git with a known hole is told from one that is mended, also where both say the same version', () => {
+test('a vulnerable git is told from a patched one, also by the package revision of the same version', () => {
   expect(judge('2.39.5', '1:2.39.5-0+deb12u2')).toBe('off');
   expect(judge('2.39.5', '1:2.39.5-0+deb12u3')).toBe('ok');
   expect(judge('2.39.5')).toBe('off');
@@ -12,7 +12,7 @@ test('a git with a known hole is told from one that is mended, also where both s
   expect([judge('2.50.0'), judge('2.50.1'), judge('2.51.0'), judge('3.0.0')]).toEqual(['off', 'ok', 'ok', 'ok']);
 });
 
-test('what is said of each names the hole, and whether it is mended', () => {
+test('the description of a git names the CVE and whether it is fixed', () => {
   const said = (version: string, revision?: string) =>
     judgeGit(version, revision, version, (a, b) => a.localeCompare(b, 'en', { numeric: true }) >= 0).detail;
   expect(said('2.50.1')).toBe('2.50.1; CVE-2025-48384 is mended in it');
@@ -21,7 +21,7 @@ test('what is said of each names the hole, and whether it is mended', () => {
   expect(said('2.50.0')).toMatch(/whether CVE-2025-48384 is mended in it cannot be seen/);
 });
 
-test('one that is too old is no use', () => {
+test('a git that is too old is rejected', () => {
   expect([judge('2.34.1', '1:2.34.1-1ubuntu1.15'), judge('2.37.9'), judge('1.9.0')]).toEqual([
     'wrong',
     'wrong',
@@ -29,10 +29,10 @@ test('one that is too old is no use', () => {
   ]);
 });
 
-test("this machine's own is described with its package, or how it comes", () => {
+test("this machine's git is described with its version and package", () => {
   const { detail } = describeGit({ environment: process.env });
   if (findProgram('git', process.env) !== undefined) expect(detail).toMatch(/^\d+\.\d+/);
   if (findProgram('dpkg-query', process.env) !== undefined) expect(detail).toMatch(/package \d|missing/);
-  // Programs are also looked for where servers' are, so this machine's may be found in any case.
+  // Programs are also searched in the folders of server programs, so this machine's git may be found in any case.
   expect(describeGit({ environment: { PATH: '/nonexistent' } }).detail).toMatch(/^\d|missing/);
 });

@@ -5,7 +5,7 @@ import { createStackContext } from '../support/stackContext.ts';
 
 const none = { database: false, temporal: false, storage: false };
 
-test('whoever starts a stack hears that its parts have their processes before it is told that one answers', async () => {
+test('onLaunched is called before a service is reported as started', async () => {
   const { dataDir, lines, environment, report } = createStackContext();
   const heard: string[][] = [];
   const stack = await startStack({
@@ -22,7 +22,7 @@ test('whoever starts a stack hears that its parts have their processes before it
   expect(lines.filter((line) => line.includes('started'))).toHaveLength(1);
 });
 
-test('where nothing is to be started, that is heard too', async () => {
+test('onLaunched is also called if there is no service to start', async () => {
   const { dataDir, cacheDir, environment } = createStackContext();
   let heard = 0;
   const onLaunched = () => {
@@ -33,7 +33,7 @@ test('where nothing is to be started, that is heard too', async () => {
   expect(heard).toBe(1);
 });
 
-test('a stack that is given up while it prepares the machine leaves nothing running', async () => {
+test('a stack that is aborted during its start leaves no process', async () => {
   const { dataDir, environment, report } = createStackContext();
   const stop = new AbortController();
   const starting = startStack({

@@ -17,7 +17,7 @@ async function query({ ownerUrl }: MariaDb, statement: string): Promise<RowDataP
   }
 }
 
-test('a database whose server was killed has what was committed', async () => {
+test('a database keeps committed rows when its server is killed', async () => {
   const programs = await getMariaDb(context);
   const first = await startMariaDb(context, programs);
   await query(first, 'CREATE TABLE notes (text VARCHAR(20)) ENGINE=InnoDB');
@@ -34,13 +34,13 @@ test('a database whose server was killed has what was committed', async () => {
   }
 });
 
-test('the server knows three accounts, and each may do what it must and no more, over TCP and its socket', async () => {
+test('each account of the server has only the rights that it needs, over TCP and over the socket', async () => {
   const database = await startMariaDb(context, await getMariaDb(context));
   const socketPath = join(context.servicesDir, 'database', 'data', 'mariadb.sock');
   const password = readFileSync(join(context.dataDir, 'database-root-password'), 'utf8');
   const root = await mysql.createConnection({ socketPath, user: 'root', password });
   try {
-    // As an earlier version left it.
+    // An earlier version granted this.
     await root.query("GRANT ALL PRIVILEGES ON *.* TO 'atrium'@'127.0.0.1' WITH GRANT OPTION");
     await database.service.stop();
   } finally {
@@ -98,7 +98,7 @@ test('the server knows three accounts, and each may do what it must and no more,
   }
 });
 
-test('another user of the machine reads neither a password nor a data file, and reaches no socket', async () => {
+test('another user of the machine cannot read the passwords or the data files', async () => {
   const files = [
     join(context.dataDir, 'database-password'),
     join(context.dataDir, 'database-app-password'),
@@ -112,7 +112,7 @@ test('another user of the machine reads neither a password nor a data file, and 
   }
 });
 
-test('a socket whose path is too long for the system is not in the address', async () => {
+test('the address has no socket path that is too long for the system', async () => {
   const deep = createStackContext({ dataDir: join(temporaryFolder(), 'd'.repeat(100)), databaseSocket: true });
   const database = await startMariaDb(deep, await getMariaDb(deep));
   try {

@@ -22,7 +22,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const bucket = 'atrium-test';
 
-/** The embedded store in a data directory, and a client of it. */
+/** Starts the embedded store in a data directory. Returns it with a client. */
 async function storeIn(dataDir?: string) {
   const { cacheDir } = loadLaunchConfig(process.env);
   const context = createStackContext({ cacheDir, bucket, ...(dataDir !== undefined && { dataDir }) });
@@ -47,7 +47,7 @@ async function storeIn(dataDir?: string) {
   };
 }
 
-/** An upload with its parts, of which each but the last has 5 MiB. Completes it when it is told to. */
+/** Starts a multipart upload and sends its parts of 5 MiB each. `complete` completes it. */
 async function uploadOf(client: S3Client, key: string, parts: number) {
   const object = { Bucket: bucket, Key: key };
   const { UploadId } = await client.send(new CreateMultipartUploadCommand(object));
@@ -66,11 +66,11 @@ async function uploadOf(client: S3Client, key: string, parts: number) {
   };
 }
 
-test('an upload whose completion was cut off by a kill is completed by the next attempt', async () => {
+test('the next attempt completes an upload whose completion was interrupted by a kill', async () => {
   const first = await storeIn();
   const upload = await uploadOf(first.client, 'cut', 2);
   await first.stop();
-  // What a kill leaves while the parts are put together: their folder has the name of an upload that is worked on.
+  // A kill during completion leaves the folder of parts with the name of an upload in progress.
   const uploads = join(first.folder, '.sgwtmp', 'multipart');
   const [ofKey = ''] = readdirSync(uploads);
   const [id = ''] = readdirSync(join(uploads, ofKey));
@@ -83,7 +83,7 @@ test('an upload whose completion was cut off by a kill is completed by the next 
   await second.stop();
 });
 
-test('an upload whose object had its name when a kill cut off the removal of its parts is complete', async () => {
+test('an upload is complete if a kill interrupted only the removal of its parts', async () => {
   const first = await storeIn();
   const upload = await uploadOf(first.client, 'named', 2);
   const uploads = join(first.folder, '.sgwtmp', 'multipart');
@@ -104,7 +104,7 @@ test('an upload whose object had its name when a kill cut off the removal of its
   await second.stop();
 });
 
-test('a list of parts waits for a completion under way, and then the object is there', async () => {
+test('once an upload is no longer listed, its object exists', async () => {
   const { client, head, stop } = await storeIn();
   const upload = await uploadOf(client, 'listed', 8);
   const completing = upload.complete();
@@ -120,7 +120,7 @@ test('a list of parts waits for a completion under way, and then the object is t
   await stop();
 });
 
-test('a start removes the temporary files that a kill has left, and neither objects nor uploads', async () => {
+test('a start removes temporary files that a kill left, but no objects or uploads', async () => {
   const first = await storeIn();
   const keys = ['kept', '.kept.sgwtmp.note', `.kept.sgwtmp.${BigInt(Date.now() + 3_600_000) * 1_000_000n}`];
   for (const Key of keys) await first.client.send(new PutObjectCommand({ Bucket: bucket, Key, Body: 'x' }));
@@ -134,7 +134,7 @@ test('a start removes the temporary files that a kill has left, and neither obje
   leave(temporary, 'multipart', hash('arriving'), `${hash('1')}.123`);
   mkdirSync(join(temporary, 'multipart', hash('done')));
   mkdirSync(join(temporary, 'multipart', hash('unanswered'), 'upload'), { recursive: true });
-  // The store may run as a user of its own.
+  // The store may run as another user.
   execFileSync('chown', ['-R', '--reference', first.folder, temporary]);
 
   const { client, stop } = await storeIn(first.dataDir);
@@ -153,7 +153,7 @@ test('a start removes the temporary files that a kill has left, and neither obje
   await stop();
 });
 
-test('of several completions at once, none is told that the object is there before it is', async () => {
+test('simultaneous completions of an upload all return after its object exists', async () => {
   const { client, head, stop } = await storeIn();
   const upload = await uploadOf(client, 'twice', 8);
   const completeAndLook = async () => {

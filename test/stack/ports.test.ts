@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { choosePort, isPortFree } from '../../stack/ports.ts';
 
-test('the usual port is taken when it is free, and another one when it is not', async () => {
+test('the usual port is chosen if it is free, and otherwise another one', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

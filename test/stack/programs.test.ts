@@ -5,7 +5,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
 
-/** A folder with stand-ins for programs. */
+/** Creates a folder with shell scripts in place of programs. */
 function programs(scripts: Record<string, string>): string {
   const folder = join(temporaryFolder(), 'bin');
   mkdirSync(folder);
@@ -16,18 +16,18 @@ function programs(scripts: Record<string, string>): string {
   return folder;
 }
 
-/** Stands for Go: takes a moment, notes each run, and puts a program where `go install` would. */
+/** A script in place of Go: it takes a moment, logs each run, and writes a program where `go install` would. */
 const go = (log: string) =>
   `echo run >> ${log}; sleep 0.3; echo '#!/bin/sh' > "$GOBIN/atrium-store"; chmod 755 "$GOBIN/atrium-store"`;
 
 const withPath = (folder: string) => createStackContext({ environment: { PATH: `${folder}:/usr/bin:/bin` } });
 
-test('the program on PATH comes first', async () => {
+test('a program on PATH is used without a build', async () => {
   const folder = programs({ 'atrium-store': '', go: 'exit 1' });
   expect(basename(await getObjectStore(withPath(folder)))).toContain('atrium-store');
 });
 
-test('two starts at once build it once, and the next one finds it', async () => {
+test('two starts at the same time build the object store once, and the next start finds it', async () => {
   const log = join(temporaryFolder(), 'runs');
   const context = withPath(programs({ go: go(log) }));
   const [first, second] = await Promise.all([getObjectStore(context), getObjectStore(context)]);
@@ -40,7 +40,7 @@ test('two starts at once build it once, and the next one finds it', async () => 
   );
 });
 
-test('a build that is given up ends at once and leaves nothing', async () => {
+test('an aborted build ends at once and leaves no files', async () => {
   const log = join(temporaryFolder(), 'runs');
   const abort = new AbortController();
   const context = createStackContext({
@@ -54,14 +54,14 @@ test('a build that is given up ends at once and leaves nothing', async () => {
   expect(readdirSync(context.cacheDir)).toEqual([]);
 });
 
-test('what a killed build has left is removed by the next', async () => {
+test('the next build removes the files of a killed build', async () => {
   const context = withPath(programs({ go: go('/dev/null') }));
   mkdirSync(join(context.cacheDir, '.atrium-store-abc'));
   await getObjectStore(context);
   expect(readdirSync(context.cacheDir)).toEqual([expect.stringMatching(/^atrium-store-[0-9a-f]{12}$/)]);
 });
 
-test('a build that fails says why in one line', async () => {
+test('the error of a failed build has its last output', async () => {
   const context = withPath(programs({ go: 'echo the module proxy does not answer; exit 1' }));
   await expect(getObjectStore(context)).rejects.toThrow(
     'atrium-store could not be built: the module proxy does not answer',

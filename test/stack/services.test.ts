@@ -8,7 +8,7 @@ import { createStackContext } from '../support/stackContext.ts';
 const context = createStackContext();
 const started: Service[] = [];
 
-/** A service that says on its log that it was asked to end; `name` shows in the list of processes. */
+/** Starts a service that runs a shell script. `name` shows in the list of processes. */
 async function startShell(name: string, script: string): Promise<Service> {
   const service = await startService(context, {
     name,
@@ -30,7 +30,7 @@ afterAll(async () => {
   for (const service of started) await service.stop();
 });
 
-test('a service is asked to end, and leaves no pid file', async () => {
+test('a stopped service gets SIGTERM and leaves no pid file', async () => {
   const service = await startShell('orderly', 'trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.01; done');
   await until(() => logOf('orderly').includes('ready'));
   expect(existsSync(pidFileOf('orderly'))).toBe(true);
@@ -39,7 +39,7 @@ test('a service is asked to end, and leaves no pid file', async () => {
   expect(existsSync(pidFileOf('orderly'))).toBe(false);
 });
 
-test('one that ends by itself says why', async () => {
+test('the error for a service that ended has its exit code and the last line of its log', async () => {
   const first = await startShell('failing', 'echo an error of last week; exit 1');
   await first.exited;
   const service = await startShell('failing', 'echo the disk is full; exit 3');
@@ -47,7 +47,7 @@ test('one that ends by itself says why', async () => {
   expect(() => service.assertAlive()).toThrow('The test service ended with code 3: the disk is full');
 });
 
-test('what an earlier start left running is ended first', async () => {
+test('a service that an earlier start left running is ended first', async () => {
   const leftover = await startShell('leftover', 'while :; do sleep 0.01; done');
   const next = await startShell('leftover', 'while :; do sleep 0.01; done');
   await leftover.exited;
@@ -55,7 +55,7 @@ test('what an earlier start left running is ended first', async () => {
   next.assertAlive();
 });
 
-test('another process that only has the pid of an old pid file is left alone', async () => {
+test('an unrelated process that has the pid in an old pid file is not ended', async () => {
   const bystander = start('sleep', ['60']);
   writeFileSync(pidFileOf('recycled'), JSON.stringify({ pid: bystander.pid, startTime: 'another' }));
   await startShell('recycled', 'while :; do sleep 0.01; done');
@@ -84,7 +84,7 @@ test('kill -9 of the process that started a service ends the service', async () 
   await until(() => processesWith(`done ${name}`).length === 0);
 });
 
-test('a log is bounded while its service runs, which goes on in the same file', async () => {
+test('a log is rotated while its service runs and writes on', async () => {
   const script = 'echo much; trap "echo more" USR1; trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done';
   const service = await startShell('talkative', script);
   await until(() => logOf('talkative').includes('ready'));

@@ -1,7 +1,7 @@
 import type { Service } from '../../stack/services.ts';
 import { supervise } from '../../stack/supervise.ts';
 
-/** A service that ends when it is told to. */
+/** A fake service. `end` ends it. */
 function createService() {
   const { promise: exited, resolve: end } = Promise.withResolvers<void>();
   const service = {
@@ -16,7 +16,7 @@ function createService() {
 
 const { signal } = new AbortController();
 
-test('a part that ends is started again, and its place is taken by the new one', async () => {
+test('a service that ends is started again, and the new one replaces it', async () => {
   const [first, second] = [createService(), createService()];
   const lines: string[] = [];
   const { promise: restarted, resolve: onRestart } = Promise.withResolvers<void>();
@@ -33,7 +33,7 @@ test('a part that ends is started again, and its place is taken by the new one',
   await second.service.exited;
 });
 
-test('one that cannot come back is reported, with the error of its last start', async () => {
+test('a service that cannot be restarted is reported with the error of the last attempt', async () => {
   const first = createService();
   let starts = 0;
   const start = async () => {
@@ -46,7 +46,7 @@ test('one that cannot come back is reported, with the error of its last start', 
   expect(await part.failed).toBe('start 3 failed');
 });
 
-test('one that comes back and ends again at once is not started for ever', async () => {
+test('restarts stop if the service keeps ending at once', async () => {
   const services = Array.from({ length: 3 }, createService);
   for (const { end } of services) end();
   const queue = services.slice(1);
@@ -62,7 +62,7 @@ test('one that comes back and ends again at once is not started for ever', async
   expect(await part.failed).toBe('The part ended with code 1: the disk is full');
 });
 
-test('one that is stopped is not started again', async () => {
+test('a stopped service is not started again', async () => {
   const first = createService();
   const start = async (): Promise<never> => {
     throw new Error('must not be called');
@@ -73,7 +73,7 @@ test('one that is stopped is not started again', async () => {
   expect(lines).toEqual([]);
 });
 
-test('while all is being stopped, an end is nothing to make good', async () => {
+test('a service that ends during a shutdown is not started again', async () => {
   const first = createService();
   const all = new AbortController();
   const lines: string[] = [];
@@ -88,10 +88,10 @@ test('while all is being stopped, an end is nothing to make good', async () => {
   expect(lines).toEqual([]);
 });
 
-describe('one that runs and does not answer', () => {
+describe('a service that runs but does not answer probes', () => {
   const often = { backoffMs: [1], probeEveryMs: 1, maxSilentProbes: 3 };
 
-  test('is ended and started again', async () => {
+  test('is ended and started again after three failed probes in a row', async () => {
     const [first, second] = [createService(), createService()];
     const lines: string[] = [];
     const { promise: restarted, resolve: onRestart } = Promise.withResolvers<void>();
@@ -106,7 +106,7 @@ describe('one that runs and does not answer', () => {
     await part.stop();
   });
 
-  test('only now and then is left alone', async () => {
+  test('is left alone if it answers every third probe', async () => {
     const first = createService();
     const lines: string[] = [];
     let probes = 0;

@@ -11,8 +11,8 @@ import { until } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Who may give the embedded Temporal server orders. Where the system lets us make no network for it, it has no UI and
-// no HTTP API.
+// Access to the embedded Temporal server. If the system does not allow a private network for the server, it has no UI
+// and no HTTP API.
 
 const context = createStackContext();
 const network = findPrivateNetwork(context.environment);
@@ -22,7 +22,7 @@ let server: TemporalServer;
 
 beforeAll(async () => {
   server = await startTemporalServer(context, await getTemporal(context));
-  // The UI may have asked the server before it listened, and asks again after a while.
+  // The UI may have tried to connect before the server listened. It tries again after a while.
   const uiAnswers = async () => (await ask(workflows, { cookie: await signIn() })).status === 200;
   if (isPrivate) await waitFor('the UI to reach its server', uiAnswers);
 });
@@ -30,7 +30,7 @@ afterAll(async () => {
   await server.service.stop();
 });
 
-/** One request to the UI's front, as any program or page could send it. */
+/** Sends a request to the proxy in front of the UI, as any program or page could. */
 function ask(path: string, headers: Record<string, string> = {}, method = 'GET') {
   const url = new URL(path, server.uiUrl);
   return new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
@@ -48,7 +48,7 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 
 const ownHost = () => new URL(server.uiUrl ?? '').host;
 
-/** What a browser has after the printed link. */
+/** Opens the printed link. Returns the cookie that it sets. */
 async function signIn(): Promise<string> {
   const { status, headers } = await ask(server.uiUrl ?? '');
   expect([status, headers.refresh]).toEqual([200, '0; url=/']);
@@ -57,13 +57,13 @@ async function signIn(): Promise<string> {
   return cookie.split(';')[0] ?? '';
 }
 
-/** The processes of the server, and of the gate before it. */
+/** The ids of this process and of all below it: the gate and the server. */
 function processesOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
   return [pid, ...children.flatMap(processesOf)];
 }
 
-/** The ports on which these processes listen where we are. */
+/** The ports on which these processes listen in the network namespace of this test. */
 function listeningPorts(pids: number[]): number[] {
   const sockets = new Set(
     pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))),
@@ -75,7 +75,7 @@ function listeningPorts(pids: number[]): number[] {
     .map(([, local = '']) => Number.parseInt(local.split(':')[1] ?? '', 16));
 }
 
-test('we reach it, another user of the machine does not', async () => {
+test('the user who runs Atrium reaches the server, and another user of the machine does not', async () => {
   const connection = await Connection.connect({ address: server.address });
   const { executions } = await connection.workflowService.listWorkflowExecutions({ namespace: 'default' });
   await connection.close();
@@ -85,13 +85,13 @@ test('we reach it, another user of the machine does not', async () => {
   expect(server.openBecause === undefined).toBe(isPrivate);
 });
 
-test('nothing of it listens but its door, and that of the UI', () => {
+test('only the gate and the UI listen on ports of the machine', () => {
   if (!isPrivate) return expect(server.uiUrl).toBeUndefined();
   const doors = [server.address, ownHost()].map((address) => Number(address.split(':')[1]));
   expect(listeningPorts(processesOf(server.service.pid)).toSorted()).toEqual(doors.toSorted());
 });
 
-test('the printed link opens the UI, and nothing else does', async () => {
+test('only the printed link opens the UI', async () => {
   if (!isPrivate) return expect(server.uiUrl).toBeUndefined();
   const cookie = await signIn();
   const page = await ask('/', { cookie });
@@ -102,8 +102,8 @@ test('the printed link opens the UI, and nothing else does', async () => {
   expect((await ask(workflows)).status).toBe(401);
   expect((await ask(workflows, { cookie: `${cookie}x` })).status).toBe(401);
   expect((await ask('/?key=guess')).status).toBe(401);
-  // A name of somebody else's that was made to lead here, and pages of other origins, also of another port of this
-  // machine.
+  // A foreign name that resolves to this machine (DNS rebinding), and pages of other origins, also on another port of
+  // this machine.
   for (const host of ['rebound.example', `rebound.example:${ownHost().split(':')[1]}`, '127.0.0.1']) {
     expect((await ask(workflows, { cookie, host })).status).toBe(421);
   }
@@ -113,7 +113,7 @@ test('the printed link opens the UI, and nothing else does', async () => {
   expect((await ask(workflows, { cookie, origin: 'http://127.0.0.1:9999' })).status).toBe(403);
 });
 
-test('a page of another origin starts no workflow, the UI’s own may', async () => {
+test("a page of another origin cannot start a workflow, and the UI's own page can", async () => {
   if (!isPrivate) return expect(server.uiUrl).toBeUndefined();
   const cookie = await signIn();
   const { headers } = await ask('/api/v1/settings', { cookie });
@@ -131,7 +131,7 @@ test('a page of another origin starts no workflow, the UI’s own may', async ()
   expect([answered.status, answered.text]).toEqual([400, expect.stringContaining('WorkflowType')]);
 });
 
-test('one that hangs answers no probe, and says in its log what it was doing when it is ended', async () => {
+test('a hanging server fails its probe, and its log has the stacks of its goroutines after an abort', async () => {
   await probeTemporal(server.address);
   const [gate = 0, ...ofServer] = processesOf(server.service.pid);
   expect(gate).toBe(server.service.pid);

@@ -2,7 +2,7 @@ import { prepareDataDir } from '../../stack/folders.ts';
 import { markInUse } from '../../stack/uncleanStart.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-test('a use that was not ended is known to the next one, and to no later one', () => {
+test('an unclean end is reported by the next start, and not after an orderly stop', () => {
   const dataDir = temporaryFolder();
   prepareDataDir(dataDir);
   expect(markInUse(dataDir).wasUnclean).toBe(false);

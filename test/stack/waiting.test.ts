@@ -8,7 +8,7 @@ function createWait(changes: Partial<WaitOptions> = {}) {
   return { lines, options: { ...options, ...changes } };
 }
 
-test('a long wait is reported, with the last error, and ends with the answer', async () => {
+test('a long wait reports the last error, and returns the answer once there is one', async () => {
   const { lines, options } = createWait({ progressMs: 0 });
   let tries = 0;
   const probe = async () => {
@@ -20,7 +20,7 @@ test('a long wait is reported, with the last error, and ends with the answer', a
   expect(lines.at(-1)).toMatch(/^The part does not serve yet \(\d\.\d s: connection refused\); waiting …$/);
 });
 
-test('a part that never serves is reported as such', async () => {
+test('a timed-out wait fails with the cause of the last error', async () => {
   const { options } = createWait({ timeoutMs: 0 });
   const cause = Object.assign(new Error('14 UNAVAILABLE'), { details: 'history is not ready' });
   const wait = waitUntil(() => Promise.reject(new Error('Failed to connect', { cause })), options);
@@ -28,7 +28,7 @@ test('a part that never serves is reported as such', async () => {
   await expect(wait).rejects.toThrow(/^The part does not serve after 0\.\d s: history is not ready$/);
 });
 
-test('it does not wait for a part that has ended, that has given a final answer, or that is no longer wanted', async () => {
+test('the wait ends at once if the service has ended, the error is final, or the signal aborts', async () => {
   const refused = () => Promise.reject(new Error('no'));
   const assertAlive = () => {
     throw new StackError('The part ended with code 1.');

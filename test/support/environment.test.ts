@@ -7,7 +7,7 @@ import { readSchema, withConnection } from './schemaSnapshot.ts';
 /** The times of migrations in the rows that record them. */
 const timesApplied = /'\d{4}-\d\d-\d\d [\d:.]+'/;
 
-test('a test environment is migrated and apart from every other', async () => {
+test('each test environment has its own migrated database, installation and settings', async () => {
   const [one, other] = await Promise.all([
     createTestEnvironment(),
     createTestEnvironment({ ATRIUM_ENV: 'production' }),
@@ -22,7 +22,7 @@ test('a test environment is migrated and apart from every other', async () => {
   }
 });
 
-test('its database is what the migrations make', async () => {
+test('the database of a test environment equals a migrated one', async () => {
   const [restored, migrated] = [await createTestEnvironment(), await createEmptyDatabase()];
   try {
     await migrateInstallation({ ...restored.config, migration: { databaseUrl: migrated.ownerUrl } });

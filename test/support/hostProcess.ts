@@ -3,8 +3,8 @@ import type { Host, HostOptions } from '../../integrations/computers/host/host.t
 import type { HostCall, HostReply } from '../builders/hostProcess.ts';
 
 /**
- * A host in a process of its own, for tests that kill it or run it as another user. It takes calls from its parent and
- * ends with it. Its computers go on, as when a worker is killed.
+ * A host in its own process, for tests that kill it or run it as another user. It takes calls from its parent process
+ * and ends with it. Its computers go on, as when a worker is killed.
  */
 const options = JSON.parse(process.argv[2] ?? '{}') as HostOptions;
 const reply = (message: HostReply) => process.send?.(message);

@@ -8,7 +8,7 @@ export interface Png {
   at(x: number, y: number): [number, number, number];
 }
 
-/** Reads a PNG with 8 bits per channel, without transparency and filters, as ours are. Throws for any other. */
+/** Reads a PNG with 8 bits per channel, without transparency and filters, as Atrium makes. Throws for any other. */
 export function readPng(file: Buffer): Png {
   if (file.toString('latin1', 1, 4) !== 'PNG') throw new Error('This is no PNG.');
   const data: Buffer[] = [];

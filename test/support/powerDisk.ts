@@ -57,8 +57,7 @@ export async function powerCutMissing(): Promise<string | undefined> {
 }
 
 export function createPowerDisk(mebibytes = sizeMiB): PowerDisk {
-  // Not a test's temporary folder: that is removed before a file's own cleanup, and the folder's mount would go with
-  // it.
+  // Not a test's temporary folder: it is removed before the cleanup of the test file, while the disk is still mounted.
   const place = mkdtempSync(join(tmpdir(), 'atrium-power-'));
   chmodSync(place, 0o755); // the services' users must pass through it
   const image = join(place, 'disk.img');

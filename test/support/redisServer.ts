@@ -11,7 +11,7 @@ import { start, type TestProcess } from './processes.ts';
 import { createStackContext } from './stackContext.ts';
 import { waitFor } from './waitFor.ts';
 
-/** A Redis of a test's own, with a password. It stores nothing on disk. */
+/** A private Redis for a test, with a password. It stores nothing on disk. */
 export interface RedisServer {
   url: string;
   /** Sends a command over a new connection. */
@@ -85,7 +85,7 @@ export async function startRedisServer(): Promise<RedisServer> {
     async restart() {
       const [command, ...rest] = tied(process.env, [program, ...args]);
       running = start(command, rest);
-      await waitFor('Redis', () => {
+      await waitFor('Redis to answer', () => {
         if (running.child.exitCode !== null) throw new Error(`Redis ended:\n${running.output()}`);
         return server.command('PING').catch(() => undefined);
       });

@@ -20,7 +20,7 @@ const borrow = async (providerUrl = nowhere): Promise<SharedProduct> => {
 const giveBack = (query = '') => fetch(`${server.url}/products/a${query}`, { method: 'DELETE' });
 const installationOf = ({ environment }: SharedProduct) => environment.ATRIUM_INSTALLATION;
 
-test('a shared Atrium goes from file to file, and to another provider with each', async () => {
+test("the next test file gets the same Atrium, which now uses that file's provider", async () => {
   const first = await borrow();
   await giveBack();
   const asked: string[] = [];
@@ -37,19 +37,19 @@ test('a shared Atrium goes from file to file, and to another provider with each'
   await giveBack();
 });
 
-test('one that has died, and one that was not given back, are replaced', async () => {
+test('an Atrium that died or was not returned is replaced', async () => {
   const first = await borrow();
   await giveBack();
   process.kill(first.pid, 'SIGKILL');
   const second = await borrow();
   expect(installationOf(second)).not.toBe(installationOf(first));
-  // Its file was aborted.
+  // The second file was aborted, so it did not return its Atrium.
   const third = await borrow();
   expect(installationOf(third)).not.toBe(installationOf(second));
   expect((await fetch(`${third.apiUrl}/healthz`)).status).toBe(200);
 });
 
-test('one that was left with work under way is ended', async () => {
+test('an Atrium that is returned as broken is ended', async () => {
   const { apiUrl } = await borrow();
   await giveBack('?broken');
   await expect(fetch(`${apiUrl}/healthz`)).rejects.toThrow();

@@ -72,7 +72,7 @@ export async function startSmallStore(shortage: Shortage): Promise<SmallStore> {
   });
   const endpoint = `http://127.0.0.1:${port}`;
   const client = new S3Client({ endpoint, region: 'us-east-1', credentials, forcePathStyle: true, maxAttempts: 1 });
-  await waitFor('the store', async () => {
+  await waitFor('the object store to answer', async () => {
     if (running.child.exitCode !== null) throw new Error(`The store ended:\n${running.output()}`);
     return client.send(new CreateBucketCommand({ Bucket: 'first' })).catch(() => undefined);
   });

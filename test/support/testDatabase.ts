@@ -27,7 +27,7 @@ interface TestDatabase {
   stop?: () => Promise<void>;
 }
 
-/** The chosen server. Undefined means the embedded one. */
+/** Starts the chosen server. Undefined means the embedded one. */
 export async function chooseDatabase(options: Options): Promise<TestDatabase | undefined> {
   const { environment, report } = options;
   const url = environment.ATRIUM_DATABASE_URL;

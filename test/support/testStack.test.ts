@@ -6,7 +6,7 @@ import { chooseDatabase } from './testDatabase.ts';
 
 const run = promisify(execFile);
 
-/** The variables that a test run started with these variables gives its test files. */
+/** Starts a test run with these variables. Returns the variables that its test files get. */
 async function stackOfRun(variables: Record<string, string>): Promise<Record<string, string>> {
   const program = `
     const { startTestStack, stopTestStack } = await import('${new URL('testStack.ts', import.meta.url).pathname}');
@@ -20,13 +20,13 @@ async function stackOfRun(variables: Record<string, string>): Promise<Record<str
   return JSON.parse(stdout) as Record<string, string>;
 }
 
-test('tests run on the server of ATRIUM_DATABASE_URL, and nothing that they start finds it by itself', async () => {
+test('tests run on the server of ATRIUM_DATABASE_URL, and programs that they start do not inherit that variable', async () => {
   const { ATRIUM_DATABASE_MIGRATION_URL: url = '' } = stackEnvironment();
   const seen = await stackOfRun({ ATRIUM_DATABASE_URL: url });
   expect(seen).toEqual({ ATRIUM_TEST_STACK_DATABASE_URL: url, ATRIUM_TEST_STACK_DATABASE_MIGRATION_URL: url });
 });
 
-test('a server that does not answer ends the run, and is not replaced by the embedded one', async () => {
+test('a chosen server that does not answer ends the run, and without a choice the embedded server is used', async () => {
   const folder = temporaryFolder();
   const options = { dataDir: folder, cacheDir: folder, report: () => undefined, signal: new AbortController().signal };
   const nobody = 'mysql://nobody:nothing@127.0.0.1:1/none';

@@ -7,7 +7,7 @@ import { mountSmallDisk, noSmallDisk } from '../support/smallDisk.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const program = join(import.meta.dirname, '..', 'fakes', 'loggingProcess.ts');
-/** More than the log keeps in memory, at 100 KB a request. */
+/** At 100 KB each, these log more than the sink keeps in memory. */
 const requests = 120;
 
 async function startLogging(standardError: 'pipe' | number, args: string[] = []) {
@@ -22,7 +22,7 @@ async function startLogging(standardError: 'pipe' | number, args: string[] = [])
     async [Symbol.asyncDispose]() {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');
-      // What waits for its log would not end by that.
+      // A process that is blocked by its log would not end.
       expect(await ended).toEqual([0, null]);
     },
   };
@@ -35,7 +35,7 @@ const linesOf = (text: string) =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Line);
 
-it('answers on while nobody reads its standard error, and says there what was dropped', async () => {
+it('a process answers while its standard error is not read, and later logs how many lines it dropped', async () => {
   await using logging = await startLogging('pipe');
   const { child, ask } = logging;
   for (let request = 0; request < requests; request++) expect(await ask('/')).toBe('ok');
@@ -52,13 +52,13 @@ it('answers on while nobody reads its standard error, and says there what was dr
   expect(lines.filter(({ text: said }) => said !== undefined)).toHaveLength(10 * requests - lost);
 });
 
-it('answers on when the reader of its standard error has gone', async () => {
+it('a process answers when the reader of its standard error is gone', async () => {
   await using logging = await startLogging('pipe');
   logging.child.stderr?.destroy();
   for (let request = 0; request < requests; request++) expect(await logging.ask('/')).toBe('ok');
 });
 
-it('answers on while its standard error is a file on a full disk', async () => {
+it('a process answers while its standard error is a file on a full disk', async () => {
   await using logging = await startLogging(openSync('/dev/full', 'w'));
   for (let request = 0; request < requests; request++) expect(await logging.ask('/')).toBe('ok');
   expect(Number(await logging.ask('/lost'))).toBeGreaterThan(0);
@@ -67,17 +67,17 @@ it('answers on while its standard error is a file on a full disk', async () => {
 describe('a log file on a full disk', () => {
   if (noSmallDisk !== undefined) {
     process.stderr.write(`\nNOT RUN: a log on a full disk: ${noSmallDisk}\n`);
-    it(`is not tried here: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
+    it(`is not tested on this machine: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
     return;
   }
 
-  it('holds up nobody, and goes on with whole lines when there is room again', async () => {
+  it('does not delay requests, and gets whole lines once there is room again', async () => {
     using disk = mountSmallDisk(32);
     const file = join(disk.folder, 'logs', 'atrium.log');
     await using logging = await startLogging('pipe', [file]);
     const { ask } = logging;
     await ask('/');
-    await waitFor('the file', () => existsSync(file) && statSync(file).size > 0);
+    await waitFor('the log file', () => existsSync(file) && statSync(file).size > 0);
     disk.fill();
     for (let request = 0; request < requests; request++) expect(await ask('/')).toBe('ok');
     const lost = Number(await ask('/lost'));
@@ -93,13 +93,13 @@ describe('a log file on a full disk', () => {
   });
 });
 
-it('keeps a log file and the one before it, each of at most 20 MiB', async () => {
+it('the log keeps the present file and the one before it, each of at most 20 MiB', async () => {
   const file = join(temporaryFolder(), 'logs', 'atrium.log');
   await using logging = await startLogging('pipe', [file]);
   const { ask } = logging;
   for (let request = 1; request <= 500; request++) {
     await ask('/');
-    // Not faster than the disk.
+    // Wait for the disk.
     if (request % 20 > 0) continue;
     await waitFor('the last line', () => readFileSync(file, 'utf8').includes(`"count":${10 * request - 1},`));
   }
@@ -108,7 +108,7 @@ it('keeps a log file and the one before it, each of at most 20 MiB', async () =>
   expect(Number(await ask('/lost'))).toBe(0);
 });
 
-it('has its last lines on disk when the process ends', async () => {
+it('the last lines are in the log file when the process ends', async () => {
   const file = join(temporaryFolder(), 'atrium.log');
   {
     await using logging = await startLogging('pipe', [file]);

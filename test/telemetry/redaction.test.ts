@@ -6,7 +6,7 @@ import { SecretAutomaton } from '../../telemetry/secretAutomaton.ts';
 import { formsWithin, piecesOf, redacted, secretForms } from '../../telemetry/secretForms.ts';
 import { atOnce, inSlices, sliceLength } from '../../telemetry/slices.ts';
 
-/** Every occurrence of every text, found one by one; what overlaps or touches is one. */
+/** A simple redactor to compare with: finds every occurrence of every text, and joins those that overlap or touch. */
 function naive(texts: readonly string[], text: string): string {
   const isSecret = new Array<boolean>(text.length).fill(false);
   for (const each of texts) {
@@ -24,22 +24,22 @@ function inPieces(texts: readonly string[], text: string, cuts: readonly number[
 }
 
 /**
- * Few different letters, so that texts are in each other, overlap, and begin again; long ones go beyond what the
- * automaton holds of a text.
+ * Only a few letters, so that texts contain each other, overlap and repeat. The long ones exceed the part of a text
+ * that the automaton holds.
  */
 const word = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 1, maxLength: 9 });
 const long = fc
   .tuple(word, fc.integer({ min: 64, max: 64 }))
   .map(([unit, length]) => unit.repeat(length).slice(0, length));
 const few = { maxLength: 8 };
-/** Alone, these are long enough for text to be passed over between them. */
+/** If all secrets are this long, the redactor may skip text between them. */
 const longer = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 3, maxLength: 9 });
 const secrets = fc.oneof(
   fc.array(fc.oneof({ weight: 3, arbitrary: word }, { weight: 1, arbitrary: long }), few),
   fc.array(fc.oneof({ weight: 3, arbitrary: longer }, { weight: 1, arbitrary: long }), few),
 );
 
-test('a stream of pieces, a whole text and a search one by one agree, wherever the pieces are cut', () => {
+test('a stream, a whole text and a simple search give the same result, wherever the stream is cut', () => {
   const cases = secrets.chain((texts) => {
     const part = fc.oneof(
       word,
@@ -60,7 +60,7 @@ test('a stream of pieces, a whole text and a search one by one agree, wherever t
   );
 });
 
-test('of text without secrets only a fraction is read by the automaton, for one secret and for hundreds', () => {
+test('the automaton reads only a fraction of a text without secrets, for one secret and for hundreds', () => {
   const next = jest.spyOn(SecretAutomaton.prototype, 'next');
   const text = 'the and of 17 to in is you {"that": "it was for on are"}\n'.repeat(2_000);
   const read = (count: number) => {
@@ -77,7 +77,7 @@ test('of text without secrets only a fraction is read by the automaton, for one 
 
 const hashed = (seed: string) => createHash('sha256').update(seed).digest('base64url').slice(0, 24);
 
-test('ordinary text passes at once; only what may be the beginning of a secret waits', () => {
+test('a stream holds back only text that may be the beginning of a secret', () => {
   const stream = createRedactor(['secret-1', 's'.repeat(64)]).stream();
   expect(stream.push('hello se')).toBe('hello ');
   expect(stream.push('ven secret-')).toBe('seven ');
@@ -105,23 +105,23 @@ const spellings: [string, string][] = [
   ['a form', new URLSearchParams({ v: value }).toString().slice(2)],
 ];
 
-test.each(spellings)('%s', (_name, spelled) => {
+test.each(spellings)('a secret is redacted in the form: %s', (_name, spelled) => {
   const redactor = createRedactor(secretForms(value));
   expect(redactor.text(`before ${spelled} after`)).toBe('before [redacted] after');
   expect(redactor.text(spelled)).toBe(redacted);
 });
 
-/** As `base64`, `xxd -p` and `fold` do. */
+/** Breaks text into lines as `base64`, `xxd -p` and `fold` do. */
 const fold = (text: string, width: number, end = '\n') =>
   `${(text.match(new RegExp(`.{1,${width}}`, 'gs')) ?? []).join(end)}${end}`;
 const longValue = Array.from({ length: 5 }, (_none, n) => hashed(`part ${n}`)).join('');
 const longLines = Array.from({ length: 8 }, (_none, n) => hashed(`line ${n}`) + hashed(`more ${n}`));
 const pem = ['-----BEGIN KEY-----', ...longLines, '-----END KEY-----', ''].join('\n');
 
-/** What is not looked for: the last characters of base64, which a newline after the value changes, and a line's end. */
+/** Not redacted: the last characters of base64, which a newline after the value changes, and the end of a line. */
 const mostShown = 6;
 
-/** The longest part of it that is shown. */
+/** The length of the longest part of the secret in `shown`. */
 function longestShown(secret: string, shown: string): number {
   for (let length = secret.length; length > 0; length--) {
     for (let at = 0; at + length <= secret.length; at++)
@@ -141,7 +141,7 @@ const programs: [string, (text: string) => string][] = [
 ];
 for (const width of [40, 60, 72, 80]) programs.push([`fold -w ${width}`, (text) => fold(text, width)]);
 
-test.each(programs)('a long value in lines, by %s', (name, spell) => {
+test.each(programs)('a long value that is broken into lines by %s is redacted', (name, spell) => {
   for (const secret of name.startsWith('fold') ? [longValue] : [longValue, pem.trim()]) {
     const spelled = spell(secret);
     const clean = createRedactor(secretForms(secret)).text(`before ${spelled}after`);
@@ -149,7 +149,7 @@ test.each(programs)('a long value in lines, by %s', (name, spell) => {
   }
 });
 
-test('each line of a value of many is found, however it is written', () => {
+test('a line of a multi-line secret is redacted in each encoding', () => {
   const redactor = createRedactor(secretForms(pem));
   for (const line of longLines) {
     for (const spelled of [
@@ -165,7 +165,7 @@ test('each line of a value of many is found, however it is written', () => {
   }
 });
 
-describe.each(['base64', 'base64url'] as const)('%s of something that the secret is in', (encoding) => {
+describe.each(['base64', 'base64url'] as const)('a secret inside a longer text in %s is redacted', (encoding) => {
   test.each(['', 'u:', 'user:', 'a user:', 'admin@example.com:'])('Basic %ssecret', (user) => {
     for (const [secret, after] of ['correct horse', 'hunter2', 'sk_live_0123456789abcdef', 'ÿÿÿ>>>???'].flatMap(
       (each) => ['', ' ', '\n', '\nX: y'].map((end) => [each, end] as const),
@@ -175,7 +175,7 @@ describe.each(['base64', 'base64url'] as const)('%s of something that the secret
       );
       const left = Buffer.from(clean.replace(/^Basic |\[redacted\]|=/g, ''), 'base64').toString('latin1');
       expect(clean).toContain(redacted);
-      // At most the bits that the characters at its edges share with what is beside it.
+      // Only the bits that the characters at the secret's edges share with their neighbours may be left.
       for (let at = 0; at + 3 <= secret.length; at++)
         expect(left).not.toContain(
           Buffer.from(secret)
@@ -186,7 +186,7 @@ describe.each(['base64', 'base64url'] as const)('%s of something that the secret
   });
 });
 
-test('a line of a secret of many lines is one too; short ones, rulers and the frame of a key are not', () => {
+test('a line of a multi-line secret is redacted alone, unless it is short, a ruler or the frame of a key', () => {
   const key = `-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nshort line\n----------------------\n  "private_key_id": "0f1e2d3c",\nend\n-----END PRIVATE KEY-----`;
   const redactor = createRedactor(secretForms(key));
   expect(redactor.text('see MIIEvQIBADANBgkqhkiG9w0BAQEFAASC, and "private_key_id": "0f1e2d3c", there')).toBe(
@@ -198,7 +198,7 @@ test('a line of a secret of many lines is one too; short ones, rulers and the fr
   expect(redactor.text(JSON.stringify({ key }))).toBe('{"key":"[redacted]"}');
 });
 
-test('of a long secret each spelling is found as a whole', () => {
+test('a long secret is redacted as a whole in each encoding', () => {
   const secret = Array.from(
     { length: 400 },
     (_, index) => `line ${index} of a long secret: ${(index * 7_919) % 104_729}`,
@@ -216,7 +216,7 @@ test('of a long secret each spelling is found as a whole', () => {
   expect(redactor.text(`<${Buffer.from(`user:${secret}`).toString('base64')}>`).length).toBeLessThan(30);
 });
 
-test('values that are short, or nothing, are not looked for; keys and numbers of JSON are', () => {
+test('a very short value is not redacted, and a secret in keys and numbers of JSON is', () => {
   expect(secretForms('  abc ')).toEqual([]);
   expect(createRedactor([]).isEmpty).toBe(true);
   const redactor = createRedactor(secretForms('123456'));
@@ -225,7 +225,7 @@ test('values that are short, or nothing, are not looked for; keys and numbers of
   });
 });
 
-test('the log knows what this process has had in memory, many and one alike', async () => {
+test('the log redacts all secrets that this process has had in memory', async () => {
   const many = Array.from({ length: 200 }, (_, index) => `logged-secret-${index}-${index * 31}`);
   await keepOutOfLogs(['the-first-secret']);
   expect(withoutKnownSecrets('x the-first-secret y')).toBe('x [redacted] y');
@@ -238,7 +238,7 @@ test('the log knows what this process has had in memory, many and one alike', as
   expect(withoutKnownSecrets('the-last-secret, the-first-secret')).toBe('[redacted], [redacted]');
 });
 
-/** As large as one value may be, and in many bytes for each character. */
+/** A value of the maximal size, with three bytes for each character. */
 const large = (seed: number) =>
   Array.from({ length: 21_000 }, (_none, n) =>
     String.fromCharCode(0x4e00 + ((n * 7_919 + seed * 104_729) % 20_000)),
@@ -249,7 +249,7 @@ const hostile: [string, string][] = [
   ['of thousands of lines', Array.from({ length: 3_000 }, (_none, n) => hashed(`line ${n}`).slice(0, 20)).join('\n')],
 ];
 
-test.each(hostile)('the work for a value %s is limited, and so is what is done at once', async (_name, secret) => {
+test.each(hostile)('the work for a value %s is limited in total and for each slice', async (_name, secret) => {
   const most = 1_000;
   const slices: number[] = [];
   function* work() {
@@ -259,20 +259,20 @@ test.each(hostile)('the work for a value %s is limited, and so is what is done a
   }
   const forms = await inSlices(work(), async (done) => void slices.push(done));
   expect(forms.length).toBeLessThanOrEqual(most + piecesOf(secret).length);
-  // One step more is as long as the value, which has no more pieces than that.
+  // One more step takes as long as the value, which has no more pieces than that.
   expect(Math.max(0, ...slices)).toBeLessThanOrEqual(sliceLength + secret.length);
   expect(slices.reduce((sum, done) => sum + done, 0)).toBeLessThan((forms.length + most) * 64 * 3 + secret.length);
   expect(createRedactor(forms).text(`<${secret}>`)).toBe('<[redacted]>');
 });
 
-test('a large secret takes no room of a small one: the small one is found in all its spellings', () => {
+test('a small secret beside large ones is redacted in all encodings', () => {
   const forms = atOnce(formsWithin([[large(2)], ['a small secret'], [large(3)]], 100));
   expect(forms).toEqual(expect.arrayContaining(secretForms('a small secret')));
   const redactor = createRedactor(forms);
   for (const value of [large(2), large(3)]) expect(redactor.text(value)).toBe(redacted);
 });
 
-test('slices of several works take turns, one for each turn of the event loop', async () => {
+test('simultaneous works run one slice in each turn of the event loop', async () => {
   let turns = 0;
   const count = () => {
     turns++;
@@ -287,11 +287,11 @@ test('slices of several works take turns, one for each turn of the event loop', 
   expect(turns).toBeGreaterThanOrEqual(4 * 5 - 1);
 });
 
-test('callers that keep values out of the log at the same time share a build, and known values need none', async () => {
+test('simultaneous calls of keepOutOfLogs share a build, and known values need none', async () => {
   const building = jest.spyOn(SecretAutomaton, 'building');
   const values = Array.from({ length: 50 }, (_none, n) => `shared-build-${n}`);
   await Promise.all(values.map((value) => keepOutOfLogs([value])));
-  // The automaton of new values, and that of all where there are too many new ones.
+  // One automaton for new values, and one for all values once there are too many new ones.
   expect(building.mock.calls.length).toBeLessThanOrEqual(2);
   building.mockClear();
   await Promise.all(values.map((value) => keepOutOfLogs([value])));
@@ -300,7 +300,7 @@ test('callers that keep values out of the log at the same time share a build, an
   for (const value of values) expect(withoutKnownSecrets(value)).toBe(redacted);
 });
 
-test('a largest value is kept out of the log, too', async () => {
+test('a value of the maximal size is redacted in the log', async () => {
   await keepOutOfLogs([large(4)]);
   expect(withoutKnownSecrets(`<${large(4)}>`)).toBe('<[redacted]>');
 });

@@ -18,7 +18,7 @@ async function read(text: string | Buffer) {
 
 const minimal = 'name: Report\ncomponents:\n  - name: build\n    kind: process\n    command: make\n';
 
-test('a manifest is read, with what it leaves out filled in', async () => {
+test('a manifest is read, and absent fields get their defaults', async () => {
   const build = { name: 'build', kind: 'process', command: 'make', cwd: '', env: {}, secrets: [] };
   const filled = { timeoutSeconds: 3_600, retry: { attempts: 1, delaySeconds: 10 }, concurrency: 1, isDefault: true };
   expect(await read(minimal)).toEqual({ manifest: { name: 'Report', components: [{ ...build, ...filled }] } });
@@ -97,7 +97,7 @@ test.each([
   ],
   ['a name that is none', minimal.replace('build', 'Bu ild'), 3, 11, expect.stringMatching(/^name is not a name/)],
   ['no components', 'name: x\ncomponents: []\n', 2, 13, 'components must not be empty'],
-])('%s is refused where it stands', async (_what, text, line, column, detail) => {
+])('the fault "%s" is reported with its line and column', async (_what, text, line, column, detail) => {
   expect(await read(text)).toEqual({
     faults: expect.arrayContaining([{ line, column, detail }]),
   });
@@ -122,7 +122,7 @@ test.each([
   ['0 0 8 * * *', 'UTC', 0, expect.stringMatching(/^This is not a cron expression/)],
   ['0 8 * * *', 'Mars/Sea', 0, expect.stringMatching(/^There is no such time zone/)],
   ['*/5 * * * *', 'UTC', 300, 'It must be shorter than the time between two ticks.'],
-])('the schedule %s in %s with a jitter of %i', async (cron, timeZone, jitter, detail) => {
+])('a manifest with the schedule %s in %s with a jitter of %i is checked', async (cron, timeZone, jitter, detail) => {
   const component = { name: 'nightly', kind: 'schedule', command: 'x', cron, timeZone, jitter };
   const text = await read(JSON.stringify({ name: 'App', components: [component] }));
   const filled = { overlap: 'skip', jitterSeconds: jitter, cron, timeZone, isDefault: true };
@@ -130,7 +130,7 @@ test.each([
   else expect(text).toMatchObject({ faults: [{ line: 1, detail }] });
 });
 
-test('a web component says its port, and nobody else does', async () => {
+test('only a web component has a port, and it must have one', async () => {
   const component = { name: 'site', kind: 'web', command: 'x' };
   const of = (...components: object[]) => read(JSON.stringify({ name: 'App', components }));
   expect(await of({ ...component, port: 3_000 })).toMatchObject({
@@ -145,7 +145,7 @@ test('a web component says its port, and nobody else does', async () => {
   });
 });
 
-test('two defaults, a key twice and what is no YAML are refused', async () => {
+test('two defaults, a duplicate key, invalid YAML and invalid UTF-8 are refused', async () => {
   const two = ['a', 'b'].map((name) => `  - { name: ${name}, kind: process, command: x, default: true }\n`).join('');
   expect(await read(`name: x\ncomponents:\n${two}`)).toMatchObject({
     faults: [{ line: 4, detail: 'only one component of a kind can be the default' }],
@@ -160,7 +160,7 @@ test('two defaults, a key twice and what is no YAML are refused', async () => {
   expect(await read('name: !!js/function x\ncomponents: []\n')).toHaveProperty('faults');
 });
 
-test('what is made to be costly costs little', async () => {
+test('deeply nested, very long and exponential documents are refused', async () => {
   const nested = '['.repeat(30_000);
   const tooDeep = { faults: [{ line: expect.any(Number), column: expect.any(Number), detail: 'is nested too deep' }] };
   expect(await read(`name: ${nested}`)).toEqual(tooDeep);
@@ -175,7 +175,7 @@ test('what is made to be costly costs little', async () => {
   });
 });
 
-test('the contract publishes what is checked', () => {
+test('the contract has the same schema as the check', () => {
   const { document } = loadContract();
   const published = document.components?.schemas?.AppManifest;
   expect(withoutWords(published)).toEqual(withoutWords(manifestSchema));

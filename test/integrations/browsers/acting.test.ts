@@ -24,7 +24,7 @@ async function read(): Promise<string> {
   return text;
 }
 
-/** The reference of the element that is called so. */
+/** The reference of the element with this name. */
 function ref(name: string): string {
   const found = new RegExp(`\\[(\\w+)\\] [^"\\n]*"${name}"`).exec(text)?.[1];
   if (found === undefined) throw new Error(`There is no ${name} in:\n${text}`);
@@ -34,7 +34,7 @@ function ref(name: string): string {
 const at = (name: string) => ({ ref: ref(name) });
 
 describe('a page as text', () => {
-  test('has what it says, and a reference for what can be acted on', async () => {
+  test('has the content, and references for elements that can be acted on', async () => {
     await open('/form');
     expect(text.replace(/\[[a-z]{3}\d+\]/g, '[ref]')).toBe(
       [
@@ -68,7 +68,7 @@ describe('a page as text', () => {
     );
   });
 
-  test('has the same references when it is read again, and others for another document', async () => {
+  test('keeps its references when the page is read again, and has new ones for a new document', async () => {
     await open('/form');
     const send = ref('Send');
     await read();
@@ -77,7 +77,7 @@ describe('a page as text', () => {
     expect(ref('Send').slice(0, 3)).not.toBe(send.slice(0, 3));
   });
 
-  test('is cut where there is no room for it', async () => {
+  test('is cut at the maximal length', async () => {
     await open('/form');
     const short = await browser.read(id, { maxLength: 100 });
     expect(short.isCut).toBe(true);
@@ -99,7 +99,7 @@ describe('acting', () => {
     expect(await read()).toContain(JSON.stringify(sent));
   });
 
-  test('submits by Enter, and presses chords', async () => {
+  test('submits a form by Enter, and presses key chords', async () => {
     await open('/form');
     await browser.act(id, { kind: 'type', ref: ref('Name'), text: 'first' });
     await browser.act(id, { kind: 'press', keys: 'ctrl+a' });
@@ -112,7 +112,7 @@ describe('acting', () => {
     expect(await read()).toMatch(/textbox "Name" required\n[\s\S]*textbox "Editor" value "anew"/);
   });
 
-  test('reaches what is in shadow trees and iframes, by input that the page takes for a person’s', async () => {
+  test('clicks in shadow trees and iframes by trusted events', async () => {
     await open('/form');
     await browser.act(id, { kind: 'click', at: at('In the shadow') });
     expect(await read()).toContain('shadow true');
@@ -121,7 +121,7 @@ describe('acting', () => {
     expect(await read()).toContain('button "Pressed true"');
   });
 
-  test('scrolls to what is further down, and by itself', async () => {
+  test('scrolls to an element before a click, and by a distance', async () => {
     await open('/form');
     await browser.act(id, { kind: 'click', at: at('Low') });
     expect(await read()).toContain('    low');
@@ -132,7 +132,7 @@ describe('acting', () => {
     expect((await browser.shown(id)).png.equals(before.png)).toBe(false);
   });
 
-  test('follows a link, by its reference and by a point of the picture', async () => {
+  test('follows a link by its reference and by a point on the page', async () => {
     await open('/form');
     expect(await browser.act(id, { kind: 'click', at: at('Second page') })).toMatchObject({
       url: `${built.site}/second`,
@@ -143,7 +143,7 @@ describe('acting', () => {
     expect(await browser.act(id, { kind: 'click', at: { x: 20, y: 15 } })).toMatchObject({ title: 'Second' });
   });
 
-  test('tells of the tabs that it has opened', async () => {
+  test('returns the tabs that a click opened', async () => {
     await open(`/popup?to=${encodeURIComponent(`${built.site}/second`)}`);
     const { opened } = await browser.act(id, { kind: 'click', at: at('Open') });
     expect(opened).toHaveLength(1);
@@ -164,7 +164,7 @@ describe('acting', () => {
     },
   );
 
-  test('waits for a text or an address, and says when it does not come', async () => {
+  test('waits for a text or an address, and fails with NOT_SEEN after the timeout', async () => {
     await open('/later');
     await browser.act(id, { kind: 'wait', until: { text: 'It is here' } });
     await browser.act(id, { kind: 'wait', until: { url: '#later' } });
@@ -174,7 +174,7 @@ describe('acting', () => {
     });
   });
 
-  test('is refused where the element does not take it', async () => {
+  test('is refused if the element does not support the action', async () => {
     await open('/form');
     const refused = { kind: 'unprocessable', code: 'ACTION_REFUSED' };
     await expect(browser.act(id, { kind: 'type', ref: ref('Send'), text: 'x' })).rejects.toMatchObject(refused);
@@ -186,7 +186,7 @@ describe('acting', () => {
     await expect(browser.act(id, { kind: 'press', keys: 'Nothing' })).rejects.toMatchObject(refused);
   });
 
-  test('is refused for what is gone, hidden or covered', async () => {
+  test('is refused for an element that is gone, hidden or covered', async () => {
     await open('/form');
     const send = ref('Send');
     await expect(browser.act(id, { kind: 'click', at: { ref: 'e1' } })).rejects.toMatchObject({ code: 'ELEMENT_GONE' });
@@ -214,7 +214,7 @@ describe('acting', () => {
 });
 
 describe('dialogs', () => {
-  test('are dismissed and told of, or accepted where that is wished', async () => {
+  test('are dismissed and reported, or accepted on request', async () => {
     const dismissed = await browser.navigate(id, { url: `${built.site}/dialogs` });
     expect(dismissed.title).toBe('false,');
     expect(dismissed.dialogs).toEqual([
@@ -226,13 +226,13 @@ describe('dialogs', () => {
     expect(accepted.title).toBe('true,Ada');
   });
 
-  test('that nobody was there to answer hold up nothing', async () => {
+  test('that open between calls do not block the page', async () => {
     await browser.navigate(id, { url: `${built.site}/later-dialog` });
     for (;;) if ((await browser.tabs())[0]?.title === 'shown') break;
     expect((await browser.read(id)).tab.title).toBe('answered false');
   });
 
-  test('do not keep a page from being left or closed', async () => {
+  test('do not prevent leaving or closing a page', async () => {
     const tab = await browser.openTab(`${built.site}/leaving`);
     await browser.act(tab.id, { kind: 'click', at: { x: 50, y: 50 } });
     expect(await browser.navigate(tab.id, { url: `${built.site}/` })).toMatchObject({
@@ -245,7 +245,7 @@ describe('dialogs', () => {
   });
 });
 
-test('a picture has the size that is asked for', async () => {
+test('a screenshot has the size of the window or of the full page', async () => {
   await open('/second');
   const sizeOf = (png: Buffer) => [png.readUInt32BE(16), png.readUInt32BE(20)];
   expect(sizeOf(await browser.screenshot(id))).toEqual([1_280, 800]);

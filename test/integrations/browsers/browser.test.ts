@@ -21,7 +21,7 @@ async function firstTab(): Promise<string> {
 }
 
 describe('a session', () => {
-  test('is started once, and has an empty tab at first', async () => {
+  test('starts once, and has an empty tab at first', async () => {
     await browser.start(soon());
     expect(await browser.isAlive()).toBe(true);
     expect(await browser.tabs()).toMatchObject([{ url: 'about:blank', isActive: true, faviconUrl: null }]);
@@ -33,7 +33,7 @@ describe('a session', () => {
     ['too much data', `data:image/png;base64,${'A'.repeat(9_000)}`, undefined],
     ['javascript', 'javascript:alert(1)', undefined],
     ['nothing', '', undefined],
-  ])('tells the icon of a page where that is of %s', async (_what, href, expected) => {
+  ])('returns the icon of a page only if it is safe and short: %s', async (_what, href, expected) => {
     const id = await firstTab();
     const { faviconUrl } = await browser.navigate(id, { url: `${built.site}/icon?${encodeURIComponent(href)}` });
     if (expected === undefined) expect(faviconUrl).toBeNull();
@@ -41,14 +41,14 @@ describe('a session', () => {
     await browser.navigate(id, { url: 'about:blank' });
   });
 
-  test('tells titles as they are', async () => {
+  test('returns titles unescaped', async () => {
     const title = `Tom & "Jerry's" <b>&amp;</b>`;
     const page = `<title>${title.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</title>`;
     const url = `data:text/html,${encodeURIComponent(page)}`;
     expect(await browser.navigate(await firstTab(), { url })).toMatchObject({ title });
   });
 
-  test('shows letters of many scripts, and emoji in colour', async () => {
+  test('draws letters of many scripts, and emoji in colour', async () => {
     const page = `<canvas></canvas><script>
       const context = document.querySelector('canvas').getContext('2d', { willReadFrequently: true });
       context.font = '40px sans-serif';
@@ -63,11 +63,11 @@ describe('a session', () => {
     </script>`;
     const url = `data:text/html;charset=utf-8,${encodeURIComponent(page)}`;
     const { title } = await browser.navigate(await firstTab(), { url });
-    // Letters that no font has are all the same box.
+    // All letters without a font are drawn as the same box.
     expect(JSON.parse(title)).toEqual({ isColoured: true, different: 6 });
   });
 
-  test('has its profile for itself', async () => {
+  test('refuses a profile that another session uses', async () => {
     const profile = { profileFolder: 'profiles/shared' };
     const [first, second] = [built.browser(profile), built.browser(profile)];
     await first.start(soon());
@@ -78,7 +78,7 @@ describe('a session', () => {
     await third.close(soon());
   });
 
-  test('that is closed has nothing running, and is closed again without a word', async () => {
+  test('that is closed has no process, and can be closed again', async () => {
     const other = built.browser();
     await other.close(soon());
     await other.start(soon());
@@ -89,7 +89,7 @@ describe('a session', () => {
     await expect(other.start(soon())).rejects.toMatchObject({ code: 'BROWSER_ENDED' });
   });
 
-  test('that was killed has ended, and its profile opens again', async () => {
+  test('that was killed has ended, and its profile can be opened again', async () => {
     const profile = { profileFolder: 'profiles/killed', id: 'bss_killed' };
     const killed = built.browser(profile);
     await killed.start(soon());
@@ -102,7 +102,7 @@ describe('a session', () => {
     await next.close(soon());
   });
 
-  test('of a profile that cannot be written is refused', async () => {
+  test('with a profile folder that cannot be written is refused', async () => {
     await built.client.writeFile('not-a-folder', Buffer.from(''));
     await expect(built.browser({ profileFolder: 'not-a-folder' }).start(soon())).rejects.toMatchObject({
       kind: 'unprocessable',
@@ -110,13 +110,13 @@ describe('a session', () => {
     });
   });
 
-  test('is no process that people on the computer see', async () => {
+  test('is not listed among the processes of its computer', async () => {
     expect((await built.client.listProcesses()).map(({ processId }) => processId)).toEqual(['prc_site']);
   });
 });
 
 describe('tabs', () => {
-  test('are opened, shown and closed, and the last one is replaced', async () => {
+  test('are opened, activated and closed, and the last closed one is replaced', async () => {
     const tab = await browser.openTab(`${built.site}/`);
     expect(tab).toMatchObject({
       url: `${built.site}/`,
@@ -134,7 +134,7 @@ describe('tabs', () => {
     expect(await browser.tabs()).toMatchObject([{ url: 'about:blank', isActive: true }]);
   });
 
-  test('that are not there are said so', async () => {
+  test('that do not exist are not found', async () => {
     const gone = { kind: 'notFound', code: 'TAB_NOT_FOUND' };
     await expect(browser.navigate('0123', { url: built.site })).rejects.toMatchObject(gone);
     await expect(browser.closeTab('0123')).rejects.toMatchObject(gone);
@@ -143,7 +143,7 @@ describe('tabs', () => {
 });
 
 describe('a tab', () => {
-  test('goes to pages, back and forward, and loads them again', async () => {
+  test('goes to pages, back and forward, and reloads', async () => {
     const id = await firstTab();
     await browser.navigate(id, { url: `${built.site}/` });
     expect(await browser.navigate(id, { url: `${built.site}/to-second` })).toMatchObject({ title: 'Second' });
@@ -160,7 +160,7 @@ describe('a tab', () => {
     expect(await browser.navigate(id, { action: 'reload' })).toMatchObject({ title: '2' });
   });
 
-  test('shows what is there of a page that does not end, and can be stopped', async () => {
+  test('shows the loaded part of a page that does not end, and can be stopped', async () => {
     const id = await firstTab();
     const half = await browser.navigate(id, { url: `${built.site}/half` });
     expect(half).toMatchObject({ title: 'Half', status: 'loading' });
@@ -171,7 +171,7 @@ describe('a tab', () => {
   test.each([
     ['where nothing listens', 'http://localhost:9/', 'net::ERR_UNSAFE_PORT'],
     ['where nothing listens at all', 'http://localhost:8999/', 'net::ERR_CONNECTION_REFUSED'],
-  ])('says why it cannot go %s', async (_name, url, word) => {
+  ])('fails with the reason for an address %s', async (_name, url, word) => {
     const id = await firstTab();
     await expect(browser.navigate(id, { url })).rejects.toMatchObject({
       kind: 'upstream',
@@ -180,7 +180,7 @@ describe('a tab', () => {
     });
   });
 
-  test('leaves no tab where a new one cannot be taken somewhere', async () => {
+  test('is closed again if its first address cannot be opened', async () => {
     await firstTab();
     const before = await browser.tabs();
     await expect(browser.openTab('http://localhost:8999/')).rejects.toMatchObject({ code: 'NAVIGATION_FAILED' });
@@ -195,20 +195,20 @@ describe('a tab', () => {
     'javascript:alert(1)',
     'no address',
     '/relative',
-  ])('does not go to %s', async (url) => {
+  ])('refuses to go to %s', async (url) => {
     const refused = { kind: 'unprocessable', code: 'URL_REFUSED' };
     await expect(browser.openTab(url)).rejects.toMatchObject(refused);
     const id = await firstTab();
     await expect(browser.navigate(id, { url })).rejects.toMatchObject(refused);
   });
 
-  test('is not led to a file either', async () => {
+  test('does not follow a redirect to a file', async () => {
     const id = await firstTab();
     await expect(browser.navigate(id, { url: `${built.site}/to-file` })).rejects.toMatchObject({ code: 'URL_REFUSED' });
     expect((await browser.tabs())[0]?.url).not.toContain('file:');
   });
 
-  test('has its downloads where they are wanted', async () => {
+  test('saves downloads in the folder Downloads', async () => {
     const id = await firstTab();
     await browser.navigate(id, { url: `${built.site}/` });
     expect(await browser.navigate(id, { url: `${built.site}/download` })).toMatchObject({ title: 'Home' });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => built?.[Symbol.asyncDispose]());
 
-test('its window is on the desktop, where people see what the tab shows', async () => {
+test("a headed browser's window is on the desktop and shows the tab", async () => {
   const before = await desktop.screenshot();
   await browser.navigate(id, { url: `${built.site}/second` });
   const { viewport } = await browser.shown(id);
@@ -29,7 +29,7 @@ test('its window is on the desktop, where people see what the tab shows', async 
   for (;;) if (!(await desktop.screenshot()).equals(before)) break;
 });
 
-test('pages are read, acted on, printed and taken pictures of as without a window', async () => {
+test('a headed browser reads, clicks, prints and takes screenshots like a headless one', async () => {
   await browser.navigate(id, { url: `${built.site}/form` });
   const { text } = await browser.read(id);
   const ref = /\[(\w+)\] button "In the shadow"/.exec(text)?.[1] ?? '';
@@ -39,7 +39,7 @@ test('pages are read, acted on, printed and taken pictures of as without a windo
   expect((await browser.screenshot(id, { isFullPage: true })).readUInt32BE(20)).toBeGreaterThan(3_000);
 });
 
-test('a tab in the background is brought up for its picture', async () => {
+test('a screenshot of a background tab brings the tab to the front', async () => {
   const other = await browser.openTab(`${built.site}/`);
   expect(other.isActive).toBe(true);
   await browser.screenshot(id);
@@ -47,13 +47,13 @@ test('a tab in the background is brought up for its picture', async () => {
   await browser.closeTab(other.id);
 });
 
-test('a dialog that nobody was there to answer holds up nothing', async () => {
+test('a dialog that opens between calls does not block the page', async () => {
   await browser.navigate(id, { url: `${built.site}/later-dialog` });
   for (;;) if ((await browser.tabs())[0]?.title === 'shown') break;
   expect((await browser.read(id)).tab.title).toBe('answered false');
 });
 
-test('it ends with its X server, and its profile opens again', async () => {
+test('a headed browser ends with its X server', async () => {
   await desktop.kill();
   for (;;) if (!(await browser.isAlive())) break;
   await expect(browser.tabs()).rejects.toMatchObject({ code: 'BROWSER_ENDED' });

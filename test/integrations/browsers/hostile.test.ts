@@ -7,7 +7,7 @@ import { buildBrowserComputer } from '../../builders/browsers.ts';
 import { runOn, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Pages that want to harm whoever looks at them, and programs on the computer that answer in Chromium’s place.
+// Hostile pages, and programs on the computer that answer in place of Chromium.
 
 let built: Awaited<ReturnType<typeof buildBrowserComputer>>;
 let browser: Browser;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => built?.[Symbol.asyncDispose]());
 beforeEach(async () => {
-  // One that a test has lost is no other test's failure.
+  // A browser that one test has lost must not fail the next test.
   if (!(await browser.isAlive())) await browser.start(AbortSignal.timeout(60_000));
   id = (await browser.openTab('about:blank')).id;
 });
@@ -29,39 +29,39 @@ afterEach(() => browser.closeTab(id));
 const open = (path: string) => browser.navigate(id, { url: `${built.site}${path}` });
 
 describe('a page', () => {
-  test('with a title of ten megabytes has a short one', async () => {
+  test('with a title of ten megabytes gets a cut title', async () => {
     const { title } = await open('/long-title');
     expect(title).toMatch(/^x+$/);
     expect(title.length).toBeLessThanOrEqual(1_000);
   });
 
-  test('that shows one dialog after the other can be left', async () => {
+  test('that opens dialogs without end can be left', async () => {
     const { dialogs } = await open('/many-alerts');
     expect(dialogs.length).toBeGreaterThan(1);
     expect(dialogs.length).toBeLessThanOrEqual(20);
     expect(await open('/second')).toMatchObject({ title: 'Second', status: 'complete' });
   }, 60_000);
 
-  test('of a million elements is read without references', async () => {
+  test('with a million elements is read in part', async () => {
     await open('/many-nodes');
     const { text, isCut } = await browser.read(id);
     expect(isCut).toBe(true);
     expect(text).toContain('There are many');
   }, 120_000);
 
-  test('that nests more deeply than it can be read is read from above', async () => {
+  test('that is nested too deeply is read from the top', async () => {
     await open('/deep');
     expect((await browser.read(id)).text).toContain('Above');
   });
 
-  test('of many frames is read as far as makes sense', async () => {
+  test('with many frames is read up to a limit of frames', async () => {
     await open('/many-frames');
     const { text } = await browser.read(id);
     expect(text).toContain('"Button 0"');
     expect(text).not.toContain('"Button 99"');
   });
 
-  test('that is busy for ever does not answer, and can be left', async () => {
+  test('in an endless loop does not answer, and can be left', async () => {
     await open('/busy');
     const waits = `await fetch('${built.site}/until-busy')`;
     const command = [`${agentFolder}/node`, '--input-type=module', '--eval', waits];
@@ -72,18 +72,18 @@ describe('a page', () => {
     expect(await open('/second')).toMatchObject({ title: 'Second' });
   }, 60_000);
 
-  test('of a huge canvas of noise has a picture of bounded size', async () => {
+  test('with a huge canvas of noise gets a screenshot of bounded size', async () => {
     await open('/noise');
     const png = await browser.screenshot(id, { isFullPage: true });
     expect(png.readUInt32BE(16) * png.readUInt32BE(20)).toBeLessThanOrEqual(3_840 * 2_160);
   }, 120_000);
 
-  test('whose site never answers is given up', async () => {
+  test('whose site never answers fails with NAVIGATION_TIMEOUT', async () => {
     await expect(open('/never')).rejects.toMatchObject({ kind: 'upstreamTimeout', code: 'NAVIGATION_TIMEOUT' });
     expect(await open('/second')).toMatchObject({ title: 'Second' });
   }, 90_000);
 
-  test('whose process is killed has crashed, and can be loaded again', async () => {
+  test('whose process is killed has crashed, and can be reloaded', async () => {
     await open('/second');
     await runOn(built.client, ['pkill', '-9', '-f', '--', '--type=renderer']);
     for (;;) if ((await browser.tabs()).find((tab) => tab.id === id)?.status === 'crashed') break;
@@ -94,7 +94,7 @@ describe('a page', () => {
   }, 60_000);
 });
 
-test('a page that takes all processes that it can get has no more than its computer', async () => {
+test('a page that starts many processes stays within the limit of its computer', async () => {
   const tasks = async () => {
     const { stdout } = await runOn(built.client, ['sh', '-c', 'cat /proc/[0-9]*/task/*/stat 2>/dev/null | wc -l']);
     return Number(stdout);
@@ -104,15 +104,15 @@ test('a page that takes all processes that it can get has no more than its compu
   const [tab] = await greedy.tabs();
   const signal = AbortSignal.timeout(15_000);
   await greedy.navigate(String(tab?.id), { url: `${built.site}/many-sites` }, { signal }).catch(() => undefined);
-  // Beside it, the computer does what it is told.
+  // The computer still runs other commands.
   expect(await tasks()).toBeLessThanOrEqual(built.maxTasks + agentTasks(usualLimits));
   await greedy.close(AbortSignal.timeout(60_000));
-  await waitFor('its tasks to end', async () => (await tasks()) < built.maxTasks / 2);
+  await waitFor("the browser's tasks to end", async () => (await tasks()) < built.maxTasks / 2);
   expect(await open('/second')).toMatchObject({ title: 'Second', status: 'complete' });
 }, 120_000);
 
-describe('a script that pauses a page', () => {
-  /** One that is attached to the tab, whose orders are answered in their turn. */
+describe('an attached script', () => {
+  /** Attaches to the tab. `send` returns the answer to a command; `heard` waits for an event. */
   async function attachScript() {
     const gone = new AbortController();
     const { socket } = await browser.attach(gone.signal);
@@ -136,7 +136,7 @@ describe('a script that pauses a page', () => {
   }
 
   test.each(['terminate', 'close'] as const)(
-    'keeps it no longer than it is attached (%s)',
+    'pauses a page only as long as it is attached (%s)',
     async (leave) => {
       await open('/second');
       const { heard, send, socket } = await attachScript();
@@ -144,10 +144,10 @@ describe('a script that pauses a page', () => {
       const paused = heard('Debugger.paused');
       void send('Runtime.evaluate', { expression: 'setTimeout(() => { debugger; document.title = "On"; })' });
       await paused;
-      // Who only looks is shown it as it stands.
+      // A read still shows the paused page.
       expect((await browser.read(id)).tab.title).toBe('Second');
       socket[leave]();
-      await waitFor('it to go on', async () => (await browser.read(id)).tab.title === 'On');
+      await waitFor('the page to continue', async () => (await browser.read(id)).tab.title === 'On');
     },
     90_000,
   );
@@ -157,7 +157,7 @@ describe('a script that pauses a page', () => {
     ['its frames', 'Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true }],
     ['its time', 'Emulation.setVirtualTimePolicy', { policy: 'pause' }],
   ])(
-    'and holds up %s keeps nobody waiting for ever, and nothing once it has gone',
+    'that stops %s of a page does not block a navigation for ever, and has no effect after it is gone',
     async (_what, method, params) => {
       await open('/second');
       const { send, socket } = await attachScript();
@@ -174,7 +174,7 @@ describe('a script that pauses a page', () => {
   );
 });
 
-describe('what answers in the place of Chromium', () => {
+describe('a program in place of Chromium', () => {
   async function impostor(kind: string, port = 8_000): Promise<Browser> {
     const profileFolder = `profiles/${kind}-${port}`;
     const endpoint = Buffer.from(`${port}\n/devtools/browser/${kind}`);
@@ -182,14 +182,14 @@ describe('what answers in the place of Chromium', () => {
     return built.browser({ profileFolder });
   }
 
-  test.each(['garbage', 'array', 'wrong', 'deep'])('with something %s is refused', async (kind) => {
+  test.each(['garbage', 'array', 'wrong', 'deep'])('that sends a malformed answer (%s) is refused', async (kind) => {
     const other = await impostor(kind);
     const wrong = { kind: 'upstream', code: 'BROWSER_ANSWERED_WRONGLY' };
     await expect(other.screenshot('0123')).rejects.toMatchObject(wrong);
     await expect(other.tabs()).rejects.toMatchObject(wrong);
   });
 
-  test.each(['later', 'none'])('with something wrong %s is refused as well', async (kind) => {
+  test.each(['later', 'none'])('that sends a wrong answer to a later command (%s) is refused', async (kind) => {
     const wrong = { kind: 'upstream', code: 'BROWSER_ANSWERED_WRONGLY' };
     await expect((await impostor(kind)).screenshot('0123')).rejects.toMatchObject(wrong);
   });
@@ -200,19 +200,19 @@ describe('what answers in the place of Chromium', () => {
     ['silence', 8_003, 'BROWSER_ENDED'],
     ['half an answer', 8_004, 'BROWSER_ENDED'],
     ['a list that is too deep', 8_005, 'BROWSER_ANSWERED_WRONGLY'],
-  ])('with %s for its tabs is refused', async (_what, port, code) => {
+  ])('that sends %s for the list of tabs is refused', async (_what, port, code) => {
     await expect((await impostor('later', port)).tabs()).rejects.toMatchObject({ code });
   });
 
-  test('with refusals has refused', async () => {
+  test('that refuses a command causes an upstream error', async () => {
     await expect((await impostor('refusing')).screenshot('0123')).rejects.toMatchObject({ kind: 'upstream' });
   });
 
-  test('with more than there is room for is cut off', async () => {
+  test('that announces a too large answer is cut off', async () => {
     await expect((await impostor('long')).screenshot('0123')).rejects.toMatchObject({ code: 'PAGE_TOO_LARGE' });
   });
 
-  test('with nothing is waited for as long as that is wished', async () => {
+  test('that never answers is waited for until the signal aborts', async () => {
     const signal = AbortSignal.timeout(500);
     await expect((await impostor('silent')).screenshot('0123', { signal })).rejects.toMatchObject({
       name: 'TimeoutError',
@@ -220,7 +220,7 @@ describe('what answers in the place of Chromium', () => {
   });
 
   test.each(['', '0\n/devtools/browser/x', 'x'.repeat(100_000), '8000\n/elsewhere', '99999\n/devtools/browser/x'])(
-    'from nowhere has ended',
+    'whose endpoint file is invalid counts as ended',
     async (endpoint) => {
       const other = await impostor('nowhere');
       await built.client.writeFile(`profiles/nowhere-8000/${endpointFile}`, Buffer.from(endpoint));

@@ -8,11 +8,11 @@ test.each([
   ['_', 'Minus', 189, true],
   ['"', 'Quote', 222, true],
   [' ', 'Space', 32, false],
-])('%j is typed by its key', (character, code, windowsVirtualKeyCode, isShifted) => {
+])('%j is typed with its key and shift state', (character, code, windowsVirtualKeyCode, isShifted) => {
   expect(keyOf(character)).toEqual({ key: character, text: character, code, windowsVirtualKeyCode, isShifted });
 });
 
-test.each(['ö', '€', '😀', ''])('there is no key for %j on an American keyboard', (character) => {
+test.each(['ö', '€', '😀', ''])('%j has no key on an American keyboard', (character) => {
   expect(keyOf(character)).toBeUndefined();
 });
 
@@ -24,7 +24,7 @@ test.each([
   ['+', '+', [], 8],
   ['ctrl++', '+', ['Control'], 10],
   ['shift', 'Shift', [], 0],
-])('%s is this chord', (text, pressed, held, bits) => {
+])('the chord %s is parsed', (text, pressed, held, bits) => {
   const chord = chordOf(text);
   expect({ key: chord.key.key, held: chord.held.map(({ key }) => key), bits: chord.bits }).toEqual({
     key: pressed,
@@ -33,11 +33,11 @@ test.each([
   });
 });
 
-test('a key that is held with Control types nothing', () => {
+test('a key pressed with Control types no text', () => {
   expect(chordOf('ctrl+a').key.text).toBeUndefined();
   expect(chordOf('shift+A').key.text).toBe('A');
 });
 
-test.each(['', 'F13', 'a+b', 'ctrl+', 'hyper+x', 'constructor'])('%j is no chord', (text) => {
+test.each(['', 'F13', 'a+b', 'ctrl+', 'hyper+x', 'constructor'])('%j is refused as a chord', (text) => {
   expect(() => chordOf(text)).toThrow(expect.objectContaining({ code: 'ACTION_REFUSED' }));
 });

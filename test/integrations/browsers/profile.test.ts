@@ -16,7 +16,7 @@ async function open(id: string) {
   return { browser, tab: (await browser.tabs())[0]?.id ?? '' };
 }
 
-test('a login is kept from one session to the next', async () => {
+test('a login survives from one session to the next', async () => {
   const { browser, tab } = await open('bss_first');
   expect(await browser.navigate(tab, { url: `${built.site}/who` })).toMatchObject({ title: 'nobody null' });
   await browser.navigate(tab, { url: `${built.site}/login` });
@@ -26,12 +26,12 @@ test('a login is kept from one session to the next', async () => {
   await next.browser.close(soon());
 });
 
-test('what Chromium had written down is kept also where it was killed, and its computer’s name has no say', async () => {
+test('a profile survives kill -9, and also opens if its lock names another computer', async () => {
   const { browser, tab } = await open('bss_third');
   await browser.navigate(tab, { url: `${built.site}/who` });
   await built.client.own.signalProcess('bss_third', 'SIGKILL');
   for (;;) if (!(await browser.isAlive())) break;
-  // As one that was killed on another computer leaves them.
+  // A Chromium that was killed on another computer leaves such a lock.
   await runOn(built.client, `cd ${profileFolder} && ln -sfn elsewhere-1 SingletonLock && ls -a`);
   const next = await open('bss_fourth');
   expect(await next.browser.navigate(next.tab, { url: `${built.site}/who` })).toMatchObject({ title: 'who=ada dark' });

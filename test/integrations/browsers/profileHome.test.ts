@@ -1,7 +1,7 @@
 import { ProfileHome } from '../../../integrations/browsers/home/profileHome.ts';
 import { buildHost, type Ran, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 
-// Profiles that a tenant has made by hand, in its own folder: packed, and unpacked on another computer.
+// Profile folders with contents that a tenant made by hand are packed, and unpacked on another computer.
 
 const maxBytes = 4 * 1_048_576;
 const soon = () => AbortSignal.timeout(60_000);
@@ -26,7 +26,7 @@ async function run(client: typeof from, script: string): Promise<Ran> {
   return runOn(client, ['sh', '-c', script]);
 }
 
-/** What this script makes in the folder, brought to the other computer. */
+/** Runs a script that fills the profile folder, and moves the folder to the other computer. */
 async function move(script: string): Promise<void> {
   await run(from, script);
   const packed = await new ProfileHome(from, 'profile').pack(maxBytes, soon());
@@ -34,7 +34,7 @@ async function move(script: string): Promise<void> {
   await new ProfileHome(to, 'profile').fill(packed.body, 1, soon());
 }
 
-test('links, pipes and odd names come as they are, and lead nowhere else', async () => {
+test('links, pipes and odd names are moved unchanged, and links are not followed', async () => {
   await run(to, 'echo mine > outside');
   await move(`cd profile; ln -s ../outside symbolic; echo one > a; ln a hard; mkfifo pipe; ln -s / root
     mkdir -p 'Cookies
@@ -48,7 +48,7 @@ test('links, pipes and odd names come as they are, and lead nowhere else', async
     expect(stdout).toContain(name);
 });
 
-test('a file of holes takes no more room than before', async () => {
+test('a sparse file takes no more room after the move', async () => {
   await move('cd profile; truncate -s 8G holes; echo end >> holes');
   const { stdout } = await run(to, 'stat -c %s profile/holes; du -sk profile | cut -f1');
   const [size, kibibytes] = stdout.trim().split('\n').map(Number);
@@ -56,7 +56,7 @@ test('a file of holes takes no more room than before', async () => {
   expect(kibibytes).toBeLessThan(1_024);
 });
 
-test('what is small when it is packed and does not fit unpacked is refused, and leaves the room as it was', async () => {
+test('a profile that does not fit when it is unpacked is refused, and the old profile and the room stay', async () => {
   await run(to, 'echo before > profile/kept');
   const room = await run(to, 'head -c 20M /dev/urandom > outside; du -sk . | cut -f1');
   const moved = move('head -c 30M /dev/zero > profile/zeros; cp profile/zeros profile/more');
@@ -67,7 +67,7 @@ test('what is small when it is packed and does not fit unpacked is refused, and 
   expect(Math.abs(Number(used) - Number(room.stdout))).toBeLessThan(1_024);
 });
 
-test('a folder that is a link is packed as what it leads to, of the computer’s own', async () => {
+test("a profile folder that is a link is packed with the contents of the link's target", async () => {
   await move('rm -r profile; mkdir outside; echo here > outside/file; ln -s outside profile');
   expect((await run(to, 'cat profile/file')).stdout).toBe('here\n');
 });

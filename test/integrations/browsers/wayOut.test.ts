@@ -24,7 +24,7 @@ let id: string;
 const decisions: EgressDecision[] = [];
 const heard: string[] = [];
 
-/** `secret.example` gets a secret, for which its connection is opened with a certificate of our own authority. */
+/** Requests to `secret.example` get a secret, so the gateway opens TLS with a certificate of Atrium's own authority. */
 beforeAll(async () => {
   const [own, upstream] = [await createAuthority(new Date()), await createAuthority(new Date())];
   const certificates = new HostCertificates(upstream);
@@ -73,30 +73,30 @@ afterAll(async () => {
   site?.close();
 });
 
-test('a site whose requests get a secret is opened, with the secret, since our authority is trusted', async () => {
+test("the browser trusts Atrium's authority, so requests to a site get the secret", async () => {
   const opened = await browser.navigate(id, { url: `https://secret.example:${port}/` });
   expect(opened).toMatchObject({ title: 'Secure', status: 'complete' });
-  // Its own script asks its own server.
+  // The page's script sends a request to its own server.
   await browser.act(id, { kind: 'click', at: { x: 100, y: 100 } });
   await browser.act(id, { kind: 'wait', until: { url: '#asked' } });
   expect(heard).toEqual(['Bearer the value']);
 });
 
-test('no other authority is', async () => {
+test('the browser trusts no other authority', async () => {
   await expect(browser.navigate(id, { url: `https://other.example:${port}/` })).rejects.toMatchObject({
     code: 'NAVIGATION_FAILED',
     message: expect.stringContaining('net::ERR_CERT_AUTHORITY_INVALID'),
   });
 });
 
-describe.each(['http', 'https'])('a page of %s that does not come', (scheme) => {
+describe.each(['http', 'https'])('a page over %s that cannot be opened', (scheme) => {
   test.each([
     ['refused by the lists', 'elsewhere.test', { code: 'EGRESS_REFUSED', detail: /the space does not allow it/ }],
     ['at an internal address', '169.254.169.254', { code: 'EGRESS_REFUSED', detail: /link-local/ }],
     ['at a port of mail', 'mail.example:25', { code: 'NAVIGATION_FAILED', detail: /at this port/ }],
     ['of an unknown name', 'unknown.example', { code: 'EGRESS_UNRESOLVED', detail: /not known/ }],
     ['of a server that does not listen', 'closed.example:59999', { code: 'EGRESS_UNREACHABLE', detail: /not answer/ }],
-  ])('because it is %s says so, and so does its tab', async (_why, host, { code, detail }) => {
+  ])('because it is %s fails with the reason, and its tab shows the reason', async (_why, host, { code, detail }) => {
     const url = `${scheme}://${host}/`;
     await expect(browser.navigate(id, { url })).rejects.toMatchObject({ code, message: expect.stringMatching(detail) });
     const [tab] = await browser.tabs();
@@ -106,16 +106,16 @@ describe.each(['http', 'https'])('a page of %s that does not come', (scheme) => 
   });
 });
 
-test('a tab says why as long as it is there', async () => {
+test('the next page clears the failure of a tab', async () => {
   await browser.navigate(id, { url: `${built.site}/second` });
   expect(await browser.tabs()).toMatchObject([{ title: 'Second', failure: null }]);
 });
 
-test('what runs on the computer itself is reached past the proxy', async () => {
+test('the browser reaches servers on its own computer', async () => {
   expect(await browser.navigate(id, { url: `${built.site}/second` })).toMatchObject({ title: 'Second' });
 });
 
-test('nothing is asked of the proxy but what was opened', () => {
+test('the proxy gets requests only for the opened pages', () => {
   expect(new Set(decisions.map(({ host }) => host))).toEqual(
     new Set([
       ...['secret.example', 'other.example', 'elsewhere.test'],

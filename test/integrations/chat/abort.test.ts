@@ -10,7 +10,7 @@ beforeAll(async () => {
 beforeEach(() => fake.reset());
 afterAll(() => fake.stop());
 
-/** Each would go on for as long as the test may take, by itself. */
+/** Without an abort, each of these lasts longer than the test may take. */
 const moments: [string, FakeScript][] = [
   ['before the headers', { headersDelayMs: 3_600_000 }],
   ['before the first token', { firstTokenDelayMs: 3_600_000 }],
@@ -44,7 +44,7 @@ describe.each(providers)('stopping a call to %s', (_provider, modelId) => {
   });
 });
 
-test('a call that is over leaves no listener on the signal of its turn', async () => {
+test("a finished call leaves no listener on its turn's signal", async () => {
   const stop = new AbortController();
   const runner = runnerFor(fake.url);
   for (let round = 0; round < 20; round++) {

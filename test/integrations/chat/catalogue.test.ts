@@ -10,14 +10,14 @@ const catalogueOf = (...settings: Record<string, string>[]) =>
   createCatalogue(llmConfig(Object.assign({}, ...settings)));
 const ids = (models: readonly CatalogueModel[]) => models.map(({ id }) => id);
 
-describe('what is listed', () => {
-  test('without a provider, the demo model alone', () => {
+describe('the list of models', () => {
+  test('has only the demo model without a provider', () => {
     const catalogue = catalogueOf();
     expect(ids(catalogue.list())).toEqual(['demo']);
     expect(catalogue.defaultModelId).toBe('demo');
   });
 
-  test('with a provider, its models and no others', () => {
+  test('has only the models of the configured providers', () => {
     expect(
       new Set(
         catalogueOf(openai)
@@ -28,17 +28,17 @@ describe('what is listed', () => {
     expect(ids(catalogueOf(openai, anthropic).list())).toEqual(ids(builtinModels));
   });
 
-  test('the demo model beside real ones where it is asked for', () => {
+  test('has the demo model beside real ones if a setting asks for it', () => {
     expect(ids(catalogueOf(openai, { ATRIUM_DEMO_MODEL: 'true' }).list()).at(-1)).toBe('demo');
   });
 
-  test('the named models of a compatible server, under its own name', () => {
+  test("has the named models of a compatible server, under the server's name", () => {
     const catalogue = catalogueOf(compatible, { ATRIUM_COMPATIBLE_NAME: 'basement', ATRIUM_COMPATIBLE_MODELS: 'a, b' });
     expect(ids(catalogue.list())).toEqual(['a', 'b']);
     expect(catalogue.find('a')).toMatchObject({ provider: 'basement', adapter: 'compatible' });
   });
 
-  test('every model has rates of the exact shape, and a default effort among its efforts', () => {
+  test('has valid rates and a valid default effort for each model', () => {
     for (const model of builtinModels) {
       for (const rate of model.pricingRates) {
         expect(
@@ -60,19 +60,19 @@ describe('what is listed', () => {
 test.each([
   [compatible, /ATRIUM_COMPATIBLE_MODELS or ATRIUM_MODELS_FILE/],
   [{ ...openai, ATRIUM_DEFAULT_MODEL: 'nothing' }, /"nothing" is not among the usable ones: gpt-5\.1, /],
-])('a wrong setting is one line: %#', (settings, message) => {
+])('a wrong setting gives an error in one line: %#', (settings, message) => {
   expect(() => catalogueOf(settings)).toThrow(message);
 });
 
 describe('the model of a turn', () => {
   const catalogue = catalogueOf(openai, anthropic);
 
-  test('is the default when nothing is said, with its default effort', () => {
+  test('is the default model with its default effort if the request names none', () => {
     expect(catalogue.resolve({})).toMatchObject({ model: { id: catalogue.defaultModelId }, effort: 'low' });
     expect(catalogue.resolve({ modelId: null, effort: null }).model.id).toBe(catalogue.defaultModelId);
   });
 
-  test('is the one that is named, also beside autoModel', () => {
+  test('is the named model, also beside autoModel', () => {
     const choice = catalogue.resolve({ modelId: 'gpt-5-mini', autoModel: true, effort: 'high' });
     expect(choice).toMatchObject({ model: { id: 'gpt-5-mini' }, effort: 'high' });
   });
@@ -84,7 +84,7 @@ describe('the model of a turn', () => {
     [{ modelId: 'gpt-4.1', effort: 'low' }, 'EFFORT_UNKNOWN', /gpt-4\.1 takes no effort\.$/],
     [{ autoModel: true, effort: 'extreme' }, 'EFFORT_UNKNOWN', /none, low, medium, high, minimal/],
     [{ autoModel: true, needs: { inputTokens: 2_000_000 } }, 'MODEL_UNSUITABLE', /claude-sonnet-4-5/],
-  ])('%j is refused with %s and the list', (request, code, message) => {
+  ])('is refused for %j with %s and the list of choices', (request, code, message) => {
     expect(() => catalogue.resolve(request)).toThrow(expect.objectContaining({ kind: 'unprocessable', code }));
     expect(() => catalogue.resolve(request)).toThrow(message);
   });
@@ -134,7 +134,7 @@ describe('fallbacks', () => {
   const fallbackIds = (...args: Parameters<typeof catalogue.fallbacksOf>) =>
     catalogue.fallbacksOf(...args).map(({ model }) => model.id);
 
-  test('go along the catalogue and around, and never to the demo model', () => {
+  test('follow the order of the catalogue from the model on, without the demo model', () => {
     expect(fallbackIds('gpt-5.1')).toEqual([
       'gpt-5-mini',
       'gpt-4.1',
@@ -144,11 +144,11 @@ describe('fallbacks', () => {
     ]);
   });
 
-  test('leave out what cannot take the turn', () => {
+  test('leave out models that cannot take the turn', () => {
     expect(fallbackIds('gpt-5.1', { needs: { inputTokens: 500_000 } })).toEqual(['gpt-4.1']);
   });
 
-  test('keep the effort where the other model has it', () => {
+  test('keep the effort if the other model has it', () => {
     const efforts = catalogue.fallbacksOf('gpt-5.1', { effort: 'none' }).map(({ model, effort }) => [model.id, effort]);
     expect(efforts.slice(0, 3)).toEqual([
       ['gpt-5-mini', 'low'],

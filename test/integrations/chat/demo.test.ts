@@ -8,7 +8,7 @@ const newRunner = () => createModelRunner({ config: { llm }, catalogue: createCa
 const runner = newRunner();
 const say = (...lines: string[]) => answer(runner, { modelId: 'demo', prompt: [user(lines.join('\n'))] });
 
-test('plain text is answered by a text that names it and says what the model is', async () => {
+test('the demo model answers plain text by quoting it and introducing itself', async () => {
   const { parts, result } = await say('Where is the "station"?');
   expect(textOf(parts)).toContain('Where is the "station"?');
   expect(textOf(parts)).toContain('demo');
@@ -37,32 +37,32 @@ test('the same prompt gives the same answer and costs the same', async () => {
   expect(first.result.usage).toEqual(second.result.usage);
 });
 
-test('/tokens keeps its pace', async () => {
+test('/tokens sends the tokens at the given interval', async () => {
   const { result, parts } = await say('/tokens 20 10');
   expect(textOf(parts)).toMatch(/^w1 w2 .* w20$/);
   expect(result.usage.outputTokens).toBe(20);
-  // A timer is never early, and may be late by what else the machine has to do.
+  // A timer is never early, but may be late on a busy machine.
   expect(result.durationMs).toBeGreaterThan(180);
 });
 
-test('a limit of tokens is kept', async () => {
+test('the answer ends at the limit of tokens', async () => {
   const { result, parts } = await answer(runner, { modelId: 'demo', prompt: [user('/tokens 50')], maxOutputTokens: 5 });
   expect(result.finishReason).toBe('length');
   expect(textOf(parts)).toBe('w1 w2 w3 w4 w5');
 });
 
-test('/recall repeats what the user has said', async () => {
+test("/recall repeats the user's messages", async () => {
   const said: LanguageModelV4Prompt = [user('one'), { role: 'assistant', content: [{ type: 'text', text: 'x' }] }];
   const { parts } = await answer(runner, { modelId: 'demo', prompt: [...said, user('/recall')] });
   expect(textOf(parts)).toBe('1. one\n2. /recall');
 });
 
-test('a command that it does not know is said to be one', async () => {
+test('an unknown command is quoted in the answer', async () => {
   expect(textOf((await say('/dance')).parts)).toContain('/dance');
   expect(textOf((await say('/fail 418')).parts)).toContain('/fail 418');
 });
 
-test('tools are called, quoted, and what comes after them is done then', async () => {
+test('commands after a tool call run once its result is there, and results are quoted', async () => {
   const lines = '/say first\n/tool add {"a":1}\n/tool add {"a":2}\n/say between\n/tool add {"a":3}\n/say last';
   const prompt: LanguageModelV4Prompt = [user(lines)];
   const texts: string[] = [];
@@ -114,7 +114,7 @@ test.each([
   await expect(say(`/fail ${failure}`)).rejects.toMatchObject({ code });
 });
 
-test('/fail after some text fails after that text', async () => {
+test('/fail after a text fails after that text', async () => {
   const texts: string[] = [];
   const call = { modelId: 'demo', prompt: [user('/say one\n/fail cut')], abortSignal: new AbortController().signal };
   const run = runner.run(call, (part) => void (part.type === 'text-delta' && texts.push(part.delta)));
@@ -122,7 +122,7 @@ test('/fail after some text fails after that text', async () => {
   expect(texts).toEqual(['one']);
 });
 
-test('/fail CODE TIMES lets the call after them pass, and begins again', async () => {
+test('/fail CODE TIMES fails that often, then succeeds once, and begins again', async () => {
   for (let round = 0; round < 2; round++) {
     await expect(say('/fail 429 2 3', '/say ok')).rejects.toMatchObject({ retryAfterMs: 3000 });
     await expect(say('/fail 429 2 3', '/say ok')).rejects.toMatchObject({ retryAfterMs: 3000 });
@@ -130,7 +130,7 @@ test('/fail CODE TIMES lets the call after them pass, and begins again', async (
   }
 });
 
-// By itself the first would take hours, and the last would never end.
+// Without an abort, the first would take hours, and the last would never end.
 test.each(['/tokens 1000 60000', '/tokens 100000', '/fail stall'])('%s stops at once', async (line) => {
   const stop = new AbortController();
   let tokensAfterStop = 0;

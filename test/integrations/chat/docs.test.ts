@@ -7,7 +7,7 @@ import { llmConfig } from './support.ts';
 
 const page = readFileSync(new URL('../../../docs/models.md', import.meta.url), 'utf8');
 
-test('the models file of docs/models.md is one', () => {
+test('the models file in docs/models.md is valid', () => {
   const folder = mkdtempSync(join(tmpdir(), 'atrium-docs-'));
   const path = join(folder, 'models.yaml');
   writeFileSync(path, /```yaml\n([\s\S]*?)```/.exec(page)?.[1] ?? '');
@@ -16,7 +16,7 @@ test('the models file of docs/models.md is one', () => {
   expect(catalogue.resolve({})).toMatchObject({ model: { id: 'fast', providerModelId: 'gpt-5-mini' }, effort: 'low' });
 });
 
-test('docs/models.md says of each error code what is done about it', () => {
+test('docs/models.md says for each error code whether it is retried and falls back', () => {
   const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| .* \| (yes|no) +\| (yes|no) +\|$/gm)];
   expect(rows).toHaveLength(12);
   for (const [, code = '', retryable, fallback] of rows) {

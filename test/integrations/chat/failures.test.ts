@@ -77,10 +77,10 @@ const failures: [string, FakeScript, string, { retryable: boolean; retryAfterMs?
   ['reasoning and then nothing', { reasoning: ['hm'], tokens: 0 }, 'PROVIDER_EMPTY_ANSWER', { retryable: true }],
 ];
 
-describe.each(providers)('%s', (_provider, modelId) => {
-  test.each(failures)('%s', async (_name, script, code, expected) => {
+describe.each(providers)('a call to %s', (_provider, modelId) => {
+  test.each(failures)('fails with the right code after %s', async (_name, script, code, expected) => {
     fake.enqueue(script);
-    // Only what is silent for good shall be given up for it: a busy machine has its pauses.
+    // Only permanent silence may count as a stall, since a busy machine has pauses.
     const idleTimeoutMs = code === 'PROVIDER_STALLED' ? 250 : 60_000;
     const error = await failureOf(answer(runnerFor(fake.url, { idleTimeoutMs }), { modelId }));
     expect({ code: error.code, retryable: error.retryable, retryAfterMs: error.retryAfterMs }).toEqual({
@@ -94,13 +94,13 @@ describe.each(providers)('%s', (_provider, modelId) => {
     expect(fake.requests).toHaveLength(1);
   });
 
-  test('an error inside the stream', async () => {
+  test('fails after an error inside the stream', async () => {
     fake.enqueue(afterTwo('errorEvent'));
     const error = await failureOf(answer(runnerFor(fake.url), { modelId }));
     expect(['PROVIDER_OVERLOADED', 'PROVIDER_UNAVAILABLE']).toContain(error.code);
   });
 
-  test('what came before a cut has been handed out', async () => {
+  test('passes on the text that came before a cut', async () => {
     fake.enqueue({ tokens: 40, intervalMs: 2, fail: { how: 'cut', afterDeltas: 30 } });
     let text = '';
     const run = runnerFor(fake.url).run(
@@ -114,22 +114,22 @@ describe.each(providers)('%s', (_provider, modelId) => {
     expect(text.length).toBeGreaterThan(60);
   });
 
-  test('a server that sends keep-alives is not stalled', async () => {
+  test('does not count as stalled while the server sends keep-alives', async () => {
     fake.enqueue({ tokens: ['late'], firstTokenDelayMs: 600, keepAliveMs: 50 });
     const { parts } = await answer(runnerFor(fake.url, { idleTimeoutMs: 250 }), { modelId });
     expect(textOf(parts)).toBe('late');
   });
 });
 
-test('a provider that is not there', async () => {
+test('a call to a provider that does not listen fails with PROVIDER_UNAVAILABLE', async () => {
   const gone = await startFakeProvider();
   await gone.stop();
   const error = await failureOf(answer(runnerFor(gone.url), { modelId: 'local' }));
   expect(error).toMatchObject({ code: 'PROVIDER_UNAVAILABLE', retryable: true, fallback: true });
 });
 
-test('a call is given up soon after the silence began, not sooner', async () => {
-  // All of the answer takes longer than the silence that is allowed, and no part of it nearly as long.
+test('a call fails only after the idle timeout has passed without any data', async () => {
+  // The whole answer takes longer than the idle timeout, and each pause in it is much shorter.
   fake.enqueue({ tokens: 30, intervalMs: 150, fail: { how: 'stall', afterDeltas: 20 } });
   await failureOf(answer(runnerFor(fake.url, { idleTimeoutMs: 2_000 }), { modelId: 'local' }));
   const request = await fake.closed(await fake.request(0));

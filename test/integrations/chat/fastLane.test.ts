@@ -8,7 +8,7 @@ import { addTool, answer, joined, runnerFor } from './support.ts';
 const chat = (content: unknown, more: object = {}) =>
   `data: ${JSON.stringify({ id: 'x', created: 1, choices: [{ index: 0, delta: { content }, finish_reason: null }], ...more })}\n\n`;
 
-/** A lane, what went around it, and what was left for the SDK. */
+/** A lane. `around` has the text that went past the SDK; `send` returns the bytes that are left to the SDK. */
 function lane(read = readChatEvent) {
   const around: string[] = [];
   const fast = new FastLane(read, (text) => around.push(text));
@@ -16,7 +16,7 @@ function lane(read = readChatEvent) {
   return { fast, around, send };
 }
 
-/** A lane that is open for text: the SDK has said all it was given. */
+/** A lane that is open for text: the SDK has emitted everything that it got. */
 function openLane() {
   const opened = lane();
   opened.send(chat('first'));
@@ -25,7 +25,7 @@ function openLane() {
 }
 
 describe('the lane around the SDK', () => {
-  test('leaves the first delta to the SDK and takes the rest, once the SDK has said it', () => {
+  test('leaves the first delta to the SDK, and takes the others once the SDK has emitted everything', () => {
     const { fast, around, send } = lane();
     expect(send(chat('a'))).toBe(chat('a'));
     expect(send(chat('b'))).toBe(chat('b'));
@@ -38,7 +38,7 @@ describe('the lane around the SDK', () => {
     expect(around).toEqual(['de', '"f"\n\\ü🙂']);
   });
 
-  test('puts together an event that comes in pieces, at every byte', () => {
+  test('assembles an event that is cut at any byte', () => {
     const event = Buffer.from(chat('größe'));
     for (let cut = 1; cut < event.length; cut++) {
       const { fast, around } = openLane();
@@ -77,7 +77,7 @@ describe('the lane around the SDK', () => {
     expect(around).toEqual(['!']);
   });
 
-  test('closes for good when the SDK emits something unexpected', () => {
+  test('closes for good if the SDK emits unexpected text', () => {
     const { fast, send } = lane();
     send(chat('a'));
     fast.emitted('A');
@@ -86,7 +86,7 @@ describe('the lane around the SDK', () => {
     expect(send(chat('c'))).toBe(chat('c'));
   });
 
-  test('closes where lines end with a carriage return', () => {
+  test('closes if lines end with a carriage return', () => {
     const { send } = openLane();
     const event = 'data: {"choices":[]}\r\n\r\n';
     expect(send(event)).toBe(event);
@@ -102,7 +102,7 @@ describe('the lane around the SDK', () => {
     expect(send(chat('y'))).toBe('');
   });
 
-  test('gives up what is left of an unfinished event at the end', () => {
+  test('returns the bytes of an unfinished event at the end', () => {
     const { fast, send } = openLane();
     send(chat('x').slice(0, 20));
     expect(fast.end()?.toString()).toBe(chat('x').slice(0, 20));
@@ -118,7 +118,7 @@ describe('the lane around the SDK', () => {
     expect(around).toEqual(['hm']);
   });
 
-  test('knows Anthropic’s events', () => {
+  test("reads Anthropic's events", () => {
     const { fast, around, send } = lane(readAnthropicEvent);
     const delta = (text: string) =>
       `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${text}"}}\n\n`;
@@ -129,7 +129,7 @@ describe('the lane around the SDK', () => {
     expect(around).toEqual(['b']);
   });
 
-  test('knows the events of OpenAI’s responses, and which item they are about', () => {
+  test("reads the events of OpenAI's responses, and tells their items apart", () => {
     const { fast, around, send } = lane(readResponsesEvent);
     let sequence_number = 0;
     const delta = (text: string, item_id = 'one') => {
@@ -145,7 +145,7 @@ describe('the lane around the SDK', () => {
   });
 });
 
-describe('with and without the lane', () => {
+describe('a call with the lane and a call without it', () => {
   let fake: FakeProvider;
   beforeAll(async () => {
     fake = await startFakeProvider();
@@ -168,7 +168,7 @@ describe('with and without the lane', () => {
     toolCalls: fc.integer({ min: 0, max: 2 }).map(toolCalls),
   });
 
-  test.each(['local', 'claude-sonnet-4-5', 'gpt-5.1'])('the parts of %s are the same', async (modelId) => {
+  test.each(['local', 'claude-sonnet-4-5', 'gpt-5.1'])('give the same parts for %s', async (modelId) => {
     const withLane = runnerFor(fake.url);
     const withoutLane = runnerFor(fake.url, { fetch: globalThis.fetch });
     await fc.assert(

@@ -10,7 +10,7 @@ beforeEach(() => fake.reset());
 afterAll(() => fake.stop());
 
 describe.each(providers)('a model call to %s', (_provider, modelId) => {
-  test('streams text, and reports the usage and why it ended', async () => {
+  test('streams text, and reports the usage and the finish reason', async () => {
     fake.enqueue({
       tokens: ['Grüße', ' "an" ', '\n\\ 🙂', ' alle'],
       usage: { inputTokens: 120, cachedInputTokens: 100, outputTokens: 7 },
@@ -50,12 +50,12 @@ describe.each(providers)('a model call to %s', (_provider, modelId) => {
   test.each([
     ['length', 'length'],
     ['content-filter', 'content-filter'],
-  ] as const)('ends with %s', async (finishReason, expected) => {
+  ] as const)('ends with the finish reason %s', async (finishReason, expected) => {
     fake.enqueue({ tokens: 3, finishReason });
     expect((await answer(runnerFor(fake.url), { modelId })).result.finishReason).toBe(expected);
   });
 
-  test('waits for a reader that is busy, and loses nothing', async () => {
+  test('waits for a slow reader, and loses nothing', async () => {
     fake.enqueue({ tokens: 400, tokensPerWrite: 10 });
     let text = '';
     let reading = 0;
@@ -69,14 +69,14 @@ describe.each(providers)('a model call to %s', (_provider, modelId) => {
     expect(text).toBe(Array.from({ length: 400 }, (_, index) => `w${index} `).join(''));
   });
 
-  test('is not called stalled while its reader is busy', async () => {
+  test('does not count as stalled while its reader is busy', async () => {
     fake.enqueue({ tokens: 3, intervalMs: 5 });
     const call = { modelId, prompt: [user('hello')], abortSignal: new AbortController().signal };
     const run = runnerFor(fake.url, { idleTimeoutMs: 60 }).run(call, () => sleep(150));
     expect((await run).finishReason).toBe('stop');
   });
 
-  test.each(['at once', 'later'])('ends with the reader’s own error when it fails %s, and hangs up', async (when) => {
+  test.each(['at once', 'later'])("ends with the reader's error if the reader fails %s, and hangs up", async (when) => {
     fake.enqueue({ tokens: 10_000, intervalMs: 5 });
     const fenced = new Error('fenced');
     let left = 5;
@@ -92,7 +92,7 @@ describe.each(providers)('a model call to %s', (_provider, modelId) => {
   });
 });
 
-test('an OpenAI-compatible server that counts nothing is counted by rule of thumb', async () => {
+test('usage is estimated for an OpenAI-compatible server that reports none', async () => {
   fake.enqueue({ tokens: ['12345678'], usage: null });
   const { result } = await answer(runnerFor(fake.url), { modelId: 'local', prompt: [user('12345678')] });
   expect(result.usage).toEqual({ inputTokens: 2, cachedInputTokens: 0, outputTokens: 2, reasoningTokens: 0 });
@@ -104,18 +104,18 @@ test('a tool call without arguments has an empty object as its input', async () 
   expect(parts.at(-1)).toMatchObject({ type: 'tool-call', input: '{}' });
 });
 
-test('arguments that are no JSON are passed on as they are', async () => {
+test('arguments that are invalid JSON are passed on unchanged', async () => {
   fake.enqueue({ toolCalls: [{ id: 'one', name: 'add', arguments: '{"a":' }] });
   const { parts } = await answer(runnerFor(fake.url), { modelId: 'local', tools: [addTool] });
   expect(parts.at(-1)).toMatchObject({ type: 'tool-call', input: '{"a":' });
 });
 
-test('an unknown model is refused before anything is sent', async () => {
+test('an unknown model is refused before any request', async () => {
   await expect(answer(runnerFor(fake.url), { modelId: 'nothing' })).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
   expect(fake.requests).toHaveLength(0);
 });
 
-test('a connection that the server closed between two calls is made anew', async () => {
+test('a call after the server closed its idle connection opens a new one', async () => {
   const runner = runnerFor(fake.url);
   for (let round = 0; round < 3; round++) {
     await answer(runner, { modelId: 'local' });

@@ -35,7 +35,7 @@ test.each([
   ['alone', `models: [DEMO]`, {}],
   ['beside models of providers that are not configured', `models: [{ id: far, provider: anthropic }, DEMO]`, {}],
   ['where it is asked for', `models: [DEMO]`, { ATRIUM_DEMO_MODEL: 'true' }],
-])('a demo model is the one that the file describes, at its price: %s', (_name, content, settings) => {
+])('a demo model in the models file is used with its price: %s', (_name, content, settings) => {
   const demo =
     '{ id: practice, provider: demo, pricingRates: [{ label: Output, creditsPerUnit: 10, unit: 1K tokens }] }';
   const catalogue = catalogueOf(content.replace('DEMO', demo), { ATRIUM_OPENAI_API_KEY: '', ...settings });
@@ -43,7 +43,7 @@ test.each([
   expect(catalogue.defaultModelId).toBe('practice');
 });
 
-test('a file takes the place of the built-in list', () => {
+test('a models file replaces the built-in list', () => {
   const catalogue = catalogueOf(full);
   expect(catalogue.list().map(({ id }) => id)).toEqual(['careful', 'fast']);
   expect(catalogue.defaultModelId).toBe('fast');
@@ -68,7 +68,7 @@ test('a file takes the place of the built-in list', () => {
   });
 });
 
-test('JSON is YAML too, and the environment’s default beats the file’s', () => {
+test('the models file may be JSON, and ATRIUM_DEFAULT_MODEL wins over its default', () => {
   const json = JSON.stringify({
     models: [
       { id: 'a', provider: 'openai' },
@@ -89,7 +89,7 @@ test.each([
   ['models: [{ id: a, provider: openai, effortOptions: [extreme] }]', /models\.0\.effortOptions\.0/],
   ['models: [{ id: a, provider: openai, defaultEffort: low }]', /defaultEffort: not one of effortOptions/],
   ['models: [{ id: a, provider: openai }, { id: a, provider: openai }]', /models\.1\.id: "a" is there twice/],
-])('%j is one line that says where it is wrong', (content, message) => {
+])('the content %j gives an error in one line that names the wrong place', (content, message) => {
   let error: unknown;
   try {
     catalogueOf(content);
@@ -102,7 +102,7 @@ test.each([
   expect((error as Error).message).not.toContain('\n');
 });
 
-test('a file that is not there is one line', () => {
+test('a missing models file gives an error in one line', () => {
   const missing = llmConfig({ ATRIUM_MODELS_FILE: join(folder, 'missing.yaml') });
   expect(() => createCatalogue(missing)).toThrow(/ATRIUM_MODELS_FILE .* no such file/);
 });

@@ -18,7 +18,7 @@ async function bodyOf(modelId: string, call: object = {}) {
   return { body: request.body, headers: request.headers, path: request.path };
 }
 
-test('OpenAI is asked by its Responses API, with the effort, and keeps nothing', async () => {
+test('a request to OpenAI uses the Responses API, has the effort, and turns storage off', async () => {
   const { body, headers, path } = await bodyOf('gpt-5.1', { effort: 'high', maxOutputTokens: 500, tools: [addTool] });
   expect(path).toBe('/v1/responses');
   expect(headers.authorization).toBe('Bearer openai-key');
@@ -26,7 +26,7 @@ test('OpenAI is asked by its Responses API, with the effort, and keeps nothing',
   expect(body.include).toContain('reasoning.encrypted_content');
 });
 
-test('an OpenAI-compatible server is asked by chat completions, for its usage too', async () => {
+test('a request to an OpenAI-compatible server uses chat completions and asks for usage', async () => {
   const { body, headers, path } = await bodyOf('local', { tools: [addTool] });
   expect(path).toBe('/v1/chat/completions');
   expect(headers.authorization).toBeUndefined();
@@ -34,7 +34,7 @@ test('an OpenAI-compatible server is asked by chat completions, for its usage to
   expect(body).not.toHaveProperty('max_tokens');
 });
 
-test('what the models file says of an OpenAI-compatible model is in its requests', async () => {
+test('a request to an OpenAI-compatible server has the provider options of the models file', async () => {
   const llm = llmConfig(fakeSettings(fake.url));
   const catalogue = createCatalogue(llm);
   const providerOptions = { top_k: 40, chat_template_kwargs: { thinking: false }, user: 'us' };
@@ -49,7 +49,7 @@ test('what the models file says of an OpenAI-compatible model is in its requests
   expect(body.parallel_tool_calls).toBe(false);
 });
 
-test('Anthropic is asked with thinking by effort and with caching marks', async () => {
+test('a request to Anthropic has thinking by effort, and caching marks', async () => {
   const prompt: LanguageModelV4Prompt = [{ role: 'system', content: 'You are brief.' }, user('hello')];
   const { body, headers, path } = await bodyOf('claude-sonnet-4-5', { effort: 'medium', prompt });
   const mark = { cache_control: { type: 'ephemeral' } };
@@ -62,22 +62,22 @@ test('Anthropic is asked with thinking by effort and with caching marks', async 
   });
 });
 
-test('an effort of none switches thinking off', async () => {
+test('the effort "none" turns thinking off', async () => {
   const { body } = await bodyOf('claude-sonnet-4-5', { effort: 'none' });
   expect(body.thinking).toEqual({ type: 'disabled' });
 });
 
-test('an effort that the model lacks is its default, since it may only stand in for another', async () => {
+test('an effort that the model does not have becomes its default, since the model may be a fallback', async () => {
   const { body } = await bodyOf('gpt-5.1', { effort: 'extreme' });
   expect(body.reasoning).toMatchObject({ effort: 'low' });
 });
 
-test('a limit above the model’s own is the model’s own', async () => {
+test("a limit of tokens above the model's own is lowered to it", async () => {
   const { body } = await bodyOf('claude-haiku-4-5', { effort: 'none', maxOutputTokens: 1_000_000 });
   expect(body.max_tokens).toBe(64_000);
 });
 
-test.each(['gpt-5.1', 'claude-sonnet-4-5'])('%s gets its reasoning back as it gave it', async (modelId) => {
+test.each(['gpt-5.1', 'claude-sonnet-4-5'])('%s gets its earlier reasoning back unchanged', async (modelId) => {
   const runner = runnerFor(fake.url);
   fake.enqueue({ reasoning: ['hm'], toolCalls: [{ id: 'one', name: 'add', arguments: '{"a":1}' }] });
   const { parts } = await answer(runner, { modelId, tools: [addTool] });
@@ -107,7 +107,7 @@ test.each(['gpt-5.1', 'claude-sonnet-4-5'])('%s gets its reasoning back as it ga
   expect(JSON.stringify(fake.requests[1]?.body)).toMatch(modelId === 'gpt-5.1' ? /fake-encrypted/ : /fake-signature/);
 });
 
-test('caching marks are on the system prompt and on the last two messages that are not the model’s', () => {
+test('caching marks are on the system prompt and on the last two messages of the user', () => {
   const said: LanguageModelV4Prompt[number] = { role: 'assistant', content: [{ type: 'text', text: 'x' }] };
   const prompt: LanguageModelV4Prompt = [{ role: 'system', content: 's' }, user('1'), said, user('2'), said, user('3')];
   expect(withCacheMarks(prompt).map(({ providerOptions }) => providerOptions !== undefined)).toEqual([
@@ -121,7 +121,7 @@ test('caching marks are on the system prompt and on the last two messages that a
   expect(prompt.every(({ providerOptions }) => providerOptions === undefined)).toBe(true);
 });
 
-describe('a picture in the result of a tool', () => {
+describe('an image in the result of a tool', () => {
   const picture = Buffer.from('a picture').toString('base64');
   const resultOf = (modelId: string) =>
     bodyOf(modelId, {
@@ -152,7 +152,7 @@ describe('a picture in the result of a tool', () => {
       ] satisfies LanguageModelV4Prompt,
     });
 
-  test('is in OpenAI’s result of the call', async () => {
+  test("is in the call's result for OpenAI", async () => {
     const { body } = await resultOf('gpt-5.1');
     expect((body.input as unknown[]).at(-1)).toMatchObject({
       type: 'function_call_output',
@@ -164,7 +164,7 @@ describe('a picture in the result of a tool', () => {
     });
   });
 
-  test('is in Anthropic’s result of the call', async () => {
+  test("is in the call's result for Anthropic", async () => {
     const { body } = await resultOf('claude-sonnet-4-5');
     expect((body.messages as unknown[]).at(-1)).toMatchObject({
       role: 'user',
@@ -181,7 +181,7 @@ describe('a picture in the result of a tool', () => {
     });
   });
 
-  test('follows the results where those are text alone', async () => {
+  test('follows in a user message for a server whose results are only text', async () => {
     const { body } = await resultOf('local');
     const [result, behind] = (body.messages as unknown[]).slice(-2);
     expect(result).toMatchObject({ role: 'tool', tool_call_id: 'one', content: 'the text of it' });

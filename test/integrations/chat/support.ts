@@ -63,7 +63,7 @@ export async function answer(
   return { parts, result };
 }
 
-/** Deltas of one part joined: how many pieces a text comes in is chance. */
+/** Joins the deltas of each part, since the number of deltas is chance. */
 export function joined(parts: readonly ModelPart[]): ModelPart[] {
   const whole: ModelPart[] = [];
   for (const part of parts) {

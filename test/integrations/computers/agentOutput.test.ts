@@ -2,7 +2,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { Outputs } from '../../../integrations/computers/agent/processes/outputs.ts';
 import { MessageDecoder, messageKind } from '../../../integrations/computers/protocol/messages.ts';
 
-/** The agent's outputs over streams that the test writes to, and what they tell. */
+/** The agent's outputs on streams that the test writes to. `writes` has the messages to the holder. */
 function outputs() {
   const writes: Buffer[] = [];
   const told = new Writable({
@@ -24,14 +24,14 @@ const messagesIn = (writes: Buffer[]) =>
     .flatMap((bytes) => [...new MessageDecoder().push(bytes)])
     .map(({ kind, payload }) => ({ kind, text: payload.toString() }));
 
-test('the first output is told at once, and a flood of tiny writes in few messages, whole', async () => {
+test('the first output is sent at once, and a flood of tiny writes in a few messages without loss', async () => {
   const { writes, told, out, err, all } = outputs();
   out.write('first');
   await new Promise((resolve) => setImmediate(resolve));
   expect(messagesIn(writes)).toEqual([{ kind: messageKind.stdout, text: 'first' }]);
   const each = 10_000;
   for (let count = 0; count < each; count++) {
-    // As the event loop reads them: a byte of each in turn.
+    // The event loop reads a byte from each stream in turn.
     out.emit('data', Buffer.from('a'));
     err.emit('data', Buffer.from('b'));
   }
@@ -46,7 +46,7 @@ test('the first output is told at once, and a flood of tiny writes in few messag
   expect(writes.length).toBeLessThan(each / 50);
 });
 
-test('what is large is not held back', async () => {
+test('large output is sent without delay', async () => {
   const { writes, out } = outputs();
   for (let count = 0; count < 4; count++) out.emit('data', Buffer.alloc(65_536, 'x'));
   expect(messagesIn(writes).map(({ text }) => text.length)).toEqual(Array(8).fill(32_768));

@@ -35,7 +35,7 @@ function channelOn(input: Readable, output: PassThrough, side: 'holder' | 'agent
   return { channel, ended: ended.promise };
 }
 
-/** Two sides; what one says comes to the other in pieces of any size. */
+/** A holder and an agent. The bytes between them arrive in pieces of these sizes. */
 function pair(onOpen: Taker, sizes: number[] = [65_536]) {
   const cut = () => {
     let at = 0;
@@ -57,7 +57,7 @@ function pair(onOpen: Taker, sizes: number[] = [65_536]) {
   return { holder, agent, toAgent, toHolder };
 }
 
-/** Also by an error, which `once` would throw. */
+/** Resolves also after an error, which `once` would throw. */
 const closed = (stream: ChannelStream) => new Promise<void>((resolve) => stream.once('close', resolve));
 
 const echo: Taker = (stream) => {
@@ -65,7 +65,7 @@ const echo: Taker = (stream) => {
   return true;
 };
 
-it('carries many streams both ways, however the bytes are cut', async () => {
+it('a channel carries many streams both ways, wherever the bytes are cut', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1, maxLength: 5 }),
@@ -86,14 +86,14 @@ it('carries many streams both ways, however the bytes are cut', async () => {
   );
 });
 
-it('cut at every byte, carries what it would whole', async () => {
+it('a channel works if its bytes arrive one by one', async () => {
   const { holder } = pair(echo, [1]);
   const stream = holder.channel.open({ kind: 'echo' });
   stream.end('all of this');
   expect(String(await buffer(stream))).toBe('all of this');
 });
 
-it('lets a stream that nobody reads hold up no other, and sends no more on it than its window', async () => {
+it('a stream that is not read gets at most its window of bytes, and does not block other streams', async () => {
   const taken: ChannelStream[] = [];
   const { holder } = pair((stream, request) => {
     taken.push(stream);
@@ -109,7 +109,7 @@ it('lets a stream that nobody reads hold up no other, and sends no more on it th
   expect(stalled.writableNeedDrain).toBe(true);
 });
 
-it('resets the other side of a stream that is destroyed, and refuses one that nobody takes', async () => {
+it('a channel resets the other side of a destroyed stream, and refuses a stream without a taker', async () => {
   const taken: ChannelStream[] = [];
   const { holder } = pair((stream, request) => request.kind === 'known' && taken.push(stream) > 0);
   const stream = holder.channel.open({ kind: 'known' });
@@ -122,7 +122,7 @@ it('resets the other side of a stream that is destroyed, and refuses one that no
   expect(taken[0]?.destroyed).toBe(true);
 });
 
-it('has at most so many streams of the other side, and is open for others when those have ended', async () => {
+it('a channel limits the streams of the other side, and accepts new ones after those have ended', async () => {
   const { holder } = pair((stream) => stream.resume() !== undefined);
   const open = Array.from({ length: 4 }, () => holder.channel.open({}));
   const more = holder.channel.open({});
@@ -133,7 +133,7 @@ it('has at most so many streams of the other side, and is open for others when t
   expect(taken.map(({ destroyed }) => destroyed)).toEqual([false, false, false, false]);
 });
 
-it('ends all streams when the connection does', async () => {
+it('all streams end with their connection', async () => {
   const { holder, toHolder } = pair(() => true);
   const stream = holder.channel.open({});
   toHolder.end();
@@ -142,8 +142,8 @@ it('ends all streams when the connection does', async () => {
   expect(holder.channel.open({}).destroyed).toBe(true);
 });
 
-describe('of a hostile other side', () => {
-  /** What the holder does with these bytes of an agent. */
+describe('a hostile agent', () => {
+  /** Sends these bytes of an agent to a holder. Returns the error that ends the channel. */
   async function heard(...parts: Buffer[]) {
     const input = new PassThrough();
     const { channel, ended } = channelOn(
@@ -182,11 +182,11 @@ describe('of a hostile other side', () => {
     ['two ends', [open, frame(2, frameType.end), frame(2, frameType.end)]],
     ['data after the end', [open, frame(2, frameType.end), data(1)]],
     ['an end that says something', [open, frame(2, frameType.end, Buffer.from('x'))]],
-  ])('%s ends the channel', async (_what, parts) => {
+  ])('ends the channel by %s', async (_what, parts) => {
     expect(await heard(...parts)).toBeInstanceOf(ChannelViolation);
   });
 
-  it('nothing that it says is more than an end', async () => {
+  it('can only end the channel, by random frames', async () => {
     const type = fc.integer({ min: 0, max: 6 });
     const frames = fc.array(
       fc.record({ id: fc.integer({ min: 0, max: 6 }), type, payload: fc.uint8Array({ maxLength: 40 }) }),
@@ -201,9 +201,9 @@ describe('of a hostile other side', () => {
     );
   });
 
-  it('what it does not read is not kept without end', async () => {
+  it('that does not read is cut off before its answers fill the memory', async () => {
     const input = new PassThrough();
-    const output = new PassThrough(); // which nobody reads
+    const output = new PassThrough(); // is not read
     const { channel, ended } = channelOn(input, output, 'holder', () => false);
     const refused = Buffer.from('{"kind":"refused"}');
     for (let id = 2; !channel.hasEnded; id += 2) {
@@ -218,7 +218,7 @@ describe('of a hostile other side', () => {
 });
 
 describe('messages within a stream', () => {
-  it('are an answer, and then messages, wherever they are cut', async () => {
+  it('are read as an answer and then messages, wherever the bytes are cut', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 5 }),
@@ -247,13 +247,13 @@ describe('messages within a stream', () => {
     ['another kind first', Buffer.from([2, 0, 0, 0, 0])],
     ['an answer that is gigantic', Buffer.from([1, 0xff, 0, 0, 0])],
     ['an answer that is no JSON', Buffer.from([1, 0, 0, 0, 1, 0x7b])],
-  ])('%s is a violation', async (_what, bytes) => {
+  ])('violate the protocol by %s', async (_what, bytes) => {
     const stream = new PassThrough();
     stream.end(bytes);
     await expect(readAnswer(stream)).rejects.toBeInstanceOf(ChannelViolation);
   });
 
-  it('an answer that does not come is none', async () => {
+  it('have no answer if the stream ends before it', async () => {
     const stream = new PassThrough();
     stream.end(Buffer.from([1, 0, 0]));
     expect(await readAnswer(stream)).toBeUndefined();

@@ -34,7 +34,7 @@ const read = async (path: string | Uint8Array, range?: { start: number; end?: nu
 const refused = (code: string) => expect.objectContaining({ code });
 
 describe('a file', () => {
-  it('is written and read, whole and in parts, with its mode and version', async () => {
+  it('is written and read in whole and in ranges, with its mode and version', async () => {
     const { client } = computer;
     const written = await client.writeFile('made/a.txt', Buffer.from('0123456789'), { parents: true, mode: 0o750 });
     expect(written).toMatchObject({ size: 10, isNew: true });
@@ -59,7 +59,7 @@ describe('a file', () => {
     expect((await read('made/a.txt')).text).toBe('other');
   });
 
-  it('of many megabytes passes in both directions as it is', async () => {
+  it('of 20 MiB is written and read unchanged', async () => {
     const bytes = randomBytes(20 * 1_048_576);
     async function* pieces() {
       for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000);
@@ -69,7 +69,7 @@ describe('a file', () => {
     expect((await buffer(body)).equals(bytes)).toBe(true);
   });
 
-  it('is as it was where its writing is cut', async () => {
+  it('keeps its old contents if a write is aborted', async () => {
     const { client } = computer;
     await client.writeFile('kept', Buffer.from('old'));
     const cut = new AbortController();
@@ -83,7 +83,7 @@ describe('a file', () => {
     expect((await read('kept')).text).toBe('old');
   });
 
-  it('goes to one of those who write, or move there, at once', async () => {
+  it('goes to exactly one of several simultaneous conditional writes or moves', async () => {
     const { client } = computer;
     const won = async (all: Promise<unknown>[]) =>
       (await Promise.allSettled(all)).filter(({ status }) => status === 'fulfilled').length;
@@ -100,7 +100,7 @@ describe('a file', () => {
     expect(winners).toEqual({ changed: rounds, made: rounds, moved: rounds });
   });
 
-  it('is what a link inside points to, and never what one would lead to outside', async () => {
+  it('is read and written through a link inside the computer, and never through a link to the host', async () => {
     writeFileSync(`${root}/outside`, 'secret');
     await sh(`echo in > target; ln -s target link; ln -s ${root}/outside out; ln -s /proc/1/root${root}/outside out2`);
     expect((await read('link')).text).toBe('in\n');
@@ -114,7 +114,7 @@ describe('a file', () => {
     await expect(computer.client.writeFile('/usr/x', Buffer.from('x'))).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
   });
 
-  it('is none where it is a FIFO, a device, a socket or a folder, and nothing waits for it', async () => {
+  it('is refused at once if it is a FIFO, a device or a folder', async () => {
     await sh('mkfifo fifo; mkdir folder');
     for (const path of ['fifo', 'folder', '/dev/zero', '/dev/tty', '/proc/self/fd']) {
       await expect(read(path)).rejects.toEqual(expect.objectContaining({ kind: 'unprocessable' }));
@@ -124,7 +124,7 @@ describe('a file', () => {
     expect((await read('/proc/version')).text).toContain('Linux');
   });
 
-  it('is none of what tells of a process: its variables are not for everybody who may read files', async () => {
+  it('is refused if it shows the variables or memory of a process', async () => {
     await sh('ln -sf /proc/self/environ env; ln -sf /proc/1 first');
     for (const path of ['env', 'first/environ', '/proc/self/environ', '/proc/self/task/../environ', '/proc/1/maps']) {
       await expect(read(path)).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
@@ -133,7 +133,7 @@ describe('a file', () => {
 });
 
 describe('a folder', () => {
-  it('is listed by name in pages, with links as links', async () => {
+  it('is listed by name in pages, and links are shown as links', async () => {
     const { client } = computer;
     await sh('mkdir pages; cd pages; for i in $(seq -w 0 24); do echo $i > f$i; done; ln -s f01 z; mkdir y');
     const first = await client.listFiles('pages', { limit: 20 });
@@ -149,7 +149,7 @@ describe('a folder', () => {
     await expect(client.listFiles('pages/f01')).rejects.toEqual(refused('FILE_NOT_FOUND'));
   });
 
-  it('is listed with a file in it that claims to be larger than any', async () => {
+  it('is listed although a file in it is sparse and of maximal size', async () => {
     await sh('mkdir -p /tmp/holes; truncate -s 9223372036854775807 /tmp/holes/large; echo small > /tmp/holes/small');
     const { entries } = await computer.client.listFiles('/tmp/holes');
     expect(entries).toMatchObject([
@@ -158,7 +158,7 @@ describe('a folder', () => {
     ]);
   });
 
-  it('has names of any bytes, which are read, moved and deleted', async () => {
+  it('has files with names of any bytes, which can be read, moved and deleted', async () => {
     const { client } = computer;
     await sh(
       `mkdir names; cd names; touch -- $'new\\nline' $'tab\\t' '-rf' '%41' 'a b?c=d&e#' 'ünï'; echo raw > $'bad\\xff\\xfe'`,
@@ -184,7 +184,7 @@ describe('a folder', () => {
     const byLink = ['here/', 'here/.', 'stays/up/..', '/proc/self/cwd/', '/proc/self/root/home/user'];
     const others = ['/home', '/', '/tmp', '/tmp/.', '/proc', '/dev', '/usr', '//tmp//'];
     const paths = [...home, ...byLink, ...others];
-    // The agent makes pipes ahead of processes, under names that are gone once it has opened them.
+    // The agent makes pipes in advance for processes. Their names are gone once it has opened them.
     const find = "find /home/user /tmp ! -path /home/user/replacing ! -path '/tmp/.pipes-*'";
     const list = () => sh(`${find} | sort; cat stays/a.txt /tmp/kept`);
     let before: string;
@@ -197,21 +197,21 @@ describe('a folder', () => {
     afterEach(async () => expect(await list()).toBe(before));
     afterAll(() => sh('rm -r stays here /tmp/kept'));
 
-    it.each(paths)('is not deleted as %s', async (path) => {
+    it.each(paths)('cannot be deleted as %s', async (path) => {
       for (const recursive of [true, false]) {
         const deleting = computer.client.deleteFile(path, { recursive });
         await expect(deleting).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
       }
     });
 
-    it.each(paths)('is not moved as %s, in its file system or to another', async (path) => {
+    it.each(paths)('cannot be moved as %s, in its file system or to another', async (path) => {
       for (const to of ['/tmp/moved', '/home/user/moved', '/dev/shm/moved', '/moved']) {
         const moving = computer.client.moveFile(path, to, { replace: true });
         await expect(moving).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
       }
     });
 
-    it.each(paths)('is not replaced as %s, by a folder or a file', async (path) => {
+    it.each(paths)('cannot be replaced as %s by a folder or a file', async (path) => {
       await sh('mkdir replacing');
       for (const from of ['replacing', 'stays', 'stays/a.txt', '/tmp/kept']) {
         for (const replace of [true, false]) {
@@ -224,7 +224,7 @@ describe('a folder', () => {
     });
   });
 
-  it('stays where it is when a link to it is moved or deleted, and `~` is a name like any other', async () => {
+  it('stays in place if a link to it is moved or deleted, and `~` is an ordinary name', async () => {
     const { client } = computer;
     await sh('ln -s /home/user here; echo kept > beside; mkdir "~"');
     await client.moveFile('here', '/tmp/there');
@@ -234,7 +234,7 @@ describe('a folder', () => {
     expect(await sh('cat beside; rmdir /tmp/tilde; rm beside')).toBe('kept\n');
   });
 
-  it('is made, moved, and not overwritten unasked', async () => {
+  it('is created and moved, and files are replaced only with `replace`', async () => {
     const { client } = computer;
     await client.makeFolder('one/two', { parents: true });
     await client.makeFolder('one/two', { parents: true });
@@ -244,7 +244,7 @@ describe('a folder', () => {
     await expect(client.moveFile('one/a', 'one/b')).rejects.toEqual(refused('FILE_EXISTS'));
     await client.moveFile('one/a', 'one/b', { replace: true });
     expect((await read('one/b')).text).toBe('a');
-    // Another file system.
+    // /tmp is another file system.
     await client.moveFile('one', '/tmp/moved');
     expect((await read('/tmp/moved/b')).text).toBe('a');
     await sh('ln -s /tmp/moved linked');
@@ -267,7 +267,7 @@ describe('a move to another file system', () => {
     await sh('chmod -R u+rwx tree /tmp/to locked 2>/dev/null || :; rm -rf tree /tmp/to locked taken');
   });
 
-  it('brings everything as it is, and leaves nothing behind', async () => {
+  it('moves everything with its modes and times, and leaves nothing behind', async () => {
     await makeTree();
     await sh('chmod 750 tree/file; touch -d 2001-02-03 tree/file; ln -s nowhere tree/link; mkfifo tree/fifo');
     await computer.client.moveFile('tree/.', '/tmp/to');
@@ -279,7 +279,7 @@ describe('a move to another file system', () => {
     expect(await sh('cat tree/readonly/inner; ls -d /tmp/to 2>&1 || :')).toMatch(/^2\n.*No such file/);
   });
 
-  it('changes nothing where the source cannot be read to its end', async () => {
+  it('changes nothing if the source cannot be read completely', async () => {
     await makeTree();
     await sh('echo 3 > tree/secret; chmod 000 tree/secret');
     const moving = computer.client.moveFile('tree', '/tmp/to', { replace: true });
@@ -289,11 +289,11 @@ describe('a move to another file system', () => {
     );
   });
 
-  it('changes nothing where the source cannot be removed', async () => {
+  it('changes nothing if the source cannot be removed', async () => {
     await sh('mkdir locked; echo 1 > locked/file; chmod 555 locked');
     const sources = ['locked/file'];
     if (canBeOtherUser) {
-      // Everyone may write to the folder, but only the owner of a file in it may remove that.
+      // Every user may write to the folder, but only the owner of a file may remove it.
       mkdirSync(`${home}/sticky`);
       writeFileSync(`${home}/sticky/file`, '1\n');
       for (const path of ['sticky/file', 'sticky']) chownSync(`${home}/${path}`, 4_242, 4_242);
@@ -306,7 +306,7 @@ describe('a move to another file system', () => {
     }
   });
 
-  it('changes nothing where its target is taken, is no folder, or is a folder with something in it', async () => {
+  it('changes nothing if its target exists, is no folder, or is a folder that is not empty', async () => {
     await makeTree();
     await sh('mkdir -p taken/inner; echo old > taken/file');
     const { client } = computer;
@@ -322,7 +322,7 @@ describe('a move to another file system', () => {
     expect(await sh('cat /tmp/to/file')).toBe('1\n');
   });
 
-  it('gives one of several that come at once the name, and the others keep their files', async () => {
+  it('gives the name to one of several simultaneous moves, and the others keep their files', async () => {
     const { client } = computer;
     const names = ['a', 'b', 'c', 'd'];
     await Promise.all(names.map((name) => client.writeFile(`taken/${name}`, Buffer.from(name), { parents: true })));
@@ -332,7 +332,7 @@ describe('a move to another file system', () => {
   });
 });
 
-it('connects to a port inside, and the inside to its egress proxy', async () => {
+it('the host connects to a port inside, and a program inside connects to its egress proxy', async () => {
   const egress = createServer(
     (socket) => void socket.on('error', () => undefined).on('data', (data) => socket.write(`proxy: ${data}`)),
   );

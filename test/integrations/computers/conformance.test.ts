@@ -4,11 +4,11 @@ import { computerSpec, runOn, startComputer, usualLimits } from '../../builders/
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { drivers } from './drivers.ts';
 
-/** What a driver must do, whichever it is: everything that workflows and the API rely on. */
-describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
+/** Every driver must do everything that workflows and the API rely on. */
+describe.each(drivers)('a host with $name', ({ name, driver, options, missing }) => {
   if (missing !== undefined) {
     process.stderr.write(`\nNOT RUN: conformance of ${name}: ${missing}\n`);
-    it(`is not run here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
   let host: Host;
@@ -20,7 +20,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
   });
   afterAll(() => dispose());
 
-  it('starts a generation once, however many ask', async () => {
+  it('starts a generation once for many simultaneous calls', async () => {
     const spec = computerSpec();
     const answers = await Promise.all(Array.from({ length: 20 }, () => host.start(spec)));
     expect(new Set(answers.map(({ startedAt }) => startedAt)).size).toBe(1);
@@ -35,7 +35,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(host.start(spec)).rejects.toMatchObject({ code: 'GENERATION_OUTDATED' });
   });
 
-  it('ends the older generation when a newer one starts', async () => {
+  it('ends the older generation of a computer when a newer one starts', async () => {
     const { spec, client } = await startComputer(host);
     await client.startProcess({ processId: 'prc_old', command: 'exec sleep 600' });
     await host.start({ ...spec, generation: 2 });
@@ -43,21 +43,21 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(client.process('prc_old')).resolves.toMatchObject({ state: 'killed', killedBy: 'stop' });
   });
 
-  it('runs commands as one user without privileges, with a home, a network of its own and its variables', async () => {
+  it('runs commands as an unprivileged user with a home, a private network and the variables', async () => {
     const { client } = await startComputer(host, { env: { GREETING: 'good day' } });
     const ran = await runOn(
       client,
       'id -u; id -g; pwd; echo $GREETING $USUAL; hostname; grep -h Cap /proc/self/status; ls /sys/class/net /proc/sys/net/ipv4/conf',
       { usualEnv: { GREETING: 'not this', USUAL: 'to you' } },
     );
-    // A container has no numbers of its own: there it is the user of this computer on its host.
+    // A container does not map user ids, so it shows the id of the computer's user on the host.
     const id = driver === 'docker' ? expect.stringMatching(/^[1-9]\d*$/) : '1000';
     expect(ran.stdout.split('\n').slice(0, 5)).toEqual([id, id, '/home/user', 'good day to you', 'computer']);
     expect(ran.stdout).toMatch(/CapEff:\t0{16}/);
     expect(ran.stdout).toMatch(/CapBnd:\t0{16}/);
   });
 
-  it('lets it listen on low ports of its own', async () => {
+  it('lets a computer listen on its own low ports', async () => {
     const { client } = await startComputer(host);
     const ran = await runOn(client, [
       'perl',
@@ -68,7 +68,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     expect(ran.stdout).toBe('yes');
   });
 
-  it('keeps the home and the logs over a stop, and nothing else', async () => {
+  it('keeps only the home and the logs when a computer stops', async () => {
     const { spec, computerId, client } = await startComputer(host);
     await runOn(client, 'echo kept > ~/kept; echo lost > /tmp/lost; echo lost > /dev/shm/lost', {
       processId: 'prc_first',
@@ -80,7 +80,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(client.process('prc_first')).resolves.toMatchObject({ state: 'exited', exitCode: 0 });
   });
 
-  it('stands still while it is paused, and goes on from there', async () => {
+  it('freezes a paused computer, which continues after a resume', async () => {
     const { computerId, client } = await startComputer(host);
     await client.startProcess({ processId: 'prc_ticks', command: 'while :; do echo tick; sleep 0.01; done' });
     await host.pause(computerId);
@@ -89,7 +89,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(client.status()).resolves.toMatchObject({ isPaused: true });
     const before = await host.metrics(computerId);
     const size = (await client.process('prc_ticks')).outputBytes;
-    // Looked at often enough that what runs would have said more.
+    // During these calls a running process would have written more.
     for (let look = 0; look < 20; look += 1) await host.inspect(computerId);
     expect((await host.metrics(computerId)).cpuSeconds).toBe(before.cpuSeconds);
     expect((await client.process('prc_ticks')).outputBytes - size).toBeLessThan(10);
@@ -100,7 +100,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(client.status()).resolves.toMatchObject({ isPaused: false });
   });
 
-  it.each(['stop', 'destroy'] as const)('can %s it while it stands still', async (method) => {
+  it.each(['stop', 'destroy'] as const)('can %s a paused computer', async (method) => {
     const { computerId, client } = await startComputer(host);
     await client.startProcess({ processId: 'prc_sleeps', command: 'setsid sleep 600 & sleep 600' });
     await host.pause(computerId);
@@ -109,7 +109,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(host.inspect(computerId)).resolves.toEqual({ state: method === 'stop' ? 'gone' : 'absent' });
   });
 
-  it('breaks a start off when it is stopped or removed meanwhile', async () => {
+  it('aborts a start if the computer is destroyed meanwhile', async () => {
     const spec = computerSpec();
     const starting = host.start(spec).catch((error: { code: string }) => error.code);
     await host.destroy(spec.computerId);
@@ -119,7 +119,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     await expect(host.inspect(spec.computerId)).resolves.toEqual({ state: 'absent' });
   });
 
-  it('makes a computer of the home of another, from one moment', async () => {
+  it('forks a computer with a copy of its home at that moment', async () => {
     const { computerId, client } = await startComputer(host);
     await runOn(client, 'mkdir a; echo one > a/file; ln -s /etc/passwd a/link');
     const copy = computerSpec();
@@ -136,12 +136,12 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     expect((await runOn(client, 'cat a/file')).stdout).toBe('two\n');
   });
 
-  it('tells what it uses', async () => {
+  it('measures CPU time, memory, disk and tasks of a computer', async () => {
     const { computerId, client } = await startComputer(host);
     await runOn(client, 'head -c 20000000 /dev/urandom > big; sync; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done');
     await client.startProcess({
       processId: 'prc_holds',
-      // It goes on writing to its memory: some kernels take back what is idle.
+      // Keeps writing to its memory, since some kernels reclaim idle memory.
       command: [
         'perl',
         '-e',
@@ -156,7 +156,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     expect(metrics.tasks).toBeGreaterThan(0);
   });
 
-  it('removes everything of a computer, also a home that is hard to remove', async () => {
+  it('removes everything of a computer, also a home with deep and closed folders', async () => {
     const { computerId, client } = await startComputer(host);
     await runOn(
       client,
@@ -168,7 +168,7 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     expect((await host.list()).map((one) => one.computerId)).not.toContain(computerId);
   });
 
-  it('refuses what is no id of a computer', async () => {
+  it('refuses an invalid id of a computer', async () => {
     await expect(host.start(computerSpec({ computerId: '../../etc' }))).rejects.toMatchObject({
       code: 'COMPUTER_ABSENT',
     });

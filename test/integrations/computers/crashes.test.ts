@@ -9,11 +9,11 @@ import { drivers } from './drivers.ts';
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 
-/** What is left when a host, a holder or a sandbox is killed: nothing that nobody looks after. */
-describe('crashes', () => {
+/** A killed host, holder or sandbox leaves nothing without an owner. */
+describe('a host of computers', () => {
   if (missing !== undefined) {
     process.stderr.write(`\nNOT RUN: crashes of computers: ${missing}\n`);
-    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
   const recordOf = (dir: string, computerId: string) =>
@@ -29,11 +29,11 @@ describe('crashes', () => {
       )
       .filter((folder) => existsSync(folder));
   const gone = async (uid: number | null) => {
-    // 5 s are the promise. What takes longer fails by the test’s own limit.
+    // The processes should end within 5 s. The test's time limit ends a longer wait.
     while (processesOf(uid ?? -1).length > 0) await new Promise(setImmediate);
   };
 
-  it('loses nothing when the worker is killed: the next one takes its computers over', async () => {
+  it('takes over the running and paused computers of a killed host', async () => {
     const first = await startHostProcess(options);
     const { spec, computerId, client } = await startComputer(first.host);
     await client.startProcess({
@@ -58,7 +58,7 @@ describe('crashes', () => {
     expect(numbers.slice(0, 40)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
   });
 
-  it('ends a computer whose holder is killed, and says so', async () => {
+  it('ends a computer whose holder is killed, and reports the reason', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 20 } });
     const { spec, computerId, client } = await startComputer(remote.host);
     await client.startProcess({ processId: 'prc_stays', command: 'setsid sleep 600 & exec sleep 600' });
@@ -76,16 +76,16 @@ describe('crashes', () => {
     await expect(client.process('prc_stays')).resolves.toMatchObject({ state: 'lost' });
   });
 
-  it.each(['holder', 'agent'] as const)('ends a computer whose %s stands still, and says so', async (who) => {
+  it.each(['holder', 'agent'] as const)('ends a computer whose %s is frozen, and reports the reason', async (who) => {
     const deadlines = { watchMs: 20, askMs: 100, silentMs: 2_000 };
     await using remote = await startHostProcess({ ...options, deadlines });
     const { spec, computerId, client } = await startComputer(remote.host);
     await client.startProcess({ processId: 'prc_stays', command: 'exec sleep 600' });
     const { run } = recordOf(remote.dir, computerId);
     if (who === 'holder') process.kill(run?.holder?.pid ?? 0, 'SIGSTOP');
-    // The agent may be stopped before it has told that this was started.
+    // The agent may be frozen before it has reported the start of this process.
     else await client.startProcess({ processId: 'prc_stops', command: 'kill -STOP $PPID' }).catch(() => undefined);
-    // Whoever waits for a command hears that its end was not seen.
+    // A caller who waits for a command gets an error.
     const waiting = runOn(client, 'sleep 600').catch((error: { code: string }) => error.code);
     while (remote.ended.length === 0) await remote.host.list();
     const reason = `its ${who} did not answer for 2 s`;
@@ -97,7 +97,7 @@ describe('crashes', () => {
     await expect(client.process('prc_stays')).resolves.toMatchObject({ state: 'lost' });
   });
 
-  it('does not take a paused computer for one that does not answer', async () => {
+  it('does not end a paused computer as one that does not answer', async () => {
     const deadlines = { watchMs: 20, askMs: 100, silentMs: 1_000 };
     await using remote = await startHostProcess({ ...options, deadlines });
     const { computerId, client } = await startComputer(remote.host);
@@ -118,7 +118,7 @@ describe('crashes', () => {
     expect(remote.ended[0]?.end.reason).toContain('sandbox has ended');
   });
 
-  it.each(['stop', 'destroy'] as const)('leaves no process and no cgroup after %s, whatever hides', async (method) => {
+  it.each(['stop', 'destroy'] as const)('leaves no process or cgroup after %s, even hidden ones', async (method) => {
     await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 100 } });
     const { computerId, client } = await startComputer(remote.host);
     const { uid } = recordOf(remote.dir, computerId);
@@ -132,7 +132,7 @@ describe('crashes', () => {
     expect(cgroupsOf(computerId)).toEqual([]);
   });
 
-  it('kills what forks faster than it is counted', async () => {
+  it('kills a fork bomb', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 0 } });
     const { computerId, client } = await startComputer(remote.host);
     const { uid } = recordOf(remote.dir, computerId);
@@ -149,7 +149,7 @@ describe('crashes', () => {
     expect(processesOf(uid ?? -1)).toEqual([]);
   });
 
-  it('begins a start anew that was cut off by kill -9', async () => {
+  it('can start a computer again whose first start was interrupted by kill -9', async () => {
     const first = await startHostProcess({ ...options, spareHolders: 0 });
     const spec = computerSpec();
     void first.host.start(spec).catch(() => undefined);
@@ -160,13 +160,13 @@ describe('crashes', () => {
     const { uid } = recordOf(first.dir, spec.computerId);
     await using second = await startHostProcess({ ...options, dir: first.dir });
     const state = (await second.host.inspect(spec.computerId)).state;
-    // It was killed in the middle of a start, or just after one.
+    // The host was killed during the start, or just after it.
     if (state === 'gone') expect(processesOf(uid ?? -1)).toEqual([]);
     await second.host.start({ ...spec, generation: 2 });
     expect((await runOn(second.host.client(spec.computerId), 'echo well')).stdout).toBe('well\n');
   });
 
-  it('finishes a removal that was cut off by kill -9', async () => {
+  it('finishes a removal that was interrupted by kill -9', async () => {
     const first = await startHostProcess(options);
     const { computerId, client } = await startComputer(first.host);
     await runOn(client, 'echo data > file');
@@ -180,12 +180,12 @@ describe('crashes', () => {
     expect([paths.home, paths.dir, paths.run].filter((path) => existsSync(path))).toEqual([]);
   });
 
-  it('lets a second process have a folder only when the first is gone', async () => {
+  it('refuses a folder that another host uses', async () => {
     await using first = await startHostProcess(options);
     await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'FOLDER_TAKEN' });
   });
 
-  it('lists the others when one holder does not answer, and can stop that one', async () => {
+  it('lists all computers while one holder is frozen, and can stop that one', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 100 } });
     const hung = await startComputer(remote.host);
     const well = await startComputer(remote.host);
@@ -197,7 +197,7 @@ describe('crashes', () => {
     await expect(remote.host.inspect(hung.computerId)).resolves.toEqual({ state: 'gone' });
   });
 
-  it('gives back its mounts and cgroups when it is shut down', async () => {
+  it('removes its mounts and cgroups when it shuts down', async () => {
     const remote = await startHostProcess(options);
     const { hostId } = remote.host;
     const { computerId } = await startComputer(remote.host);
@@ -211,7 +211,7 @@ describe('crashes', () => {
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(remote.dir);
   });
 
-  it('keeps each computer’s files from the users of others', async () => {
+  it("keeps each computer's files from the users of other computers", async () => {
     await using remote = await startHostProcess(options);
     const one = await startComputer(remote.host);
     const two = await startComputer(remote.host);

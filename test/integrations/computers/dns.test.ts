@@ -20,7 +20,7 @@ const countOf = (answer: Buffer | undefined) => answer?.readUInt16BE(6);
 const addressIn = (answer: Buffer | undefined) => answer?.readUInt32BE(answer.length - 4);
 const [low, high] = [parseIpv4('127.64.0.0') ?? 0, parseIpv4('127.127.255.255') ?? 0];
 
-test('every name has an address of the table’s, however its case is written, and is known by it again', () => {
+test('a name in any case gets the same address of the table, which leads back to the name', () => {
   const names = new NameTable();
   const answer = answerQuery(query('Api.Example.COM'), names);
   expect(answer?.readUInt16BE(0)).toBe(0xabcd);
@@ -32,7 +32,7 @@ test('every name has an address of the table’s, however its case is written, a
   expect(addressIn(answerQuery(query('api.example.com'), new NameTable()))).toBe(address);
 });
 
-test('its own names, reverse lookups, and types of which there is nothing', () => {
+test('localhost, reverse lookups and record types without data are answered', () => {
   const names = new NameTable();
   for (const name of ['localhost', 'app.localhost'])
     expect(addressIn(answerQuery(query(name), names))).toBe(parseIpv4('127.0.0.1'));
@@ -48,7 +48,7 @@ test('its own names, reverse lookups, and types of which there is nothing', () =
   expect(codeOf(answerQuery(query('1.0.0.127.in-addr.arpa', 12), names))).toBe(3);
 });
 
-test('what is no query of a resolver is refused or passed over', () => {
+test('a malformed or unsupported query is refused or ignored', () => {
   const names = new NameTable();
   expect(answerQuery(Buffer.alloc(11), names)).toBeUndefined();
   expect(answerQuery(query('a.example', 1, { flags: 0x8180 }), names)).toBeUndefined();
@@ -63,7 +63,7 @@ test('what is no query of a resolver is refused or passed over', () => {
     expect(codeOf(answerQuery(query(name), names))).toBe(3);
 });
 
-test('nothing that is sent ends it, and no answer is longer than a datagram', () => {
+test('random queries cause no error and no answer that is longer than a datagram', () => {
   const names = new NameTable(100);
   const mutated = fc.tuple(fc.uint8Array({ maxLength: 700 }), fc.boolean(), fc.nat(40)).map(([bytes, isQuery, at]) => {
     const whole = Buffer.from(isQuery ? Buffer.concat([query('a.example'), bytes]) : bytes);
@@ -78,7 +78,7 @@ test('nothing that is sent ends it, and no answer is longer than a datagram', ()
   );
 });
 
-test('a hundred thousand names take no more room than the table has, and none is taken for another', () => {
+test('the table stays within its limit after 100,000 names, and never mixes two of them up', () => {
   const names = new NameTable(1_000);
   const given = new Map<number, string>();
   for (let index = 0; index < 100_000; index++) {
@@ -91,7 +91,7 @@ test('a hundred thousand names take no more room than the table has, and none is
   expect(names.nameOf(names.addressOf('often.example'))).toBe('often.example');
 });
 
-test('by UDP and by TCP, many at once; who sends nonsense is let go', async () => {
+test('the server answers over UDP and TCP, and closes a TCP connection that sends garbage', async () => {
   const names = new NameTable();
   const [udp, tcp] = [dnsOverUdp(names), dnsOverTcp(names)];
   udp.bind(0, '127.0.0.1');

@@ -6,15 +6,15 @@ import { drivers } from './drivers.ts';
 
 const { missing, options } = drivers.find(({ driver }) => driver === 'docker') ?? { missing: 'it is not tested' };
 
-/** What an engine does for containers that is the host’s work with other drivers. */
+/** Work that the Docker engine does for containers, and the host for other drivers. */
 describe('containers', () => {
   if (missing !== undefined) {
     process.stderr.write(`\nNOT RUN: containers: ${missing}\n`);
-    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`are not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
 
-  it('end a process that takes too much memory, which says so, and go on', async () => {
+  it('kill a process that takes too much memory, report the reason, and go on', async () => {
     await using remote = await startHostProcess(options);
     const { client } = await startComputer(remote.host, { limits: { ...usualLimits, memoryMiB: 128 } });
     const greedy = await runOn(client, ['perl', '-e', 'for (1 .. 600) { push @x, "x" x 1_000_000 } print "got it"']);
@@ -22,7 +22,7 @@ describe('containers', () => {
     expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
   });
 
-  it('end when their holder is killed, and leave nothing', async () => {
+  it('end when their holder is killed, and leave nothing on the host', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 20 } });
     const { computerId, client } = await startComputer(remote.host);
     await client.startProcess({ processId: 'prc_stays', command: 'exec sleep 600' });

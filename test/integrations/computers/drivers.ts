@@ -10,10 +10,10 @@ import { canBeOtherUser } from '../../support/otherUser.ts';
 export interface TestedDriver {
   name: string;
   driver: DriverName;
-  /** Whether it is that driver with all that this machine can give it. */
+  /** Whether the driver uses everything that this machine can give it. */
   isFull?: true;
   options: Partial<HostOptions> & { uid?: number };
-  /** Why it cannot be run here. */
+  /** Why this driver cannot run on this machine. */
   missing?: string;
 }
 
@@ -49,7 +49,7 @@ const docker = {
 const engine = await findDocker(docker);
 const noDocker = 'refused' in engine ? engine.refused : undefined;
 
-/** Every driver, in each way that it can run. */
+/** Every driver in each of its modes. */
 export const drivers: TestedDriver[] = [
   { name: 'bubblewrap, as root', driver: 'bubblewrap', isFull: true, options: bubblewrap, ...given(refusal ?? asRoot) },
   {

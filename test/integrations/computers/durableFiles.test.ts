@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { diskCallsOf } from '../../support/diskCalls.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 
-/** What the agent of a computer asks the system for before it answers. */
+/** The agent of a computer syncs a change before it answers. */
 const agent = join(import.meta.dirname, '..', '..', '..', 'integrations', 'computers', 'agent', 'files');
 const modules = ['writeFile', 'paths']
   .map((name) => `import * as ${name} from ${JSON.stringify(join(agent, `${name}.ts`))};`)
@@ -17,11 +17,11 @@ function callsIn(folder: string, work: string): string[] {
 const write = (name: string, options = '{}') =>
   `writeFile.writeFileFrom(Readable.from([Buffer.from('text')]), at('${name}'), ${options})`;
 
-test('a file is synced, named and its folder synced before its writing is answered', () => {
+test('a written file is synced and renamed, and its folder is synced, before the answer', () => {
   expect(callsIn(temporaryFolder(), `await ${write('file')};`)).toEqual(['fsync', 'rename', 'fsync']);
 });
 
-test('folders that are made for a file are synced where their names are', () => {
+test('new parent folders of a file are synced with their own parents', () => {
   const calls = callsIn(temporaryFolder(), `await ${write('a/b/file', '{ parents: true }')};`);
   expect(calls.filter((call) => call === 'fsync')).toHaveLength(4);
   expect(calls.slice(-3)).toEqual(['fsync', 'rename', 'fsync']);
@@ -32,7 +32,7 @@ test.each([
   ['moved', `paths.movePath(at('old'), at('sub/new'), { replace: true })`, ['rename', 'fsync', 'fsync']],
   ['made', `paths.makeFolder(at('folder'), { parents: false })`, ['mkdir', 'fsync']],
   ['emptied and deleted', `paths.deletePath(at('sub'), { recursive: true })`, ['fsync']],
-])('what is %s is so on the disk when that is answered', (_, work, calls) => {
+])('a path that is %s is synced before the answer', (_, work, calls) => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'sub'));
   writeFileSync(join(folder, 'old'), 'text');

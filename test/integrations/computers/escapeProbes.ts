@@ -1,17 +1,17 @@
 import { inspected, refused } from '../../../integrations/computers/drivers/seccomp/syscalls.ts';
 
 /**
- * Who runs the same program outside of a sandbox, where it must get through: the computer’s own user, another
- * computer’s user, or root. Without that, a probe would pass that could never fail.
+ * The user who runs the same program outside of the sandbox, where it must succeed: the computer's own user, another
+ * computer's user, or root. This shows that the probe can fail.
  */
 export type Twin = 'user' | 'root' | 'otherUser';
 
 export interface Probe {
   name: string;
-  /** Perl, which is on every Debian and has `syscall`. It ends by `through` or `stopped`. */
+  /** Perl, since every Debian has it and it has `syscall`. The code ends by `through` or `stopped`. */
   code: string;
   twin: Twin;
-  /** Not every machine has what it tries: then the twin shows nothing, which is told. */
+  /** Not every machine has the feature that the probe tries. Then a line says that the twin showed nothing. */
   mayBeLacking?: boolean;
 }
 
@@ -23,7 +23,7 @@ const numbers: Record<string, number> = {
   ...Object.fromEntries(Object.entries({ ...inspected, ...refused }).map(([name, row]) => [name, row[column] ?? -1])),
 };
 
-/** `call(NAME, …)` is the system call; `%c` has what the test has put there to be found. */
+/** `call(NAME, …)` makes a system call. `%c` has the values of the canary, which the probes look for. */
 export const prelude = `
 $| = 1; use strict; use warnings; no warnings 'portable'; use Socket; use POSIX (); use Errno qw(EPERM EACCES);
 our %nr = (${Object.entries(numbers)
@@ -55,7 +55,7 @@ const onTerminal = (request: string) => `
   syscall($nr{ioctl}, fileno($t), ${request}, $b) >= 0 ? through() : stopped()`;
 
 export const probes: Probe[] = [
-  // What others on this host have.
+  // Files and processes of others on this host.
   user('a host file by its path', 'reads($c{file})'),
   user('the environment of another process', inProc('environ')),
   user('the command line of another process', inProc('cmdline')),
@@ -78,7 +78,7 @@ export const probes: Probe[] = [
   },
   user('the home by its path on the host', 'opendir(my $d, $c{home}) ? through() : stopped()'),
   root('the folder of the host', 'opendir(my $d, $c{dir}) ? through() : stopped()'),
-  // Ways to talk to them.
+  // Connections to others on this host.
   user('a port on the loopback of the host', connects('PF_INET', 'sockaddr_in($c{port}, inet_aton("127.0.0.1"))')),
   user('a port on the address of the host', connects('PF_INET', 'sockaddr_in($c{port}, inet_aton($c{address}))')),
   user(

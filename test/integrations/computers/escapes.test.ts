@@ -14,7 +14,7 @@ import { prelude, probes, type Twin } from './escapeProbes.ts';
 
 const mark = 'atrium-canary-4711';
 
-/** A process of the computer’s own user on the host, with everything that a sandbox must not reach. */
+/** A process of the computer's own user on the host, with everything that a sandbox must not reach. */
 const canaryProgram = `
   const net = require('node:net'); const dgram = require('node:dgram');
   const [path, abstract] = process.argv.slice(1);
@@ -23,7 +23,7 @@ const canaryProgram = `
     net.createServer().listen('\\0' + abstract, () => console.log(JSON.stringify({ port: tcp.address().port, udp: udp.address().port }))))));
 `;
 
-/** ELF programs of a few instructions, for what perl cannot say: a system call by another door. */
+/** Makes an ELF program of a few instructions, for system calls through other entry points, which Perl cannot make. */
 function elf64(code: number[]): Buffer {
   const header = Buffer.alloc(120);
   header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]);
@@ -59,11 +59,11 @@ const programs = {
   'a system call of x32': elf64([0xb8, 0x27, 0, 0, 0x40, 0x0f, 0x05, ...ending]),
 };
 
-/** Each probe is run inside a computer, and outside of one by somebody for whom it gets through. */
+/** Each probe runs inside a computer, where it must be stopped, and outside, where it must succeed. */
 describe.each(drivers.filter(({ isFull }) => isFull))('ways out of $name', ({ name: of, driver, missing, options }) => {
   if (missing !== undefined) {
     process.stderr.write(`\nNOT RUN: ways out of ${of}: ${missing}\n`);
-    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`are not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
   let remote: RemoteHost;
@@ -126,7 +126,7 @@ describe.each(drivers.filter(({ isFull }) => isFull))('ways out of $name', ({ na
     await remote[Symbol.asyncDispose]();
   });
 
-  /** `CANARY_MARK` would be found in the environment of the probe itself: it is put together there. */
+  /** Assembles the mark in the probe, since a probe would find `CANARY_MARK` in its own environment. */
   const programOf = (code: string) => `${prelude} $c{mark} = join "-", "atrium", "canary", "4711"; ${code}`;
 
   async function bare(command: string[], who: Twin, more: { cwd?: string; extra?: boolean } = {}) {
@@ -162,17 +162,17 @@ describe.each(drivers.filter(({ isFull }) => isFull))('ways out of $name', ({ na
   it.each(foreign)('%s', async (_name, bytes) => {
     await client.writeFile('program', bytes, { mode: 0o755 });
     const inside = await runOn(client, ['./program']);
-    // gVisor’s kernel has no such calls.
+    // gVisor's kernel has no such calls.
     if (driver === 'gvisor') expect(inside.exitCode).toBe(43);
     else expect(inside).toMatchObject({ state: 'killed', signal: 'SIGSYS' });
     const copy = join(remote.dir, 'program');
     writeFileSync(copy, bytes, { mode: 0o755 });
     chmodSync(copy, 0o755);
-    // Not every kernel has x32, and of one without it the call fails.
+    // On a kernel without x32, the call fails.
     expect([42, 43]).toContain((await bare([copy], 'user')).exitCode);
   });
 
-  it('a subvolume of its own, past the limit of the home', async () => {
+  it('a new subvolume, which would escape the limit of the home', async () => {
     const make =
       'opendir(my $d, "."); my $a = pack("Qx4088", 0); substr($a, 8, 5) = "extra"; ioctl($d, 0x5000940e, $a) ? through() : stopped()';
     const viaSyscall = make.replace(
@@ -185,7 +185,7 @@ describe.each(drivers.filter(({ isFull }) => isFull))('ways out of $name', ({ na
     await bare(['rmdir', 'extra'], 'user', { cwd: home });
   });
 
-  it('a link in the home to a file of the host, by the files of the computer', async () => {
+  it("a link in the home to a file of the host, through the host's file operations", async () => {
     await runOn(client, ['ln', '-s', canary.CANARY_FILE ?? '', 'link']);
     expect(readFileSync(join(home, 'link'), 'utf8')).toBe(mark);
     await expect(client.readFile('link')).rejects.toMatchObject({ code: 'FILE_NOT_FOUND' });

@@ -2,7 +2,7 @@ import { FilePlaces } from '../../../integrations/computers/host/files/filePlace
 
 const limits = { perHost: 2, perSpace: 2, waitMs: 60_000, restMs: 0 };
 
-/** Nobody rests: a place is free when its sandbox has ended. */
+/** Slots without idle sandboxes: a slot is free when its sandbox has ended. */
 function build(changes: Partial<typeof limits> = {}) {
   const places = new FilePlaces({ ...limits, ...changes }, () => Promise.resolve(false));
   const got: string[] = [];
@@ -17,8 +17,8 @@ function build(changes: Partial<typeof limits> = {}) {
   };
 }
 
-describe('the places for work beside computers that do not run', () => {
-  it('go to whoever has waited longest, of spaces that have as many', async () => {
+describe('the slots for file work on stopped computers', () => {
+  it('go to the longest waiter among spaces with equally many', async () => {
     const { open, close, got } = build();
     await Promise.all([open('a1', 'a'), open('b1', 'b')]);
     const waiting = [open('c1', 'c'), open('d1', 'd')];
@@ -29,7 +29,7 @@ describe('the places for work beside computers that do not run', () => {
     expect(got).toEqual(['a1', 'b1', 'c1', 'd1']);
   });
 
-  it('go to the space that has the fewest, however many of another wait, or come just then', async () => {
+  it('go to the space with the fewest, also if another space has many waiters', async () => {
     const { open, close, got } = build();
     await Promise.all([open('a1', 'a'), open('a2', 'a')]);
     const greedy = ['a3', 'a4', 'a5'].map((id) => open(id, 'a'));
@@ -48,7 +48,7 @@ describe('the places for work beside computers that do not run', () => {
     }
   });
 
-  it('are not kept free for who could not take them', async () => {
+  it('are not kept free for a waiter whose space is at its limit', async () => {
     const { open, close, got } = build({ perSpace: 1 });
     await Promise.all([open('a1', 'a'), open('b1', 'b')]);
     const blocked = open('b2', 'b');
@@ -60,7 +60,7 @@ describe('the places for work beside computers that do not run', () => {
     await blocked;
   });
 
-  it('are refused to whoever has waited for long', async () => {
+  it('are refused after the maximal wait', async () => {
     const { open } = build({ perHost: 1, waitMs: 20 });
     await open('a1', 'a');
     await expect(open('b1', 'b')).rejects.toMatchObject({ kind: 'unavailable', code: 'FILES_BUSY' });

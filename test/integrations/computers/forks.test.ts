@@ -7,15 +7,15 @@ import { drivers } from './drivers.ts';
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 
-/** A copy of many files takes its time, and holds up nobody but itself. */
-describe('a copy', () => {
+/** A fork of many files takes long, and must not block other work. */
+describe('a fork', () => {
   if (missing !== undefined) {
     process.stderr.write(`\nNOT RUN: copies of computers: ${missing}\n`);
-    it(`is not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
 
-  /** Stands still half-way: its files are being given to its user by a program that is stopped. */
+  /** Starts a fork, and stops it half-way by freezing the program that changes the owner of its files. */
   async function halfCopied(remote: RemoteHost) {
     const { host, dir } = remote;
     const source = await startComputer(host);
@@ -34,7 +34,7 @@ describe('a copy', () => {
     return { source, computerId, home, ended, pid, chown };
   }
 
-  it('lets its source be used, paused, stopped and deleted meanwhile', async () => {
+  it('allows its source to be used, paused, stopped and destroyed meanwhile', async () => {
     await using remote = await startHostProcess(options);
     const { host } = remote;
     const { source, computerId, home, ended, pid } = await halfCopied(remote);
@@ -51,7 +51,7 @@ describe('a copy', () => {
     expect(counted.stdout).toBe('20000\n');
   });
 
-  it('is given up with the computer that it was for, and leaves nothing', async () => {
+  it('is aborted when its new computer is destroyed, and leaves nothing', async () => {
     await using remote = await startHostProcess(options);
     const { computerId, ended, chown } = await halfCopied(remote);
     await remote.host.destroy(computerId);
@@ -61,7 +61,7 @@ describe('a copy', () => {
     expect(readdirSync(homes).filter((name) => name.startsWith(computerId))).toEqual([]);
   });
 
-  it('is made when it is asked for again, after the host was killed half-way', async () => {
+  it('succeeds at the next attempt after the host was killed half-way', async () => {
     const first = await startHostProcess(options);
     const { source, computerId, pid } = await halfCopied(first);
     await first.kill();

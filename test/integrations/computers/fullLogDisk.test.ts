@@ -11,11 +11,11 @@ import { mountSmallDisk, noSmallDisk } from '../../support/smallDisk.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
 
-/** What logs of processes do where the disk of their host is full. */
+/** The logs of processes while the disk of their host is full. */
 describe('a full disk of a host', () => {
   if (noSmallDisk !== undefined) {
     process.stderr.write(`\nNOT RUN: logs on a full disk: ${noSmallDisk}\n`);
-    it(`is not tried here: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
+    it(`is not tested on this machine: ${noSmallDisk}`, () => expect(noSmallDisk).not.toBe(''));
     return;
   }
   const exited = { state: 'exited', exitCode: 7, signal: null, killedBy: null } as const;
@@ -29,7 +29,7 @@ describe('a full disk of a host', () => {
     return process;
   };
 
-  /** A log as `a*10 gap*300000 b*5 exited`. */
+  /** Reads a log into the form `a*10 gap*300000 b*5 exited`. */
   async function told(store: ProcessStore, processId: string, after = 0): Promise<string> {
     const parts: { what: string; length: number }[] = [];
     for await (const record of storedOutput(store, processId, { after })) {
@@ -45,14 +45,14 @@ describe('a full disk of a host', () => {
     return parts.map(({ what, length }) => (length === 0 ? what : `${what}*${length}`)).join(' ');
   }
 
-  it('leaves a gap in a log that goes on after it, and the process its end', async () => {
+  it('leaves a gap in a log, which continues afterwards and has the end of the process', async () => {
     using disk = mountSmallDisk(16);
     const store = storeOf(disk.folder);
     const live = await begin(store, 'prc_one');
     await live.append(text('a', 100_000));
     disk.fill();
     for (let count = 0; count < 5; count++) await live.append(text('x', 100_000));
-    // Readers see what is there; what will be missing is told with what comes after it.
+    // Readers see the existing output. The gap is reported together with the output after it.
     expect(await told(store, 'prc_one')).toMatch(/^a\*100000$/);
     disk.clear();
     await live.append(text('b', 50));
@@ -61,7 +61,7 @@ describe('a full disk of a host', () => {
     expect(await told(store, 'prc_one')).toBe(whole);
     const info: Partial<ProcessInfo> = { ...exited, outputBytes: 600_050, droppedBytes: 500_000 };
     expect(await store.info('prc_one')).toMatchObject(info);
-    // Also from disk alone, and from any position.
+    // The same from disk, and from any position.
     const later = storeOf(disk.folder);
     expect(await later.info('prc_one')).toMatchObject(info);
     expect(await told(later, 'prc_one')).toBe(whole);
@@ -72,7 +72,7 @@ describe('a full disk of a host', () => {
     await expect(told(later, 'prc_one', 600_051)).rejects.toMatchObject({ code: 'POSITION_UNKNOWN' });
   });
 
-  it('is survived by what ends on it, which is on disk as soon as there is room', async () => {
+  it('does not lose the end of a process, which is written as soon as there is room', async () => {
     using disk = mountSmallDisk(16);
     const store = storeOf(disk.folder);
     const live = await begin(store, 'prc_ends');
@@ -86,7 +86,7 @@ describe('a full disk of a host', () => {
     expect(await told(store, 'prc_ends', 100_010)).toBe('exited');
     await expect(begin(store, 'prc_new')).rejects.toMatchObject({ code: 'ENOSPC' });
     disk.clear();
-    await waitFor('its end to be on disk', async () => (await storeOf(disk.folder).info('prc_ends')).exitCode === 7);
+    await waitFor('the end to be on disk', async () => (await storeOf(disk.folder).info('prc_ends')).exitCode === 7);
     const later = storeOf(disk.folder);
     expect(await later.info('prc_ends')).toMatchObject(info);
     expect(await told(later, 'prc_ends')).toBe('a*10 gap*100000 exited');
@@ -101,10 +101,10 @@ describe('a full disk of a host', () => {
     return;
   }
 
-  it('ends nothing on its computers, and their ends are told', async () => {
+  it('ends no process of a computer, and the ends of processes are reported', async () => {
     using disk = mountSmallDisk(320);
     const dir = `${disk.folder}/computers`;
-    // The homes are on the same disk, without an image of their own that would fail as a whole.
+    // The homes are on the same disk, without an image, which would fail as a whole.
     await using remote = await startHostProcess({ ...options, dir, without: ['image'], deadlines: { watchMs: 20 } });
     const { spec, computerId, client } = await startComputer(remote.host);
     const other = await startComputer(remote.host);
@@ -118,15 +118,15 @@ describe('a full disk of a host', () => {
     disk.fill();
     await say('prc_talks');
     await say('prc_waits', true);
-    await waitFor('an end on a full disk', async () => (await client.process('prc_waits')).state === 'exited');
+    await waitFor('the end on a full disk', async () => (await client.process('prc_waits')).state === 'exited');
     expect(await client.process('prc_waits')).toMatchObject({ exitCode: 9 });
-    // A complaint of the holder has no room either.
+    // The holder has no room for its error message either.
     await expect(runOn(client, 'true')).rejects.toMatchObject({ code: 'DISK_FULL' });
     expect(await client.process('prc_talks')).toMatchObject({ state: 'running' });
     await remote.host.stop(other.computerId).catch(() => undefined);
     disk.clear();
     await say('prc_talks', true);
-    await waitFor('its end', async () => (await client.process('prc_talks')).state !== 'running');
+    await waitFor('the process to end', async () => (await client.process('prc_talks')).state !== 'running');
     expect(await client.process('prc_talks')).toMatchObject({ state: 'exited', exitCode: 7 });
     let text = '';
     let gap = 0;
@@ -142,7 +142,7 @@ describe('a full disk of a host', () => {
     await expect(remote.host.inspect(computerId)).resolves.toMatchObject({ state: 'running' });
   });
 
-  it('is said, and not “without a word”, by a computer that ends on it', async () => {
+  it('does not prevent the report of why a computer ended', async () => {
     using disk = mountSmallDisk(320);
     const dir = `${disk.folder}/computers`;
     await using remote = await startHostProcess({ ...options, dir, without: ['image'], deadlines: { watchMs: 20 } });
@@ -150,9 +150,9 @@ describe('a full disk of a host', () => {
     const record = readRecord(hostLayout(dir), computerId);
     disk.fill();
     process.kill(record?.run?.sandbox?.init.pid ?? 0, 'SIGKILL');
-    await waitFor('its end file', () => existsSync(computerLayout(hostLayout(dir), computerId).end));
+    await waitFor('the end file', () => existsSync(computerLayout(hostLayout(dir), computerId).end));
     disk.clear();
-    await waitFor('its end', () => remote.ended.length > 0);
+    await waitFor('the report of the end', () => remote.ended.length > 0);
     expect(remote.ended[0]?.end.reason).toContain('sandbox has ended');
   });
 });

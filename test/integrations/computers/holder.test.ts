@@ -17,7 +17,7 @@ async function run(command: string | string[], more: object = {}) {
 }
 
 describe('a process', () => {
-  it('tells its output and its exit code', async () => {
+  it('has its output and its exit code recorded', async () => {
     const ran = await run('echo out; echo err >&2; exit 3');
     expect(ran).toMatchObject({
       stdout: 'out\n',
@@ -26,7 +26,7 @@ describe('a process', () => {
     });
   });
 
-  it('is run as it is, where its command is a list, in its folder and with its variables', async () => {
+  it('with a list as its command runs without a shell, in its folder and with its variables', async () => {
     const ran = await run(['/usr/bin/env', 'bash', '-c', 'echo "$PWD $A $0" "$1"', 'zero', '$HOME'], {
       cwd: '/tmp',
       env: { A: 'a b' },
@@ -34,12 +34,12 @@ describe('a process', () => {
     expect(ran.stdout).toBe('/tmp a b zero $HOME\n');
   });
 
-  it('has real pipes, which /dev/stdout opens, nothing of ours open, and an empty input', async () => {
+  it('has real pipes that /dev/stdout can open, no other descriptors, and an empty input', async () => {
     const ran = await run('echo a > /dev/stdout; echo b > /dev/stderr; cat; ls /proc/self/fd | wc -l; umask');
     expect(ran).toMatchObject({ stdout: 'a\n4\n0022\n', stderr: 'b\n' });
   });
 
-  it('gets the input that comes with it, and later input once, however often it is sent', async () => {
+  it('gets its initial input, and later input once although it is sent repeatedly', async () => {
     expect((await run('cat', { stdin: Buffer.from('at first').toString('base64') })).stdout).toBe('at first');
     await computer.client.startProcess({ processId: 'typed', command: 'cat', input: true });
     const send = (seq: number, text: string, eof = false) =>
@@ -53,7 +53,7 @@ describe('a process', () => {
     await expect(send(4, 'four')).rejects.toMatchObject({ code: 'PROCESS_ENDED' });
   });
 
-  it('takes an input once, however many others have written since, and says when no more can be remembered', async () => {
+  it('gets an input once although many others have written since, until there are too many writers', async () => {
     const { client } = computer;
     const processId = 'writers';
     await client.startProcess({ processId, command: 'cat', input: true });
@@ -79,7 +79,7 @@ describe('a process', () => {
     expect(stdout.match(/\./g)).toHaveLength(200);
   });
 
-  it('is started once by an id: again attaches, another command is refused', async () => {
+  it('starts once for its id, and another command with the same id is refused', async () => {
     const start = (command: string) => computer.client.startProcess({ processId: 'once', command });
     const command = 'echo x >> once.txt; sleep 0.1; wc -l < once.txt';
     const started = await Promise.all([start(command), start(command), start(command)]);
@@ -90,19 +90,19 @@ describe('a process', () => {
     expect((await outputOf(computer.client, 'once')).stdout).toBe('1\n');
   });
 
-  it('ends when its leader does, whoever holds its output open', async () => {
+  it('ends with its leader, although a child holds its output open', async () => {
     const ran = await run('(sleep 1; echo late; sleep 1000) & echo started');
     expect(ran).toMatchObject({ stdout: 'started\n', exit: { exitCode: 0 } });
     const { processId } =
       (await computer.client.listProcesses()).find(({ command }) => String(command).includes('late')) ?? {};
-    // What it left behind is still found.
+    // The child that it left is still found.
     expect((await computer.client.signalProcess(String(processId), 'SIGKILL')).signalled).toBeGreaterThan(0);
     await expect(computer.client.signalProcess(String(processId), 'SIGKILL')).rejects.toMatchObject({
       code: 'PROCESS_ENDED',
     });
   });
 
-  it('is signalled with everything that it has started, in other sessions and with other variables too', async () => {
+  it('is signalled together with all its descendants, also those in other sessions and with other variables', async () => {
     await computer.client.startProcess({
       processId: 'tree',
       command:
@@ -119,12 +119,12 @@ describe('a process', () => {
     expect(left).not.toMatch(/sleep 100[12]/);
   });
 
-  it('is killed with its tree after its timeout, and says so', async () => {
+  it('is killed with its descendants after its timeout, and the reason is recorded', async () => {
     const ran = await run('sleep 1004 & sleep 1005', { timeoutMs: 300 });
     expect(ran.exit).toMatchObject({ state: 'killed', killedBy: 'timeout' });
   });
 
-  it('is not killed for the time in which its computer stands still', async () => {
+  it('does not time out while its computer is paused', async () => {
     const { client } = computer;
     const processId = 'still';
     await client.startProcess({ processId, command: 'read x; echo "got $x"', input: true, timeoutMs: 2_000 });
@@ -150,7 +150,7 @@ describe('a process', () => {
     await expect(computer.client.process(processId)).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
   });
 
-  it('is one of at most so many', async () => {
+  it('is refused above the limit of processes', async () => {
     const ids = ['many1', 'many2', 'many3', 'many4'];
     for (const processId of ids) await computer.client.startProcess({ processId, command: 'sleep 1006' });
     const more = computer.client.startProcess({ processId: 'many5', command: 'true' });
@@ -164,7 +164,7 @@ describe('a process', () => {
 });
 
 describe('a terminal', () => {
-  it('has a size that can be changed, keys, and a screen from which a client goes on', async () => {
+  it('has a size, input, and a screen from which a client can continue', async () => {
     const { client } = computer;
     const processId = 'terminal';
     await client.startProcess({

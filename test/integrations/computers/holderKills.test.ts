@@ -32,9 +32,9 @@ afterAll(() => Promise.all(computers.map((computer) => computer.stop())));
 const lives = (pid: number) =>
   existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
-it('gives a reader that is cut again and again all of a long output, in bounded memory and disk', async () => {
+it('a reader whose connection is cut again and again gets a long output completely, in bounded memory and disk', async () => {
   const { client, spec, pid } = await newComputer({ limits: { maxLogBytes: 8 * 1_048_576 } });
-  // Numbers of eight digits, and the end of a line.
+  // Each line has eight digits and a newline.
   const lines = Math.floor((sizeOf('OUTPUT_MB', 48, 256) * 1_048_576) / 9);
   const total = lines * 9;
   let connections = 0;
@@ -81,8 +81,8 @@ it('gives a reader that is cut again and again all of a long output, in bounded 
   expect(await client.process('much')).toMatchObject({ state: 'exited', outputBytes: total });
 });
 
-it('goes on when whoever has started it is killed, and what it runs goes on with it', async () => {
-  // A host of its own, which dies.
+it('a holder and its processes go on when the host that started it is killed', async () => {
+  // Start the holder from another process, and kill that.
   const support = fileURLToPath(new URL('../../support/holder.ts', import.meta.url));
   const program = `import { heldComputer } from ${JSON.stringify(support)};
     const held = await heldComputer(${JSON.stringify(agent)});
@@ -107,7 +107,7 @@ it('goes on when whoever has started it is killed, and what it runs goes on with
   await waitFor('the holder to end with its sandbox', () => !lives(pid));
 });
 
-it('killed, takes its sandbox with it; what it had running is lost, with all that was told', async () => {
+it('a killed holder ends its sandbox, and its processes are lost but their output stays', async () => {
   const { client, spec, pid, initPid, ended } = await newComputer();
   await client.startProcess({ processId: 'p', command: 'setsid sleep 1007 & echo told; sleep 1008' });
   for await (const { kind } of client.output('p', { follow: true })) if (kind === 'stdout') break;
@@ -117,7 +117,7 @@ it('killed, takes its sandbox with it; what it had running is lost, with all tha
   process.kill(pid, 'SIGKILL');
   await ended;
   await expect(following).rejects.toMatchObject({ code: 'COMPUTER_NOT_RUNNING' });
-  // Who knows where it was kept reads on there.
+  // A reader that knows the folder of the logs continues there.
   expect(await readOn).toMatchObject({ stdout: 'told\n', exit: { state: 'lost', exitCode: null } });
   expect((await outputOf(reader, 'p', { after: 2 })).stdout).toBe('ld\n');
   expect(await reader.listProcesses()).toMatchObject([{ processId: 'p', state: 'lost' }]);
@@ -126,7 +126,7 @@ it('killed, takes its sandbox with it; what it had running is lost, with all tha
   expect(await store.info('p')).toMatchObject({ state: 'lost', outputBytes: 5 });
 });
 
-it('writes down how everything ended when its sandbox does, and tells those who follow', async () => {
+it('a holder whose sandbox ends records the ends of its processes, and followers see them', async () => {
   const { client, spec, initPid, ended, end } = await newComputer();
   await client.startProcess({ processId: 'p', command: 'echo told; sleep 1009' });
   for await (const { kind } of client.output('p', { follow: true })) if (kind === 'stdout') break;
@@ -140,11 +140,11 @@ it('writes down how everything ended when its sandbox does, and tells those who 
   expect(await store.info('p')).toMatchObject({ state: 'killed', killedBy: 'stop', outputBytes: 5 });
 });
 
-it('asked to end, lets processes end by themselves first, and kills those that do not', async () => {
+it('a stopped holder lets processes end by themselves first, and kills the others', async () => {
   const { client, pid, ended, end } = await newComputer({
     settings: { stopGraceMs: 500, agentStartTimeoutMs: 60_000, idleTimeoutMs: 60_000 },
   });
-  // It hears the signal however late: the end of what it waits for, which gets the signal too, is not its own.
+  // The shell also handles a late signal: it loops, so the end of a killed `sleep` does not end it.
   const good = 'trap "echo bye; exit 0" TERM; echo up; while true; do sleep 0.1; done';
   await client.startProcess({ processId: 'good', command: good });
   await client.startProcess({ processId: 'bad', command: 'trap "" TERM; echo up; while true; do sleep 0.1; done' });
@@ -159,14 +159,14 @@ it('asked to end, lets processes end by themselves first, and kills those that d
   expect(end()).toMatchObject({ reason: 'It was stopped.' });
 });
 
-it('ends with an agent that a tenant has killed', async () => {
+it('a holder ends when a tenant kills its agent', async () => {
   const { client, ended } = await newComputer();
   await client.startProcess({ processId: 'p', command: 'pkill -9 -x MainThread; kill -9 $PPID; sleep 1011' });
   await ended;
   expect(outputIn([]).exit).toBeUndefined();
 });
 
-describe('an agent that is none', () => {
+describe('a program in place of the agent', () => {
   const with_ = (script: string) =>
     heldComputer(
       { ...agent, command: ['/usr/bin/sh', '-c', script] },
@@ -180,14 +180,14 @@ describe('an agent that is none', () => {
     ['says nothing', 'sleep 1012', /did not start in time/],
     ['speaks out of turn', "printf '\\0\\0\\0\\007\\002\\0\\0\\0\\001x'; sleep 1013", /no such stream/],
     ['ends', 'exit 7', /ended with code 7/],
-  ])('%s ends its computer, which says why', async (_what, script, reason) => {
+  ])('that %s ends its computer with the reason', async (_what, script, reason) => {
     const computer = await with_(script);
     computers.push(computer);
     await computer.ended;
     expect(computer.end()?.reason).toMatch(reason);
   });
 
-  it('is not waited for by who asks it', async () => {
+  it('does not keep callers waiting after it has ended', async () => {
     const computer = await with_('sleep 0.3; exit 1');
     computers.push(computer);
     await expect(computer.client.startProcess({ processId: 'p', command: 'true' })).rejects.toMatchObject({

@@ -10,7 +10,7 @@ beforeAll(async () => {
 
 afterAll(() => computer.stop());
 
-it('keeps visitors of ports and readers of logs from taking each other’s places, and the host’s', async () => {
+it('port visitors, log readers and the host have separate slots for connections to a holder', async () => {
   const { client } = computer;
   const program = `require('node:net').createServer(() => {}).listen(8000, () => console.log('ready'))`;
   await client.startProcess({ processId: 'prc_server', command: ['/opt/atrium/node', '-e', program] });
@@ -20,7 +20,7 @@ it('keeps visitors of ports and readers of logs from taking each other’s place
   let refusal: unknown;
   while (refusal === undefined && visits.length < 600) await visit().catch((error: unknown) => (refusal = error));
   expect(refusal).toMatchObject({ kind: 'unavailable', code: 'COMPUTER_CONNECTIONS_FULL', retryAfterSeconds: 2 });
-  // They leave all of the others’ places.
+  // The visitors do not use the slots for other requests.
   await client.startProcess({ processId: 'prc_said', command: 'echo said' });
   expect((await outputOf(client, 'prc_said')).stdout).toBe('said\n');
   const leave = new AbortController();
@@ -33,7 +33,7 @@ it('keeps visitors of ports and readers of logs from taking each other’s place
   while (turns.length < 256) await new Promise(setImmediate);
   await expect(client.listProcesses()).rejects.toMatchObject({ code: 'COMPUTER_CONNECTIONS_FULL' });
   expect(await client.status()).toMatchObject({ agent: 'ready', runningProcesses: 1 });
-  // The host would end a computer that does not answer this.
+  // The host would end a computer that does not answer a ping.
   await client.ping();
   leave.abort();
   for (const turn of turns) turn();

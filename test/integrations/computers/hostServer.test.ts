@@ -22,7 +22,7 @@ import { drivers } from './drivers.ts';
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options)).slice(0, 1);
 const mebibyte = 1_048_576;
 
-/** A real host, behind the server by which other processes reach it. */
+/** A real host, behind the server through which other processes reach it. */
 describe.each(usable)('the server of a host: $name', ({ options }) => {
   let environment: TestEnvironment;
   let identity: Identity;
@@ -63,7 +63,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
     return { served: made, address: `http://127.0.0.1:${port}`, failures };
   }
 
-  /** A request as somebody would make it who does not use our client. */
+  /** Sends a request without Atrium's client. */
   async function ask(path: string, token?: string, headers: Record<string, string> = {}) {
     const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const request = requestHttp(address, { path, headers: { ...authorization, ...headers } }).end();
@@ -84,7 +84,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
   };
 
   describe('passes on', () => {
-    it('processes: their start, state, output, input, signals', async () => {
+    it('the start, state, output, input and signals of processes', async () => {
       await expect(client.status()).resolves.toMatchObject({ computerId, generation: 1 });
       const ran = await runOn(client, 'echo out; echo err >&2; exit 3', { processId: 'prc_ran' });
       expect(ran).toMatchObject({ stdout: 'out\n', stderr: 'err\n', exitCode: 3 });
@@ -109,12 +109,12 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await expect(client.process('prc_absent')).rejects.toMatchObject({ kind: 'notFound' });
     });
 
-    it('terminals: their screen and size', async () => {
+    it('the screen and size of terminals', async () => {
       const command = 'read x; stty size; read x';
       await client.startProcess({ processId: 'prc_pty', command, input: true, pty: { cols: 80, rows: 24 } });
       await client.resizeProcess('prc_pty', { cols: 100, rows: 30 });
       await client.sendInput('prc_pty', { number: { writer: 'w', seq: 1 }, bytes: Buffer.from('\n') });
-      const screen = await waitFor('the size', async () => {
+      const screen = await waitFor('the new size', async () => {
         const shown = await client.screen('prc_pty');
         return shown.data.includes('30 100') && shown;
       });
@@ -122,7 +122,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await client.signalProcess('prc_pty', 'SIGKILL');
     });
 
-    it('files: whole and in parts, folders, and what is refused', async () => {
+    it('files in whole and in ranges, folders, and refusals', async () => {
       const { etag } = await client.writeFile('made/ä b', Buffer.from('0123456789'), { parents: true, mode: 0o750 });
       expect(await read('made/ä b', { start: 2, end: 4 })).toMatchObject({ text: '234', size: 10, mode: 0o750, etag });
       await expect(client.statFile('made/ä b')).resolves.toMatchObject({ type: 'file', size: 10, etag });
@@ -134,7 +134,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await expect(client.readFile('made/c')).rejects.toMatchObject({ kind: 'notFound', code: 'FILE_NOT_FOUND' });
     });
 
-    it('large files, in both directions, and a refusal while its body is still sent', async () => {
+    it('large files in both directions, and a refusal while the body is still being sent', async () => {
       const bytes = randomBytes(16 * mebibyte);
       async function* pieces() {
         for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000);
@@ -147,37 +147,37 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await client.deleteFile('large');
     });
 
-    it('a write that is cut as one that is not made', async () => {
+    it('an aborted write, which changes nothing', async () => {
       await client.writeFile('kept', Buffer.from('old'));
       const cut = new AbortController();
       const body = new PassThrough();
       const writing = client.writeFile('kept', body, { signal: cut.signal });
       body.write(randomBytes(300_000));
       const isBegun = async () => (await client.listFiles('.')).entries.some(({ name }) => name.startsWith('.atrium-'));
-      await waitFor('it to begin', isBegun);
+      await waitFor('the write to begin', isBegun);
       cut.abort(new Error('cut'));
       await expect(writing).rejects.toThrow('cut');
-      await waitFor('what was begun to be gone', async () => !(await isBegun()));
+      await waitFor('the temporary file to be gone', async () => !(await isBegun()));
       expect((await read('kept')).text).toBe('old');
     });
 
-    it('ports, in both directions and each end by itself', async () => {
+    it('connections to ports, whose directions end separately', async () => {
       const socket = await client.dialPort(8000);
       socket.end('ping');
       expect(await text(socket)).toBe('ping bye');
       await expect(client.dialPort(8001)).rejects.toMatchObject({ kind: 'upstream', code: 'PORT_NOT_LISTENING' });
     });
 
-    it('what it uses', async () => {
+    it('the metrics of a computer', async () => {
       expect((await remote.metrics(computerId)).diskBytes).toBeGreaterThanOrEqual(0);
     });
 
-    it('files and output of a computer that does not run, and that nothing is started on it', async () => {
+    it('the files and output of a stopped computer, which refuses new processes', async () => {
       const { computerId: id, spec } = await startComputer(built.host);
       await runOn(remote.client(id), 'echo kept > file; echo said', { processId: 'prc_said' });
       await built.host.stop(id);
       const notRunning = { kind: 'conflict', code: 'COMPUTER_NOT_RUNNING' };
-      // A connection to a port starts nothing, not even what reads files.
+      // A connection to a port does not start the sandbox for files.
       await expect(remote.client(id).dialPort(8000)).rejects.toMatchObject(notRunning);
       expect(existsSync(computerLayout(hostLayout(built.dir), id).filesSocket)).toBe(false);
       const stopped = await remote.files(id);
@@ -191,7 +191,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
     });
   });
 
-  describe('lets in', () => {
+  describe('credentials', () => {
     const claims = (changes: Record<string, unknown> = {}) => {
       const now = Math.floor(Date.now() / 1_000);
       const { installation } = environment.config;
@@ -215,12 +215,12 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       expect(await ask(`${own()}ports/8000`, token, upgrade)).toEqual(refusal);
     };
 
-    it('whoever has a token for this computer', async () => {
+    it('a token for this computer is accepted', async () => {
       expect(await ask(own(), await signed(claims()))).toMatchObject({ status: 200, body: { computerId } });
       expect(await ask(`${own()}ports/8000`, await signed(claims()), upgrade)).toEqual({ status: 101 });
     });
 
-    it('nobody without one, or with one that is made up or for another computer', async () => {
+    it('a missing token, a forged one and one for another computer are refused', async () => {
       await isRefused();
       await isRefused('');
       await isRefused('a.b.c');
@@ -230,7 +230,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await isRefused(`${token.slice(0, -4)}AAAA`);
     });
 
-    it('no token after its minute, or that would live longer', async () => {
+    it('an expired token and one with too long a lifetime are refused', async () => {
       const now = Math.floor(Date.now() / 1_000);
       await isRefused(await signed(claims({ iat: now - 70, exp: now - 10 })));
       await isRefused(await signed(claims({ iat: now - 70, exp: now + 3_600 })));
@@ -238,7 +238,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await isRefused(await signed(claims({ exp: undefined })));
     });
 
-    it('no session token and no API key, and no token of another type, audience or installation', async () => {
+    it('session tokens, API keys, and tokens of another type, audience or installation are refused', async () => {
       const { user, token } = await buildUser(identity);
       await isRefused(token);
       await isRefused((await identity.keys.create(user.id, { name: 'program' })).key);
@@ -247,12 +247,12 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await isRefused(await signed(claims({ iss: 'urn:atrium:other' })));
     });
 
-    it('no token for a host as a session', async () => {
+    it('a token for a host is refused as a session', async () => {
       const token = await identity.hostTokens.sign(computerId);
       await expect(identity.sessions.authenticate(token)).rejects.toMatchObject({ code: 'INVALID_TOKEN' });
     });
 
-    it('nobody by a path that leads elsewhere', async () => {
+    it('a path that leads to another computer is refused', async () => {
       const token = await signed(claims());
       for (const path of [
         `${own()}../${otherId}/`,
@@ -271,12 +271,12 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       }
     });
 
-    it('everybody to learn which host it is, and no more', async () => {
+    it('without a token, the id and the drivers of the host are readable', async () => {
       const { hostId, drivers: here } = built.host;
       expect(await ask('/')).toMatchObject({ status: 200, body: { hostId, drivers: here, missingDrivers: [] } });
     });
 
-    it('and a caller of ours is not told that their own credential were wrong', async () => {
+    it("a refused host token gives HOST_FAILED, since the user's own credential is not wrong", async () => {
       const wrong = new HostClient({ address: `${address}/computers/${computerId}`, token: () => 'a.b.c' });
       const failed = { kind: 'upstream', code: 'HOST_FAILED' };
       await expect(wrong.status()).rejects.toMatchObject(failed);
@@ -285,7 +285,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
   });
 
   describe('when the connection is cut', () => {
-    it('a reader goes on where it was, and nothing is missing or given twice', async () => {
+    it('a reader continues where it was, and gets each line exactly once', async () => {
       const proxy = await startTcpProxy(() => address);
       const far = new RemoteHost(proxy.url, identity.hostTokens.sign).client(computerId);
       const command = 'for i in $(seq 1 400); do echo line $i; [ $((i % 40)) = 0 ] && read x; done';
@@ -308,7 +308,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       await proxy.stop();
     });
 
-    it('by the end of the server, connections to ports end and computers go on', async () => {
+    it('by the end of the server, connections to ports end, and computers go on', async () => {
       const second = await serve();
       const far = new RemoteHost(second.address, identity.hostTokens.sign).client(computerId);
       const socket = await far.dialPort(8000);
@@ -326,5 +326,5 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('the server of a host is not tested on this machine, which has no driver', () => expect(usable).toEqual([]));
 }

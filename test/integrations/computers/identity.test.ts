@@ -4,7 +4,7 @@ import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { identify } from '../../../integrations/computers/host/machine/setUp.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 
-// The id of a host, after which its cgroups and containers are named.
+// The id of a host is part of the names of its cgroups and containers.
 
 function buildFolder() {
   const root = temporaryFolder();
@@ -13,7 +13,7 @@ function buildFolder() {
   return { root, dir };
 }
 
-test('a folder keeps its id, also by another path and after it was moved', () => {
+test("a host's folder keeps its id, also through a link and after a move", () => {
   const { root, dir } = buildFolder();
   const hostId = identify(hostLayout(dir));
   expect(identify(hostLayout(dir))).toBe(hostId);
@@ -21,13 +21,13 @@ test('a folder keeps its id, also by another path and after it was moved', () =>
   expect(identify(hostLayout(join(root, 'link')))).toBe(hostId);
   renameSync(dir, join(root, 'moved'));
   expect(identify(hostLayout(join(root, 'moved')))).toBe(hostId);
-  // One that an earlier version has made.
+  // A folder from an earlier version.
   mkdirSync(dir);
   writeFileSync(hostLayout(dir).identity, JSON.stringify({ hostId: 'hst_1' }));
   expect(identify(hostLayout(dir))).toBe('hst_1');
 });
 
-test('a copy of a folder is no host while the other is there', () => {
+test("a copy of a host's folder is refused while the original exists", () => {
   const { root, dir } = buildFolder();
   const hostId = identify(hostLayout(dir));
   const copy = join(root, 'copy');

@@ -10,7 +10,7 @@ import { startHostProcess } from '../../builders/hostProcess.ts';
 import { until } from '../../support/processes.ts';
 import { drivers } from './drivers.ts';
 
-/** A C program is not to be had everywhere; perl is on every Debian. */
+/** Every Debian has Perl, but not every machine has a C compiler. */
 const perl = (program: string) => ['perl', '-e', `$| = 1; ${program}`];
 const limits = { ...usualLimits, cpuMilli: 250, memoryMiB: 128, diskMiB: 32, maxTasks: 40 };
 const mebibyte = 1_048_576;
@@ -29,11 +29,11 @@ const terminalsOfMachine = () => Number(readFileSync('/proc/sys/kernel/pty/nr', 
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 
-/** Each limit, by a program that tries to pass it. */
-describe('limits', () => {
+/** Each limit is tested by a program that tries to exceed it. */
+describe('a computer with limits', () => {
   if (missing !== undefined) {
     process.stderr.write(`\nNOT RUN: limits of computers: ${missing}\n`);
-    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
   let host: Host;
@@ -45,19 +45,19 @@ describe('limits', () => {
   });
   afterAll(() => dispose());
 
-  it('gives it a quarter of a core, whatever spins in it', async () => {
+  it('with a quarter of a core gets no more, although four processes spin', async () => {
     const { client, computerId } = await startComputer(host, { limits });
     const before = (await host.metrics(computerId)).cpuSeconds;
-    // Four at once, for 2 s of the clock.
+    // Four processes spin for 2 s.
     const spin = 'for (1 .. 3) { last unless fork } use Time::HiRes "time"; $end = time + 2; 1 while time < $end;';
     await runOn(client, perl(`${spin} 1 while wait > 0`));
     const usedSeconds = (await host.metrics(computerId)).cpuSeconds - before;
-    // 0.5 s by the limit, and at most a period at each end. Without it, 2 s and more on any machine that runs tests.
+    // The limit allows 0.5 s, and at most a period at each end. Without it, they would use at least 2 s.
     expect(usedSeconds).toBeGreaterThan(0.05);
     expect(usedSeconds).toBeLessThan(1);
   });
 
-  it('limits what its holder does for it as well, to half of what it may use itself, but for the smallest', async () => {
+  it('has a holder with half of its own CPU limit, but with at least a quarter of a core', async () => {
     const { computerId } = await startComputer(host, { limits: { ...limits, cpuMilli: 2_000 } });
     const smallest = await startComputer(host, { limits: { ...limits, cpuMilli: 100 } });
     const quota = (id: string, path: string) => {
@@ -71,17 +71,17 @@ describe('limits', () => {
     expect(quota(smallest.computerId, 'holder')).toBe(25_000);
   });
 
-  it('ends what runs in it before anything else of its machine, whatever it says of itself', async () => {
+  it('has processes that the kernel kills first if memory is short, and they cannot change that', async () => {
     const { client } = await startComputer(host, { limits });
     const score = '/proc/self/oom_score_adj';
     const ran = await runOn(client, `cat /proc/1/oom_score_adj; echo 0 > ${score}; cat ${score}`);
     const [first, own] = ran.stdout.split('\n').map(Number);
     expect(first).toBe(300);
-    // Root without CAP_SYS_RESOURCE cannot hold it to that.
+    // Root without CAP_SYS_RESOURCE cannot prevent the change.
     expect(own).toBeGreaterThanOrEqual(hasSysResource() ? 300 : 0);
   });
 
-  it('ends a process that takes more memory, and says so; the computer goes on', async () => {
+  it('kills a process that exceeds the memory, reports the reason, and goes on', async () => {
     const { client, computerId } = await startComputer(host, { limits });
     const fits = await runOn(client, perl('$x = "x" x 40_000_000; print length $x'));
     expect(fits).toMatchObject({ state: 'exited', stdout: '40000000' });
@@ -102,13 +102,13 @@ describe('limits', () => {
       expect(ran.stderr).toContain('No space left on device');
       expect(Number(ran.stdout)).toBeLessThanOrEqual((limits.memoryMiB / 2) * mebibyte);
     }
-    // All of them full, there is still room to clear up.
+    // With all of them full, they can still be cleaned up.
     await runOn(client, 'for f in /tmp /dev/shm /run; do head -c 200000000 /dev/zero > $f/big; done');
     expect((await host.metrics(computerId)).memoryBytes).toBeGreaterThan((limits.memoryMiB / 2) * mebibyte);
     expect((await runOn(client, 'rm -f /tmp/big /dev/shm/big /run/big; echo still here')).stdout).toBe('still here\n');
   });
 
-  it('stops a fork bomb, while what is outside of it goes on', async () => {
+  it('stops a fork bomb, while another computer and file operations go on', async () => {
     const { client, computerId } = await startComputer(host, { limits });
     const neighbour = await startComputer(host, { limits });
     const bomb = perl(
@@ -120,15 +120,15 @@ describe('limits', () => {
     expect((await host.metrics(computerId)).tasks).toBeGreaterThanOrEqual(limits.maxTasks);
     expect((await host.metrics(computerId)).tasks).toBeLessThan(mostTasks);
     expect((await runOn(neighbour.client, 'echo fine')).stdout).toBe('fine\n');
-    // Files are still read, and it is killed as a whole.
+    // Files can still be written, and the bomb is killed as a whole.
     await client.writeFile('note', Buffer.from('while it is full'));
     await client.signalProcess('prc_bomb', 'SIGKILL');
     expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
   });
 
-  it('makes no thread for files beside a fork bomb, for they are there before', async () => {
+  it('starts no thread for file operations, since the agent has all its threads from the start', async () => {
     const { client } = await startComputer(host, { limits });
-    // Of the agent alone: what has run before may not be gone yet.
+    // Count only the agent's threads, since earlier processes may not be gone yet.
     const threads =
       'for p in /proc/[0-9]*; do case $(readlink $p/exe) in */node) set -- $p/task/*; echo $# ;; esac; done';
     const before = (await runOn(client, threads)).stdout;
@@ -137,13 +137,13 @@ describe('limits', () => {
     expect((await runOn(client, threads)).stdout).toBe(before);
   });
 
-  it('counts what forks faster than it is moved among the work in the end', async () => {
+  it('finally moves processes that fork very fast from the cgroup of the agent to that of the work', async () => {
     const { client, computerId } = await startComputer(host, { limits });
     const processesIn = (path: string) =>
       readFileSync(join(cgroupsOf(host).pids, computerId, path, 'cgroup.procs'), 'utf8').split('\n').length;
     await runOn(client, 'true');
     const before = processesIn('box/agent');
-    // Each has ended by the time that it is to be moved, for two seconds; then they stay.
+    // For two seconds, each process ends before it can be moved. Then the processes stay.
     const chain = perl(
       'use Time::HiRes "time"; open STDOUT, ">", "/dev/null"; $end = time + 2; while (time < $end) { exit if fork } for (1 .. 30) { fork or last } sleep 600',
     );
@@ -152,7 +152,7 @@ describe('limits', () => {
     expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
   });
 
-  it('refuses what is over the size of its disk, whether in one file or in many', async () => {
+  it('refuses writes above the size of its disk, in one file or in many', async () => {
     const { client, computerId } = await startComputer(host, { limits });
     const one = await runOn(client, 'head -c 60000000 /dev/urandom > big; sync; stat -c %s big');
     expect(one.stderr).toContain('Disk quota exceeded');
@@ -166,11 +166,11 @@ describe('limits', () => {
     );
     expect(many.stdout).toBe('Disk quota exceeded');
     expect((await host.metrics(computerId)).diskBytes).toBeLessThanOrEqual(limits.diskMiB * mebibyte);
-    // A full disk can be cleared up from inside.
+    // A full disk can be cleaned up from inside.
     expect((await runOn(client, 'rm -rf many && echo cleared')).stdout).toBe('cleared\n');
   });
 
-  it('takes a new limit with the next start', async () => {
+  it('gets a new limit with the next start', async () => {
     const { spec, client, computerId } = await startComputer(host, { limits });
     await host.start({ ...spec, generation: 2, limits: { ...limits, diskMiB: 128 } });
     expect((await runOn(client, 'head -c 100000000 /dev/urandom > big && sync && stat -c %s big')).stdout).toBe(
@@ -182,9 +182,9 @@ describe('limits', () => {
   it.each([
     ['TCP', 'SOCK_STREAM', 'listen($l, 9)', 'accept(my $s, $l) or last; push @kept, $s;'],
     ['UDP', 'SOCK_DGRAM', '1', 'setsockopt($l, SOL_SOCKET, SO_RCVBUF, pack("i", 4_000_000));'],
-  ])('bounds what its sockets keep unread: %s', async (_name, type, listening, accepting) => {
+  ])('bounds the unread data in its sockets: %s', async (_name, type, listening, accepting) => {
     const { client } = await startComputer(host, { limits });
-    // Connections to itself, until they hold three times the memory of the computer: what is read again was held.
+    // Fills connections to itself up to three times the memory of the computer, then reads to count what they held.
     const hold = `use Socket; use Fcntl; $b = "x" x 60_000; $held = 0; my @kept;
       for (1 .. 100) {
         socket(my $l, PF_INET, ${type}, 0); bind($l, sockaddr_in(0, inet_aton("127.0.0.1"))); ${listening};
@@ -199,7 +199,7 @@ describe('limits', () => {
     expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
   });
 
-  it('gives it no more than its own terminals, and none of the others’', async () => {
+  it('has a limited number of terminals, and another computer has its own', async () => {
     const before = terminalsOfMachine();
     const { client } = await startComputer(host, { limits });
     const neighbour = await startComputer(host, { limits });
@@ -224,14 +224,14 @@ describe('limits', () => {
   });
 });
 
-/** What a machine keeps for itself, however many computers there are. */
+/** The machine keeps memory and tasks for itself, however many computers run. */
 describe('all computers of a host', () => {
   if (missing !== undefined) {
-    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
 
-  it('share the memory that is for computers: one that is too much loses its own process', async () => {
+  it('share the memory for computers, and a computer above it loses its own process', async () => {
     await using remote = await startHostProcess({ ...options, memoryMiB: 400 });
     const started = await Promise.all([0, 1, 2].map(() => startComputer(remote.host)));
     const hold = perl('$x = "x" x 180_000_000; print "held\\n"; sleep 600');
@@ -251,7 +251,7 @@ describe('all computers of a host', () => {
     expect(remote.ended).toEqual([]);
   });
 
-  it('share the tasks that are for computers', async () => {
+  it('share a limit of tasks that is below the limit of the machine', async () => {
     await using remote = await startHostProcess(options);
     const roots = cgroupsOf(remote.host);
     const tasks = Number(readFileSync(join(roots.pids, 'pids.max'), 'utf8'));
@@ -259,7 +259,7 @@ describe('all computers of a host', () => {
     expect(tasks).toBeLessThan(Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8')));
   });
 
-  it('leave the machine a tenth of its memory, at least 1 GiB, and never more than half', () => {
+  it('leave the machine a tenth of its memory, at least 1 GiB but at most half', () => {
     expect(hostLimits(undefined, 65_536).memoryMiB).toBe(58_982);
     expect(hostLimits(undefined, 4_096).memoryMiB).toBe(3_072);
     expect(hostLimits(undefined, 1_024).memoryMiB).toBe(512);
@@ -268,19 +268,19 @@ describe('all computers of a host', () => {
   });
 });
 
-/** Some memory of the kernel has no limit: then the host looks at it. */
-describe('netlink', () => {
+/** The kernel has no limit for the memory of unread netlink messages, so the host watches it. */
+describe('unread netlink messages', () => {
   if (missing !== undefined) {
-    it(`is not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    it(`are not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
 
-  it('ends a computer that leaves too much unread in it, and no other', async () => {
+  it('end only the computer that has too many', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 50 } });
     const neighbour = await startComputer(remote.host, { limits });
     const { client, computerId } = await startComputer(remote.host, { limits });
     const ask = 'pack("LSSLL CxSiLL", 32, 18, 1, 1, 0, 0, 0, 1, 0, 0)';
-    // As a program does that lists the interfaces.
+    // Programs that list the network interfaces do this.
     const list = `socket(my $s, 16, 3, 0) or die; send($s, ${ask}, 0); recv($s, my $all, 65_536, 0); print $all`;
     expect((await runOn(neighbour.client, perl(list))).stdout).toContain('lo');
     const hold = `for (1 .. 1_000) { socket(my $s, 16, 3, 0) or die; setsockopt($s, 1, 8, pack("i", 4_000_000)); for (1 .. 3_000) { send($s, ${ask}, 0x40) or last } push @kept, $s } sleep 600`;
@@ -291,17 +291,17 @@ describe('netlink', () => {
   });
 });
 
-/** Where the file system keeps no limit, the host looks at the size from time to time. */
-describe('a home that is only looked at', () => {
+/** If the file system has no limit for a home, the host measures the home from time to time. */
+describe('a home without a limit in its file system', () => {
   const watched = drivers.find(({ name }) => name.endsWith('an image'));
   if (watched === undefined || watched.missing !== undefined) {
-    it(`is not tried here: ${watched?.missing}`, () => expect(watched?.missing).toBeDefined());
+    it(`is not tested on this machine: ${watched?.missing}`, () => expect(watched?.missing).toBeDefined());
     return;
   }
 
   const watchedNames = ['bubblewrap, as root without cgroups or an image', 'bubblewrap, not as root'];
 
-  it('ends its computer when it is larger than its limit, and says why', async () => {
+  it('ends its computer with the reason when it exceeds its limit', async () => {
     await using remote = await startHostProcess({ ...watched.options, deadlines: { watchMs: 50 } });
     const { client, computerId } = await startComputer(remote.host, { limits });
     await runOn(client, 'head -c 200000000 /dev/zero > big; sleep 600').catch(() => undefined);
@@ -326,7 +326,7 @@ os.close(fd)
 ctypes.memset(at, 120, size)
 time.sleep(600)'`,
     ],
-  ])('sees what is in %s', async (_, command) => {
+  ])('is measured with %s', async (_, command) => {
     for (const { options } of drivers.filter((each) => watchedNames.includes(each.name) && !each.missing)) {
       await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 50 } });
       const { client, computerId } = await startComputer(remote.host, { limits });
@@ -336,7 +336,7 @@ time.sleep(600)'`,
     }
   });
 
-  it('ends what works beside a computer that does not run, and lets nothing work there until there is room', async () => {
+  it('ends work on its stopped computer when it exceeds its limit, and refuses new work until there is room', async () => {
     await using built = await buildHost({ ...watched.options, deadlines: { watchMs: 50 } });
     const { host, dir } = built;
     const { computerId } = await startComputer(host, { limits });

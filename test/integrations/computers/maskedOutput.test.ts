@@ -13,7 +13,7 @@ import { secretForms } from '../../../telemetry/secretForms.ts';
 
 type Piece = [kind: 'stdout' | 'stderr' | 'gap' | 'wait', content: string];
 
-/** What a process puts out in these pieces: as a computer would tell it, from any position on. */
+/** The output of a process in these pieces, which can be read from any position. */
 function processOf(pieces: readonly Piece[], { hasEnded = true } = {}) {
   const records: (OutputRecord | undefined)[] = [];
   let position = 0;
@@ -49,7 +49,7 @@ function processOf(pieces: readonly Piece[], { hasEnded = true } = {}) {
   return { open, length: position };
 }
 
-/** Settles once whoever reads has waited long enough for more. */
+/** A `wait` piece waits for this. */
 let passing: Promise<void> = Promise.resolve();
 
 interface Read {
@@ -57,7 +57,7 @@ interface Read {
   records: OutputRecord[];
 }
 
-/** What is read from a position on, each byte at its place: dropped ones are `~`. */
+/** Reads from a position on. Each byte is at its place in `text`; dropped ones are `~`. */
 async function read(process: ReturnType<typeof processOf>, secrets: readonly string[], after = 0): Promise<Read> {
   const redactor = createRedactor(secrets.flatMap((secret) => secretForms(secret)));
   const records: OutputRecord[] = [];
@@ -65,7 +65,7 @@ async function read(process: ReturnType<typeof processOf>, secrets: readonly str
   let position = after;
   for await (const record of maskedOutput(process.open, async () => redactor, { after })) {
     records.push(record);
-    // Nothing is missing, and nothing comes twice.
+    // No byte is missing or comes twice.
     if (record.kind !== 'exit') expect(record.position).toBe(position);
     position = positionAfter(record);
     if (isOutput(record.kind)) text += Buffer.from(record.payload).toString('latin1');
@@ -78,7 +78,7 @@ async function read(process: ReturnType<typeof processOf>, secrets: readonly str
 const secret = 'hunter2-hunter2';
 const mask = '*'.repeat(secret.length);
 
-test('a value is masked byte by byte, wherever it was cut and whatever came between', async () => {
+test('a value is masked byte by byte, also if it is cut into several records', async () => {
   const whole = await read(processOf([['stdout', `a ${secret} b\n`]]), [secret]);
   expect(whole.text).toBe(`a ${mask} b\n`);
   const cut = processOf([
@@ -97,7 +97,7 @@ test('a value is masked byte by byte, wherever it was cut and whatever came betw
   expect((await read(processOf([['stdout', 'as it is']]), [])).text).toBe('as it is');
 });
 
-test('from every position a reader gets what a reader from the beginning gets there', async () => {
+test('a reader that begins at any position gets the same text as one that reads from the beginning', async () => {
   const pieces: Piece[] = [
     ['stdout', `one ${secret} hun`],
     ['stderr', `two ${secret.slice(0, 7)}`],
@@ -113,7 +113,7 @@ test('from every position a reader gets what a reader from the beginning gets th
   }
 });
 
-test('no more than two bytes of a value are shown, in whatever pieces and with whatever gaps', async () => {
+test('at most a few bytes of a value are shown at each cut or gap', async () => {
   const values = ['abcabcdabcde', 'bcdbcdbcdbcd', `${'abcdefg'.repeat(14)}x`];
   const part = fc.oneof(
     fc.constantFrom(...values),
@@ -128,7 +128,7 @@ test('no more than two bytes of a value are shown, in whatever pieces and with w
         .map(([place, what]) => ({ place: place % (whole.length + 1), what }))
         .toSorted((a, b) => a.place - b.place);
       const pieces: Piece[] = [];
-      /** Of standard output, which of the bytes are those of a value. */
+      /** For each byte of the output, its index in the text. Undefined for noise and gaps. */
       const raw: (number | undefined)[] = [];
       let begin = 0;
       for (const { place, what } of [...at, { place: whole.length, what: 'end' }]) {
@@ -157,7 +157,7 @@ test('no more than two bytes of a value are shown, in whatever pieces and with w
       for (const value of values) {
         for (let found = whole.indexOf(value); found >= 0; found = whole.indexOf(value, found + 1)) {
           const seen = Array.from(value, (_unit, index) => found + index).filter((index) => isShown.has(index));
-          // Two at the beginning where the other stream or a gap cuts it, and two at the end, for each cut in it.
+          // Each cut in a value may show two bytes before it and two after it.
           const cutsIn = at.filter(({ place }) => place > found && place < found + value.length).length;
           expect(seen.length).toBeLessThanOrEqual(4 * cutsIn);
         }
@@ -167,7 +167,7 @@ test('no more than two bytes of a value are shown, in whatever pieces and with w
   );
 });
 
-test('beside a gap the parts of a value are masked, and other text is not', async () => {
+test('the parts of a value beside a gap are masked, and other text is not', async () => {
   const process = processOf([
     ['stdout', `begin ${secret.slice(0, 6)}`],
     ['gap', '9000'],
@@ -183,7 +183,7 @@ test('beside a gap the parts of a value are masked, and other text is not', asyn
   }
 });
 
-test('where the stream was silent for longer than is looked back, the end of a value is masked', async () => {
+test('the end of a value is masked although its beginning is too far back', async () => {
   const process = processOf([
     ['stdout', `begin ${secret.slice(0, 6)}`],
     ['stderr', `${'x'.repeat(40_000)}\n`],
@@ -197,7 +197,7 @@ test('where the stream was silent for longer than is looked back, the end of a v
   }
 });
 
-test('what may begin a value waits for a moment, and is masked when nothing comes', async () => {
+test('a possible beginning of a value waits for a moment, and is masked if nothing follows', async () => {
   let go = () => {};
   passing = new Promise((resolve) => {
     go = resolve;
@@ -213,12 +213,12 @@ test('what may begin a value waits for a moment, and is masked when nothing come
   const next = async () => Buffer.from((await records.next()).value?.payload ?? '').toString();
   expect([await next(), await next()]).toEqual(['ready ', '********']);
   go();
-  // Two bytes are shown when the process has ended, or nothing comes.
+  // Two bytes are shown once the process has ended or nothing follows.
   expect([await next(), await next()]).toEqual(['*******\n', 'hu']);
   expect((await records.next()).value?.kind).toBe('exit');
 });
 
-test('a secret that is new is found in output that is being read', async () => {
+test('a new secret is masked in output that is being read', async () => {
   const known = createRedactor(secretForms('another-one'));
   let asked = 0;
   const now = Date.now();
@@ -243,7 +243,7 @@ test('a secret that is new is found in output that is being read', async () => {
   }
 });
 
-test('a reader that leaves while nothing comes lets go of the process', async () => {
+test('a reader that stops while it waits aborts the output of the process', async () => {
   const signals: AbortSignal[] = [];
   async function* open({ signal }: { signal?: AbortSignal }): AsyncGenerator<OutputRecord> {
     if (signal !== undefined) signals.push(signal);

@@ -10,10 +10,10 @@ import { drivers } from './drivers.ts';
 
 const [usable] = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-describe('a driver that is away when its host starts', () => {
+describe('a driver that is missing when its host starts', () => {
   if (usable?.driver !== 'bubblewrap') {
     process.stderr.write(`\nNOT RUN: a driver that is away: ${drivers[0]?.missing}\n`);
-    it(`is not tried here: ${drivers[0]?.missing}`, () => expect(drivers[0]?.missing).not.toBe(''));
+    it(`is not tested on this machine: ${drivers[0]?.missing}`, () => expect(drivers[0]?.missing).not.toBe(''));
     return;
   }
   const { options } = usable;
@@ -21,7 +21,7 @@ describe('a driver that is away when its host starts', () => {
   let socket: string;
   let host: Host | undefined;
   const logged: string[] = [];
-  /** The next process of the folder. */
+  /** Starts the next host in the folder. */
   const open = async (more: Partial<HostOptions>): Promise<Host> => {
     await host?.close();
     const deadlines = { driverMs: 20, driverMostMs: 20 };
@@ -30,7 +30,7 @@ describe('a driver that is away when its host starts', () => {
     return host;
   };
   const withDocker = () => open({ drivers: ['bubblewrap', 'docker'], docker: { address: `unix://${socket}` } });
-  /** One that runs, and that its host believes to be a container. */
+  /** Starts a computer whose record says that it is a container. */
   const startAsContainer = async (on: Host) => {
     const { computerId, client } = await startComputer(on);
     const layout = hostLayout(dir);
@@ -48,11 +48,11 @@ describe('a driver that is away when its host starts', () => {
   afterEach(async () => {
     await host?.close();
     host = undefined;
-    // Disposes of what is left.
+    // Dispose of the remaining computers.
     await using _rest = await buildHost({ ...options, dir });
   });
 
-  it('has its computers taken for what they were ordered to be, and nothing is done to them', async () => {
+  it('keeps its computers, which stay running and cannot be paused or stopped', async () => {
     const { computerId, client } = await startAsContainer(await open({}));
     const next = await withDocker();
     expect(next.drivers).toEqual(['bubblewrap']);
@@ -67,26 +67,26 @@ describe('a driver that is away when its host starts', () => {
     expect((await runOn(client, 'echo here')).stdout).toBe('here\n');
   });
 
-  it('is used when it has come, without another start of the host', async () => {
+  it('is used once it is there, without a restart of the host', async () => {
     const { computerId } = await startAsContainer(await open({}));
     const next = await withDocker();
     await expect(next.stop(computerId)).rejects.toMatchObject({ code: 'HOST_FAILED' });
     await using _engine = await startDockerEngine(socket);
-    await waitFor('the driver', async () => next.drivers.length === 2);
+    await waitFor('both drivers', async () => next.drivers.length === 2);
     expect([next.drivers, next.refused]).toEqual([['bubblewrap', 'docker'], []]);
     expect(logged).toContain('A driver has become available');
     await next.stop(computerId);
     await expect(next.inspect(computerId)).resolves.toEqual({ state: 'gone' });
   });
 
-  it('does not keep the host from what another driver ends, where it is not wanted any more', async () => {
+  it('does not prevent a stop of its computers if the host is no longer configured for it', async () => {
     const { computerId } = await startAsContainer(await open({}));
     const next = await open({ drivers: ['bubblewrap'] });
     await next.stop(computerId);
     await expect(next.inspect(computerId)).resolves.toEqual({ state: 'gone' });
   });
 
-  it('is waited for by a host that is to have no other', async () => {
+  it('is waited for by a host with no other driver', async () => {
     const next = await open({ drivers: ['docker'], docker: { address: `unix://${socket}` } });
     expect(next.drivers).toEqual([]);
     await expect(next.start(computerSpec())).rejects.toMatchObject({ code: 'START_FAILED' });

@@ -20,7 +20,7 @@ let port: number;
 let policy: EgressPolicy;
 let decisions: EgressDecision[] = [];
 let resolved: string[] = [];
-/** It says its name, and hangs up at the first word of the other side. */
+/** Sends its name, and hangs up after the first data of the other side. */
 const greeter = createTcpServer((socket) => {
   socket.on('error', () => undefined).once('data', () => socket.end());
   socket.write('SSH-2.0-greeter\r\n');
@@ -81,7 +81,7 @@ const answered = (host = 'site.example') => `GET ${host}:${port} /x ""`;
 const nodeFetch = (what: string) =>
   `${process.execPath} -e 'fetch("${what}").then((r) => r.text()).then((t) => process.stdout.write(t))'`;
 
-/** Python where this machine has one; nothing else of Atrium needs it. */
+/** With Python if this machine has it. Nothing else in Atrium needs it. */
 const clients: [string, (what: string) => string][] = [
   ['curl', (what) => `curl -sS --max-time 20 ${what}`],
   ['Node’s fetch', nodeFetch],
@@ -92,13 +92,13 @@ if (spawnSync('python3', ['--version']).status === 0) {
   clients.push(['Python', (what) => `python3 -c '${program(what)}'`]);
 }
 
-test('everything listens', () => expect(computer.faults).toEqual([]));
+test('the network of the computer starts without faults', () => expect(computer.faults).toEqual([]));
 
 describe.each([
   ['with the proxy’s variables', viaProxy],
   ['with none', {}],
 ])('%s', (_, env) => {
-  test.each(clients)('%s reaches what the space allows, by name', async (_name, command) => {
+  test.each(clients)('%s reaches an allowed host by name', async (_name, command) => {
     const ran = await computer.run(command(url()), { ...env, PATH: process.env.PATH ?? '' });
     expect(ran).toMatchObject({ code: 0, stdout: answered() });
     expect(decisions).toEqual([
@@ -106,7 +106,7 @@ describe.each([
     ]);
   });
 
-  test('the space’s lists hold, and a name that they refuse is not looked up', async () => {
+  test("the space's lists apply, and a refused name is not resolved", async () => {
     policy = { allow: ['site.example'], deny: [] };
     const other = await computer.run(`curl -sS --max-time 20 http://data.elsewhere.example:${port}/`, env);
     expect(other.stdout).not.toContain('GET');
@@ -116,21 +116,21 @@ describe.each([
   });
 });
 
-test('programs that open a socket by name reach it, and ssh with them', async () => {
+test('programs that open a socket by name reach the host, also ssh', async () => {
   const bash = `exec 3<>/dev/tcp/ssh.example/${greeterPort}; head -n 1 <&3`;
   expect(await computer.run(bash)).toMatchObject({ stdout: 'SSH-2.0-greeter\r\n' });
-  // It fails at the key exchange, after both have introduced themselves.
+  // ssh fails at the key exchange, after both sides have sent their names.
   const { stderr } = await computer.run(
     `ssh -v -F none -o BatchMode=yes -o ConnectTimeout=2 -p ${greeterPort} ssh.example`,
   );
   expect(stderr).toContain('remote software version greeter');
 });
 
-test('plain HTTP to a port that is 80 says why it was refused', async () => {
+test('a refused plain HTTP request to port 80 gets the reason', async () => {
   const { stdout } = await computer.run("curl -sS --max-time 20 -w '%{http_code}' http://denied.example/");
   expect(stdout).toMatch(/denied.example:80 cannot be reached from here: the space denies it\.\s+403$/);
   const { code } = await computer.run('curl -sS --max-time 20 https://denied.example/');
-  // The connection is reset: curl hears of it before it has begun with TLS (7), or while it does (35).
+  // The connection is reset before curl begins with TLS (exit code 7) or while it does (35).
   expect([7, 35]).toContain(code);
 });
 
@@ -145,20 +145,20 @@ test.each(['127.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', 'localhost.', 
   },
 );
 
-test('mail is refused, and no address outside is reached without a name', async () => {
+test('mail is refused, and no outside address is reachable without a name', async () => {
   await computer.run('exec 3<>/dev/tcp/mail.example/25; cat <&3');
   expect(decisions).toMatchObject([{ host: 'mail.example', port: 25, refusal: 'this port is not allowed' }]);
   for (const address of ['93.184.215.14', '169.254.169.254', '10.0.0.1']) {
     const { stderr } = await computer.run(`exec 3<>/dev/tcp/${address}/80`);
     expect(stderr).toContain('unreachable');
   }
-  // An address of the table that no name has, and this machine’s own.
+  // An address in the table's range without a name, and loopback.
   for (const address of ['127.64.0.9', '127.0.0.1'])
     expect((await computer.run(`curl -sS --max-time 20 http://${address}/`)).code).not.toBe(0);
   expect(decisions).toHaveLength(1);
 });
 
-test('a name keeps its address, and queries stay inside', async () => {
+test('a name keeps its address, and DNS queries stay inside the computer', async () => {
   const ask = 'getent ahosts stable.example | head -n 1';
   const [first, second] = [await computer.run(ask), await computer.run(ask)];
   expect(first.stdout).toMatch(/^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\./);
@@ -166,7 +166,7 @@ test('a name keeps its address, and queries stay inside', async () => {
   expect([decisions, resolved]).toEqual([[], []]);
 });
 
-test('a connection is ended when the space denies what it goes to, and the log says so', async () => {
+test('a connection is ended and logged when the space denies its host', async () => {
   const held = computer.run(`exec 3<>/dev/tcp/ssh.example/${greeterPort}; cat <&3`);
   await waitFor('the connection', () => decisions.length === 1);
   policy = { allow: [], deny: ['ssh.example'] };
@@ -174,7 +174,7 @@ test('a connection is ended when the space denies what it goes to, and the log s
   expect(decisions).toMatchObject([{ refusal: null }, { host: 'ssh.example', refusal: 'the space denies it' }]);
 });
 
-test('what says nothing, or says it byte by byte, is let go; what is too much is refused; others go on', async () => {
+test('silent, slow and too many connections to the egress socket are closed, and others go on', async () => {
   const idle = Array.from({ length: 40 }, () => connect(socketPath));
   const slow = connect(socketPath);
   const drip = setInterval(() => slow.write('C'), 50);
@@ -189,7 +189,7 @@ test('what says nothing, or says it byte by byte, is let go; what is too much is
   expect(await computer.run(`curl -sS ${url()}`)).toMatchObject({ stdout: answered() });
 });
 
-test('a computer that is no more has no way out, and a socket that was left behind is replaced', async () => {
+test('a deleted computer has no way out, and a leftover socket is replaced', async () => {
   const file = path.join(path.dirname(socketPath), 'gone.sock');
   await egress.open({ computerId: 'cmp_gone', path: file });
   const get = async () => {

@@ -12,7 +12,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 const bytesOf = ({ content }: ReturnType<TextPieces['rest']>[number]) =>
   'text' in content ? Buffer.from(content.text) : Buffer.from(content.base64, 'base64');
 
-test('pieces are whole characters wherever the bytes are cut, and lose and change nothing', () => {
+test('text pieces have whole characters wherever the bytes are cut, and lose nothing', () => {
   const text = fc
     .array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('€', '😀', 'é')))
     .map((all) => all.join(''));
@@ -38,7 +38,7 @@ test('pieces are whole characters wherever the bytes are cut, and lose and chang
   );
 });
 
-test('bytes that are no text pass as they are', () => {
+test('bytes that are not text pass unchanged', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 9 })), (chunks) => {
       const pieces = new TextPieces();
@@ -52,7 +52,7 @@ test('bytes that are no text pass as they are', () => {
   );
 });
 
-describe('collecting', () => {
+describe('collectOutput', () => {
   async function* records(...all: OutputRecord[]): AsyncGenerator<OutputRecord> {
     yield* all;
   }
@@ -63,7 +63,7 @@ describe('collecting', () => {
   });
   const exit = noteRecord('exit', 9, { state: 'exited', exitCode: 3, signal: null, killedBy: null });
 
-  test('keeps both streams, and how it ended', async () => {
+  test('returns both streams and the end of the process', async () => {
     const all = records(out(0, 'one '), out(4, 'bad', 'stderr'), out(7, 'two'), exit);
     expect(await collectOutput(all, { maxBytes: 100 })).toEqual({
       stdout: 'one two',
@@ -74,7 +74,7 @@ describe('collecting', () => {
     });
   });
 
-  test('keeps the beginning and the end of what is too long, in bounded memory', async () => {
+  test('keeps the beginning and the end of a too long output, in bounded memory', async () => {
     async function* endless(): AsyncGenerator<OutputRecord> {
       yield out(0, 'begin');
       const payload = Buffer.alloc(65_536, 'x');
@@ -89,7 +89,7 @@ describe('collecting', () => {
     expect(stdout).toContain(`x\n[${leftOut} bytes are left out here]\nx`);
   });
 
-  test('takes no more memory for many records than for a few', async () => {
+  test('needs no extra memory for many small records', async () => {
     const maxBytes = 1_048_576;
     async function* bytewise(): AsyncGenerator<OutputRecord> {
       const payload = Buffer.from('x');
@@ -106,7 +106,7 @@ describe('collecting', () => {
     let most = 0;
     let count = 0;
     const onRecord = () => {
-      // Near the end, when it holds the most.
+      // Measure near the end, when it holds the most.
       if (++count === 2 * maxBytes - 10) most = heldBytes();
     };
     const { stdout, stderr, truncated } = await collectOutput(bytewise(), { maxBytes, onRecord });
@@ -114,7 +114,7 @@ describe('collecting', () => {
     expect(most - before).toBeLessThan(16 * 1_048_576);
   });
 
-  test('gives the same ends, however the output is cut into records', async () => {
+  test('returns the same text however the output is cut into records', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.nat({ max: 40 }), { maxLength: 30 }),
@@ -139,7 +139,7 @@ describe('collecting', () => {
     );
   });
 
-  test('says where the host has dropped something', async () => {
+  test('marks the place where the host has dropped output', async () => {
     const all = records(out(0, 'begin'), noteRecord('gap', 5, { droppedBytes: 70 }), out(75, 'end'), exit);
     expect(await collectOutput(all, { maxBytes: 100 })).toMatchObject({
       stdout: 'begin\n[70 bytes are left out here]\nend',

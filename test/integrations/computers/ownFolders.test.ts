@@ -10,8 +10,8 @@ import { canBeOtherUser } from '../../support/otherUser.ts';
 
 const user = 65_534;
 
-/** What a taken-over holder could put into the folder of its own user, for root to stumble over. */
-describe('a folder that belongs to a computer’s user', () => {
+/** A compromised holder could put links into the folder of its user, to trick root. */
+describe("a folder that belongs to a computer's user", () => {
   it('does not lead a request to the holder of another computer', async () => {
     const folder = temporaryFolder();
     const [other, own] = [join(folder, 'other.sock'), join(folder, 'own.sock')];
@@ -29,7 +29,7 @@ describe('a folder that belongs to a computer’s user', () => {
   });
 
   if (!canBeOtherUser) return;
-  it('does not make root give its user another file when it opens the way out', async () => {
+  it('does not make root give its user another file when the egress socket opens', async () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o711);
     const [run, precious] = [join(folder, 'run'), join(folder, 'precious')];
@@ -42,13 +42,13 @@ describe('a folder that belongs to a computer’s user', () => {
       guard: new EgressGuard({ allowInternal: [] }),
       ownerOf: async () => undefined,
     });
-    // Whenever it looks at what it made there: the link is there by then.
+    // The links are already there when root makes the socket.
     for (const name of ['egress.sock', 'egress.sock.new']) symlinkSync(precious, join(run, name));
     await egress.open({ computerId: 'cmp_1', path, owner });
     expect(statSync(precious)).toMatchObject({ uid: 0, mode: 0o100_600 });
     expect(lstatSync(path)).toMatchObject({ uid: user });
     expect(lstatSync(path).isSocket()).toBe(true);
-    // The folder of its user was not written to under any other name.
+    // Root wrote no other name in the user's folder.
     expect(lstatSync(join(run, 'egress.sock.new')).isSymbolicLink()).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import { closePipes, Pipes } from '../../../integrations/computers/agent/processes/pipes.ts';
 
-test('as many programs as start at once get their pipes, each its own', async () => {
+test('programs that start at the same time each get their own pipes', async () => {
   const pipes = new Pipes();
   const taken = await Promise.all(Array.from({ length: 60 }, () => pipes.take('in', 'out', 'out')));
   const descriptors = taken.flat().flatMap(({ ours, childs }) => [ours, childs]);

@@ -7,7 +7,7 @@ import { type RemoteHost, startHostProcess } from '../../builders/hostProcess.ts
 import { drivers } from './drivers.ts';
 
 const secret = 'canary-of-a-run-4711';
-/** Looks for the text in all that the kernel tells of processes; put together, so that it does not find itself. */
+/** Looks for the text in /proc of all other processes. Assembles the text, so that the program does not find itself. */
 const look = `
   my $canary = join "-", "canary", "of", "a", "run", "4711"; my $found = 0;
   for my $file (glob "/proc/[0-9]*/environ /proc/[0-9]*/cmdline") {
@@ -15,7 +15,7 @@ const look = `
     open(my $f, "<", $file) or next; local $/; my $text = <$f>; $found = 1 if index($text, $canary) >= 0;
   }
   print $found ? "FOUND" : "NOT FOUND";`;
-/** It listens, has a child that does too, and says so. */
+/** A server whose child listens too. It prints `both` when both listen. */
 const serve = `
   const http = require('node:http');
   const answer = (_, res) => res.end(String(process.env.LOADED));
@@ -44,7 +44,7 @@ describe.each(tested)('with $name', ({ options }) => {
   });
   afterEach(() => remote.host.destroy(computerId));
 
-  /** Starts it, and waits for its first word. */
+  /** Starts a process, and waits for its first output. */
   async function start(command: string | string[], { isPrivate = true, env = {} } = {}): Promise<string> {
     const processId = `prc_private${++count}`;
     await client.startProcess({ processId, command, isPrivate, env: { TOKEN: secret, ...env } });
@@ -54,20 +54,20 @@ describe.each(tested)('with $name', ({ options }) => {
   const node = (program: string) => ['/opt/atrium/node', '-e', program];
   const everyway = [{}, { pty: { cols: 80, rows: 24 } }];
 
-  it('no other process of the computer sees what a private one has been given', async () => {
+  it('no other process of the computer sees the variables and arguments of a private one', async () => {
     await start(['sh', '-c', `sh -c "echo ready; sleep 600; : ${secret}"; :`]);
     for (const way of everyway) {
       expect((await runOn(client, ['perl', '-e', look], way)).stdout).toMatch(/^(NOT FOUND)?$/);
     }
     expect((await runOn(client, ['perl', '-e', look])).stdout).toBe('NOT FOUND');
-    // Nor does another that is private.
+    // Another private process does not see them either.
     expect((await runOn(client, ['perl', '-e', look], { isPrivate: true })).stdout).toBe('NOT FOUND');
-    // The look finds one that is not.
+    // The program does find a process that is not private.
     await start(['sh', '-c', 'echo ready; sleep 600'], { isPrivate: false });
     expect((await runOn(client, ['perl', '-e', look])).stdout).toBe('FOUND');
   });
 
-  it('it has the computer’s home and network, and temporary files of its own', async () => {
+  it("a private process has the computer's home and network, and its own temporary files", async () => {
     await client.writeFile('given', Buffer.from('hello'));
     await runOn(client, 'echo mine > /tmp/theirs; ln -s /tmp/theirs here');
     const ran = await runOn(client, 'cat given; cat /tmp/theirs; echo left > left; id -u; ls /dev/pts', {
@@ -83,7 +83,7 @@ describe.each(tested)('with $name', ({ options }) => {
     socket.destroy();
   });
 
-  it('everything that it has started ends with it', async () => {
+  it('all descendants of a private process end with it', async () => {
     const processId = await start(node(serve), { env: { PROGRAM: serve } });
     while (!(await runOn(client, get(8081))).stdout.startsWith('HTTP'));
     await client.signalProcess(processId, 'SIGTERM');
@@ -92,14 +92,14 @@ describe.each(tested)('with $name', ({ options }) => {
     expect(await client.process(processId)).toMatchObject({ state: 'killed', signal: 'SIGTERM' });
   });
 
-  it('it is ended by its time, and with its computer', async () => {
+  it('a private process ends by its timeout and with its computer', async () => {
     const late = await runOn(client, 'sleep 600', { isPrivate: true, timeoutMs: 300 });
     expect(late).toMatchObject({ state: 'killed', killedBy: 'timeout' });
     const processId = await start('echo ready; sleep 600');
     const ends: unknown[] = [];
     let stopped: Promise<unknown> | undefined;
     for await (const { kind, payload } of client.output(processId, { follow: true })) {
-      // Stopped only once it is followed: a computer that has stopped is not followed any more.
+      // Stop the computer only once the output is being followed, since a stopped one cannot be followed.
       stopped ??= remote.host.stop(computerId);
       if (kind === 'exit') ends.push(JSON.parse(Buffer.from(payload).toString()));
     }
@@ -107,12 +107,12 @@ describe.each(tested)('with $name', ({ options }) => {
     await stopped;
   });
 
-  it('it stands still while its computer is paused', async () => {
+  it('a private process is frozen while its computer is paused', async () => {
     const processId = await start('while :; do echo tick; sleep 0.01; done');
     await remote.host.pause(computerId);
     const { cpuSeconds } = await remote.host.metrics(computerId);
     const size = (await client.process(processId)).outputBytes;
-    // Looked at often enough that what runs would have said more.
+    // During these calls a running process would have written more.
     for (let look = 0; look < 20; look += 1) await remote.host.inspect(computerId);
     expect((await remote.host.metrics(computerId)).cpuSeconds).toBe(cpuSeconds);
     expect((await client.process(processId)).outputBytes - size).toBeLessThan(10);
@@ -120,13 +120,13 @@ describe.each(tested)('with $name', ({ options }) => {
     for await (const { position } of client.output(processId, { follow: true })) if (position > size + 10) break;
   });
 
-  it('it gets no variable of the computer that makes programs load others', async () => {
+  it("a private process does not get the computer's variables that make programs load code", async () => {
     const command = 'echo "$BASH_ENV $LOADED"';
     expect((await runOn(client, command)).stdout).toBe('/evil by all\n');
     expect((await runOn(client, command, { isPrivate: true })).stdout).toBe(' by all\n');
   });
 
-  it.each([true, false])('it starts only with the files that it must have; private: %s', async (isPrivate) => {
+  it.each([true, false])('a process starts only with the expected files (private: %s)', async (isPrivate) => {
     const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
     const files = { folder: 'app', sha256: { 'run.sh': sha256('echo mine'), 'sub/empty': sha256('') } };
     await client.writeFile('app/run.sh', Buffer.from('echo mine'), { parents: true });
@@ -145,12 +145,12 @@ describe.each(tested)('with $name', ({ options }) => {
       await runOn(client, change);
       await expect(runOn(client, 'sh app/run.sh', start)).rejects.toMatchObject({ code: 'FILES_CHANGED' });
     }
-    // The id is free still.
+    // The id is still free.
     await runOn(client, 'truncate -s 0 app/sub/empty');
     expect(await runOn(client, 'sh app/run.sh', start)).toMatchObject({ exitCode: 0, stdout: 'mine\n' });
   });
 
-  it('as many as may run at once are told apart, and none is left', async () => {
+  it('simultaneous private processes each have their own output and exit code', async () => {
     const all = await Promise.all(
       Array.from({ length: 8 }, (_, at) => runOn(client, `echo ${at}; exit ${at}`, { isPrivate: true })),
     );

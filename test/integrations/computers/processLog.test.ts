@@ -55,7 +55,7 @@ const textOf = (records: OutputRecord[]) =>
 const alphabet = Buffer.from('abcdefghijklmnopqrstuvwxyz'.repeat(4_000));
 const letters = (length: number, from = 0) => alphabet.subarray(from % 26, (from % 26) + length);
 
-it('is read from any position, as it was written', async () => {
+it('a log can be read from any position', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fc.nat({ max: 40 }), { maxLength: 4 }), { maxLength: 6 }),
@@ -85,7 +85,7 @@ it('is read from any position, as it was written', async () => {
   );
 });
 
-it('takes hardly more room than its output, however small the writes and often the streams take turns', async () => {
+it('a log takes hardly more room than its output, also with small writes to both streams in turn', async () => {
   const folder = newFolder();
   const writer = new LogWriter(folder, { maxLogBytes: 4 * 1_048_576 });
   const each = 50_000;
@@ -107,7 +107,7 @@ it('takes hardly more room than its output, however small the writes and often t
   await writer.close();
 });
 
-it('keeps the order of streams that take turns a few times', async () => {
+it('a log keeps the order of a few writes to both streams', async () => {
   const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
   const pieces = ['stdout one', 'stderr two', 'stdout three', 'stderr four'].map((text) => ({
     kind: text.split(' ')[0] as 'stdout' | 'stderr',
@@ -120,7 +120,7 @@ it('keeps the order of streams that take turns a few times', async () => {
   await writer.close();
 });
 
-it('gives small records together, from any position', async () => {
+it('a read joins small records, from any position', async () => {
   const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
   const length = 2_000;
   for (let at = 0; at < length; at++) {
@@ -141,8 +141,8 @@ it('gives small records together, from any position', async () => {
   await writer.close();
 });
 
-describe('the pace of what is written', () => {
-  it('lets a burst pass, then as much as the time allows, however many share it', () => {
+describe('the pace of a log', () => {
+  it('lets a burst pass, and then limits the bytes in a second', () => {
     let now = 0;
     const pace = new LogPace(() => now);
     const mebibyte = 1_048_576;
@@ -153,7 +153,7 @@ describe('the pace of what is written', () => {
     expect(pace.waitMs(8 * mebibyte)).toBeCloseTo(500);
   });
 
-  it('has many small writes wait, so that they are joined, and a few not', () => {
+  it('delays many small writes, so that they are joined, but not a few', () => {
     let now = 0;
     const pace = new LogPace(() => now);
     let waits = 0;
@@ -169,7 +169,7 @@ describe('the pace of what is written', () => {
     expect(now).toBeLessThan(4_100);
   });
 
-  it('holds up the process, and neither its readers nor its end', async () => {
+  it('delays the process, but not its readers or its end', async () => {
     const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576, pace: { waitMs: () => 200 } });
     const told: string[] = [];
     const changed = writer.changed().then(() => told.push('readers'));
@@ -181,7 +181,7 @@ describe('the pace of what is written', () => {
   });
 });
 
-it('keeps its beginning and its end in bounded room, says what is missing, and gives the same again from any position', async () => {
+it('a long log keeps its beginning and its end in bounded room, and a gap says what is missing', async () => {
   const folder = newFolder();
   const maxLogBytes = 2 * 1_048_576;
   const writer = new LogWriter(folder, { maxLogBytes });
@@ -206,14 +206,14 @@ it('keeps its beginning and its end in bounded room, says what is missing, and g
     position = positionAfter(record);
   }
   expect(position).toBe(total);
-  // From within what was dropped too.
+  // A read may begin within the gap.
   const [first, second] = await recordsOf(logOf(writer), gap.position + 1_000);
   expect(first).toMatchObject({ kind: 'gap', position: gap.position + 1_000 });
   expect(second?.position).toBe(positionAfter(gap));
   await writer.close();
 });
 
-it('gives a reader that is slower than its process gaps, and the end', async () => {
+it('a reader that is slower than the process gets gaps and the end', async () => {
   const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
   const decoder = new RecordDecoder();
   let position = 0;
@@ -228,7 +228,7 @@ it('gives a reader that is slower than its process gaps, and the end', async () 
       if (record.kind === 'stdout') expect(record.payload[0]).toBe(97 + (position % 26));
       position = positionAfter(record);
     }
-    // While it looks at one piece, most of what it would read next goes.
+    // While the reader handles a piece, most of the following output is dropped.
     if (writer.position < 20_000_000) await write(30);
     else if (!writer.isClosed) {
       await writer.append([noteRecord('exit', 0, exit)]);
@@ -238,7 +238,7 @@ it('gives a reader that is slower than its process gaps, and the end', async () 
   expect(position).toBe(writer.position);
 });
 
-it('tells those who wait, and no one before it is on disk', async () => {
+it('followers get new output as soon as it is on disk', async () => {
   const folder = newFolder();
   const writer = new LogWriter(folder, { maxLogBytes: 1_048_576 });
   const decoder = new RecordDecoder();
@@ -265,7 +265,7 @@ describe('a store', () => {
   const take = (store: ProcessStore, processId: string, command = 'true') =>
     store.take({ processId, command }, '/home/user');
 
-  it('knows what its last holder had running as lost, whatever of a record it had written', async () => {
+  it('reports the running processes of its last holder as lost, also with a truncated log', async () => {
     const folder = newFolder();
     const { process } = await take(open(folder), 'p');
     await process?.append([{ kind: 'stdout', payload: Buffer.from('kept') }]);
@@ -286,7 +286,7 @@ describe('a store', () => {
     }
   });
 
-  it('believes an end that is in the log alone, or in the description alone', async () => {
+  it('knows the end of a process if only the log or only the description has it', async () => {
     const folder = newFolder();
     const { process } = await take(open(folder), 'p');
     await process?.append([{ kind: 'stdout', payload: Buffer.from('all') }]);
@@ -305,7 +305,7 @@ describe('a store', () => {
     });
   });
 
-  it('gives an id away once, and again where a holder was killed before it had started anything', async () => {
+  it('gives an id to one process, unless the holder was killed before it started the process', async () => {
     const folder = newFolder();
     const store = open(folder);
     const taken = await Promise.all([take(store, 'p'), take(store, 'p'), take(store, 'p')]);
@@ -322,7 +322,7 @@ describe('a store', () => {
     }
   });
 
-  it('keeps so many of those that have ended, and all that run', async () => {
+  it('keeps all running processes, and a limited number of ended ones', async () => {
     const folder = newFolder();
     const store = open(folder, { maxKept: 2 });
     const { process: running } = await take(store, 'running');
@@ -337,7 +337,7 @@ describe('a store', () => {
     expect(await store.list()).toEqual([]);
   });
 
-  it('keeps how the process of a run has ended, however many others end after it', async () => {
+  it('keeps the end of a run, although many other processes end after it', async () => {
     const folder = newFolder();
     const store = open(folder, { maxKept: 2 });
     for (const id of ['run_1', 'a', 'b', 'c', 'd']) await (await take(store, id)).process?.end(exit);
@@ -349,7 +349,7 @@ describe('a store', () => {
     expect(await kept()).toEqual(['c', 'd', 'run_2', 'run_3']);
   });
 
-  it('follows no link, and waits for no FIFO, of the computer’s user', async () => {
+  it("does not follow links or wait for FIFOs of the computer's user", async () => {
     const folder = newFolder();
     const outside = newFolder();
     const store = open(folder);
@@ -375,7 +375,7 @@ describe('a store', () => {
     expect((await recordsOf(await store.log('own'))).map(({ kind }) => kind)).toEqual(['exit']);
   });
 
-  describe('with room for so much', () => {
+  describe('with limited room', () => {
     const maxDiskBytes = 2 * 1_048_576;
     const limited = (folder: string) => open(folder, { maxDiskBytes, maxProcesses: 4 });
     const write = async (process: LiveProcess | undefined, mebibytes: number) => {
@@ -384,12 +384,12 @@ describe('a store', () => {
       }
     };
 
-    it('gives up what ended first, counting what is on disk, at the end of a process', async () => {
+    it('removes the processes that ended first, by their size on disk', async () => {
       const folder = newFolder();
       const store = limited(folder);
       for (const id of ['a', 'b', 'c', 'd', 'e']) {
         const { process } = await take(store, id);
-        // Whatever it has put out: this is what it takes.
+        // The size on disk counts, not the size of the output.
         writeFileSync(`${folder}/${id}/00000009-000000000000000.log`, Buffer.alloc(600_000));
         await process?.end(exit);
         await store.prune();
@@ -398,7 +398,7 @@ describe('a store', () => {
       expect((await store.list()).map(({ processId }) => processId)).toEqual(['e', 'd', 'c']);
     });
 
-    it('drops the middle of what is being written, and neither its beginning nor its end', async () => {
+    it('drops the middle of running logs, and keeps their beginning and end', async () => {
       const folder = newFolder();
       const store = limited(folder);
       const { process: old } = await take(store, 'old');
@@ -421,7 +421,7 @@ describe('a store', () => {
       }
     });
 
-    it('clears away what an earlier holder has left', async () => {
+    it('cleans up the logs of an earlier holder', async () => {
       const folder = newFolder();
       const before = open(folder);
       for (const id of ['a', 'b', 'c']) {

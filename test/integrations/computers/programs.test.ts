@@ -24,7 +24,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** In a process of its own, as a host prepares them: what is said there is what an operator sees. */
+/** Prepares a program in its own process, as a host does. `said` is what an operator would see. */
 function prepare(name: 'Agent' | 'Holder'): Promise<{ said: string; given: unknown }> {
   const url = pathToFileURL(join(root, 'integrations', 'computers', 'programs', 'prepare.ts')).href;
   const script = `const { prepare${name} } = await import('${url}');
@@ -38,18 +38,18 @@ function prepare(name: 'Agent' | 'Holder'): Promise<{ said: string; given: unkno
 }
 
 describe('the programs of a computer', () => {
-  it.each(['Agent', 'Holder'] as const)('are made without a word to the operator: %s', async (name) => {
+  it.each(['Agent', 'Holder'] as const)('are made without output to the operator: %s', async (name) => {
     const { said } = await prepare(name);
     expect(said).toBe('');
     expect(existsSync(join(folder, `${name.toLowerCase()}.cjs`))).toBe(true);
   });
 
-  it('begin, in a sandbox, with its own Node', async () => {
+  it("start with the computer's own Node", async () => {
     const command = (await prepare('Agent')).given as string[];
     expect([command[0], command.at(-1)]).toEqual(['/opt/atrium/node', '/opt/atrium/agent.cjs']);
   });
 
-  it('lie in their folder with all that they load, and nothing half-made', async () => {
+  it('are in their folder with all their modules and no temporary files', async () => {
     const { given } = await prepare('Holder');
     expect(existsSync((given as string[]).at(-1) ?? '')).toBe(true);
     expect(readdirSync(folder).toSorted()).toEqual([
@@ -63,7 +63,7 @@ describe('the programs of a computer', () => {
   });
 });
 
-test('a program is made again only where it, or what it was made of, has changed', async () => {
+test('a program is made again only if it or its sources have changed', async () => {
   const entry = join(folder, 'entry.ts');
   const out = join(folder, 'out');
   mkdirSync(out);
@@ -85,7 +85,7 @@ test('a program is made again only where it, or what it was made of, has changed
   expect(readFileSync(join(out, 'program.cjs'), 'utf8')).toContain(`'b'`);
 });
 
-test('a program is made again for another release, though the one before it is still there', async () => {
+test('a program is made again for another release of Atrium, while the earlier one still exists', async () => {
   const out = join(folder, 'out');
   for (const release of ['first', 'second']) {
     mkdirSync(join(folder, release));
@@ -98,16 +98,16 @@ test('a program is made again for another release, though the one before it is s
   }
 });
 
-test('a spare holder rehearses a start to its end, and leaves nothing of it', async () => {
+test('a spare holder rehearses a start completely, and leaves no files', async () => {
   const place = join(folder, 'rehearsal');
   expect(await rehearse(place)).toBe(true);
   expect(existsSync(place)).toBe(false);
 });
 
-test('an agent that runs in no sandbox ends alone, when its channel does', async () => {
+test('an agent outside of a sandbox ends with its channel, and kills no other process', async () => {
   await prepare('Agent');
   const program = join(folder, 'agent.cjs');
-  // In a namespace where it is not one of the first, so that a mistake here ends nobody else.
+  // Use a PID namespace in which the agent is not one of the first processes, so that a mistake kills nothing else.
   const script = `i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i + 1)); done
     sleep 60 & other=$!
     "$0" "$1" < /dev/null > /dev/null

@@ -27,7 +27,7 @@ function decode(chunks: Uint8Array[]): OutputRecord[] {
   return decoded.map((record) => ({ ...record, payload: Uint8Array.from(record.payload) }));
 }
 
-it('decodes what was encoded, wherever it is cut, and passes heartbeats over', () => {
+it('the decoder returns the encoded records wherever the bytes are cut, and skips heartbeats', () => {
   fc.assert(
     fc.property(
       records,
@@ -44,7 +44,7 @@ it('decodes what was encoded, wherever it is cut, and passes heartbeats over', (
   );
 });
 
-it('decodes records that come byte by byte', () => {
+it('the decoder reads records that arrive byte by byte', () => {
   const given: OutputRecord[] = [
     { kind: 'stdout', position: 0, payload: Uint8Array.from([1, 2, 3]) },
     { kind: 'pty', position: 3, payload: new Uint8Array(0) },
@@ -53,7 +53,7 @@ it('decodes records that come byte by byte', () => {
   expect(decode([...bytes].map((byte) => Uint8Array.from([byte])))).toEqual(given);
 });
 
-it('throws on anything else, and keeps no more than a record of it', () => {
+it('the decoder throws on invalid bytes and on too long records', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       const decoder = new RecordDecoder();
@@ -69,7 +69,7 @@ it('throws on anything else, and keeps no more than a record of it', () => {
   expect(() => [...new RecordDecoder().push(Buffer.from([0, ...Buffer.alloc(12, 1)]))]).toThrow(InvalidRecord);
 });
 
-it('says where the next output begins', () => {
+it('positionAfter returns the position of the next output', () => {
   expect(positionAfter({ kind: 'stderr', position: 7, payload: Buffer.from('abc') })).toBe(10);
   expect(positionAfter(noteRecord('gap', 7, { droppedBytes: 100 }))).toBe(107);
   expect(positionAfter(noteRecord('resize', 7, { cols: 80, rows: 24 }))).toBe(7);

@@ -35,34 +35,34 @@ import { canBeOtherUser } from '../../support/otherUser.ts';
 import { drivers } from './drivers.ts';
 
 const isUsable = drivers[0]?.missing === undefined;
-// A v2 hierarchy beside v1 limits nothing, but freezes and kills like any.
+// A v2 hierarchy beside v1 has no limits, but it can freeze and kill.
 const unified = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'].find((path) =>
   existsSync(join(path, 'cgroup.subtree_control')),
 );
 
-/** What only root can show, on a machine that has what it needs; else it says that it was not run. */
+/** A test that needs root and the machine's support. Elsewhere a line says that it was not run. */
 function itAsRoot(name: string, isHere: boolean | undefined, test: () => Promise<void>): void {
   if (canBeOtherUser && isHere === true) return void it(name, test);
   process.stderr.write(`\nNOT RUN: ${name}\n`);
   it(`${name} (not run here)`, () => expect(canBeOtherUser && isHere).not.toBe(true));
 }
 
-describe('what keeps a machine from running computers', () => {
+describe('the reason why a machine cannot run computers', () => {
   it.each([
     ['user/max_user_namespaces', '0', 'sysctl -w user.max_user_namespaces=10000'],
     ['kernel/unprivileged_userns_clone', '0', 'sysctl -w kernel.unprivileged_userns_clone=1'],
     ['kernel/apparmor_restrict_unprivileged_userns', '1', 'AppArmor keeps bwrap from user namespaces'],
-  ])('%s is %s', (setting, value, advice) => {
+  ])('is that %s is %s', (setting, value, advice) => {
     const settings: Record<string, string> = { 'user/max_user_namespaces': '10000', [setting]: value };
     expect(sandboxAdvice('No permissions', (name) => settings[name])).toContain(advice);
   });
 
-  it('is told as it was said where no setting explains it', () => {
+  it("is the sandbox's own error if no setting explains it", () => {
     expect(sandboxAdvice('Can’t mount proc', () => undefined)).toContain('Can’t mount proc');
   });
 
   itAsRoot('says so where user namespaces are off', isUsable, async () => {
-    // In a user namespace of its own, in which there may be no more of them: for this machine nothing changes.
+    // Use a user namespace that allows no further ones, so that nothing changes for this machine.
     const program = `
       import { describeMachine } from ${JSON.stringify(new URL('../../../integrations/computers/host/machine/describeMachine.ts', import.meta.url).href)};
       console.log(JSON.stringify(await describeMachine('/nonexistent')));`;
@@ -81,7 +81,7 @@ describe('what keeps a machine from running computers', () => {
 });
 
 describe('doctor', () => {
-  it('changes nothing while it looks', async () => {
+  it('changes nothing on the machine', async () => {
     const dir = join(tmpdir(), `atrium-none-${process.pid}`);
     const { off, drivers } = await describeMachine(dir);
     expect(drivers.map(({ name }) => name)).toEqual(['bubblewrap', 'gvisor', 'docker']);
@@ -97,7 +97,7 @@ itAsRoot('a folder that other users cannot enter is refused, with what to do', i
   try {
     const dir = join(parent, 'computers');
     const advice = new RegExp(`${parent} may be entered by root only.*ATRIUM_COMPUTERS_DIR.*chmod o\\+x ${parent}`);
-    // Doctor says so before anything is started.
+    // Doctor reports this before a start.
     const refused = expect.stringMatching(advice);
     expect((await describeMachine(dir)).drivers[0]).toEqual({ name: 'bubblewrap', refused });
     await expect(startHostProcess({ dir })).rejects.toMatchObject({
@@ -111,24 +111,24 @@ itAsRoot('a folder that other users cannot enter is refused, with what to do', i
   }
 });
 
-it('knows a process again also where there is no /proc', () => {
+it('a process has a stable stamp also without /proc', () => {
   const stamp = stampByPs(process.pid);
   expect(stamp).toEqual({ pid: process.pid, startTime: expect.stringMatching(/\d\d:\d\d:\d\d/) });
   expect(stampByPs(process.pid)).toEqual(stamp);
   expect(stampByPs(4_194_305)).toBeUndefined();
 });
 
-describe('of a driver, doctor says what it lacks', () => {
+describe("doctor reports a driver's missing requirement", () => {
   const refusal = async (name: DriverName, options: Parameters<typeof describeMachine>[1]) => {
     const { drivers } = await describeMachine('/nonexistent', { drivers: [name], ...options });
     return drivers[0]?.refused;
   };
 
-  it('gVisor: its program', async () => {
+  it('for gVisor: the program', async () => {
     expect(await refusal('gvisor', { runsc: '/nonexistent/runsc' })).toContain('ATRIUM_COMPUTERS_RUNSC');
   });
 
-  it('docker: an engine, or the image', async () => {
+  it('for docker: the engine or the image', async () => {
     const at = (address: string) => refusal('docker', { docker: { address } });
     expect(await at('ssh://somewhere')).toContain('ssh://somewhere');
     expect(await at('unix:///nonexistent/docker.sock')).toContain('cannot be used');
@@ -144,7 +144,7 @@ describe('cgroups', () => {
   const line = (path: string, type: string, options: string) =>
     `31 23 0:28 / ${path} rw - ${type} ${type} rw,${options}`;
 
-  it('are found in v1, each controller where it is mounted', () => {
+  it("are found in v1 by each controller's mount", () => {
     const mountinfo = ['cpu,cpuacct', 'memory', 'pids', 'freezer']
       .map((name) => line(`/cg/${name}`, 'cgroup', name))
       .join('\n');
@@ -160,7 +160,7 @@ describe('cgroups', () => {
     });
   });
 
-  it('are found in v2 only where it has the controllers', () => {
+  it('are found in v2 only with all controllers', () => {
     const root = mkdtempSync(join(tmpdir(), 'atrium-cgroup-'));
     const mountinfo = line(root, 'cgroup2', '');
     writeFileSync(join(root, 'cgroup.controllers'), 'hugetlb\n');
@@ -170,7 +170,7 @@ describe('cgroups', () => {
     rmSync(root, { recursive: true });
   });
 
-  it('of v1 that do not count what sockets keep are named, with what to do', () => {
+  it('of v1 that do not count the memory of sockets are reported with advice', () => {
     const top = mkdtempSync(join(tmpdir(), 'atrium-cgroup-'));
     const memory = join(top, 'ours');
     const roots: CgroupRoots = { version: 1, cpu: memory, cpuacct: memory, memory, pids: memory, freezer: memory };
@@ -181,7 +181,7 @@ describe('cgroups', () => {
     rmSync(top, { recursive: true });
   });
 
-  it('of v2 get the limits in its files', () => {
+  it('of v2 get the limits written to their files', () => {
     const top = mkdtempSync(join(tmpdir(), 'atrium-cgroup-'));
     const root = join(top, 'ours');
     const roots: CgroupRoots = { version: 2, cpu: root, cpuacct: root, memory: root, pids: root, freezer: root };

@@ -23,7 +23,7 @@ async function terminal(
   drawnIn = thread,
 ): Promise<{ store: ProcessStore; screens: Screens; process: LiveProcess; folder: string }> {
   const folder = `${root}/${count++}`;
-  // Not held to a pace, as the many megabytes below would be for seconds.
+  // Without a pace, which would delay the many megabytes below for seconds.
   const store = new ProcessStore(folder, { maxLogBytes: 8 * mebibyte });
   const { process } = await store.take({ processId: 'p', command: 'sh', pty: size }, '/');
   if (process === undefined) throw new Error('It is known.');
@@ -36,7 +36,7 @@ const coloured = (bytes: number) => {
   return line.repeat(Math.ceil(bytes / line.length));
 };
 
-/** What a terminal shows that is given this drawing. */
+/** The text on a terminal that gets this drawing. */
 async function shown(data: string): Promise<string> {
   const drawn = await TerminalScreen.restore({ position: 0, ...size, data });
   const again = drawn.screen().data;
@@ -45,7 +45,7 @@ async function shown(data: string): Promise<string> {
 }
 
 describe('the screen of a terminal', () => {
-  it('is there at once after any amount of output, for many who ask, and keeps its modes', async () => {
+  it('is the same for many simultaneous requests after much output, and keeps its modes', async () => {
     const { screens, process } = await terminal();
     screens.follow(process, size);
     await say(process, 'before\r\n\u001b[?1049h\u001b[?2004h');
@@ -57,13 +57,13 @@ describe('the screen of a terminal', () => {
     const { data, position } = drawn[0] as Screen;
     expect(position).toBe(process.info().outputBytes);
     expect(await shown(data)).toContain('the last line');
-    // It was set before what was passed over.
+    // These modes were set before the skipped output.
     expect(data).toContain('\u001b[?1049h');
     expect(data).toContain('\u001b[?2004h');
     await process.end(exit);
   });
 
-  it('reads no more than the end of a long log, after the end of its process too', async () => {
+  it('is drawn from only the end of a long log, also after the end of its process', async () => {
     const { screens, process } = await terminal();
     for (let megabytes = 0; megabytes < 6; megabytes += 2) await say(process, coloured(2 * mebibyte));
     await say(process, '\r\nthe end of it');
@@ -84,7 +84,7 @@ describe('the screen of a terminal', () => {
     }
   });
 
-  it('is drawn from its checkpoint by the next holder, with what came before the end of the log', async () => {
+  it('is drawn by the next holder from its checkpoint, with modes from before the end of the log', async () => {
     const { screens, process, folder } = await terminal();
     screens.follow(process, size);
     await say(process, '\u001b[?1049h\u001b[?2004h');
@@ -93,7 +93,7 @@ describe('the screen of a terminal', () => {
       await screens.draw('p', size, never);
     }
     await say(process, 'kept');
-    // As after a kill: nothing of this process is told to the next.
+    // As after a kill, the next holder gets nothing from this process.
     const next = new Screens(new ProcessStore(folder, { maxLogBytes: 8 * mebibyte }), thread);
     const { data } = await next.draw('p', size, never);
     expect(await shown(data)).toContain('kept');
@@ -103,7 +103,7 @@ describe('the screen of a terminal', () => {
     await process.end(exit);
   });
 
-  it('is not drawn on when nobody waits for it any more', async () => {
+  it('stops being drawn when no request waits for it', async () => {
     const { screens, process } = await terminal();
     await say(process, coloured(mebibyte));
     await process.end(exit);
@@ -124,7 +124,7 @@ describe('the screen of a terminal', () => {
     expect(await shown((await screens.draw('p', size, never)).data)).toContain('again and again');
   });
 
-  it('never begins what follows within a sequence or a character', async () => {
+  it('has a position that is never inside an escape sequence or a character', async () => {
     const { screens, process } = await terminal();
     screens.follow(process, size);
     const all = Buffer.from('one \u001b[31mtwo \u20ac\u001b]0;title\u0007 three');
@@ -139,7 +139,7 @@ describe('the screen of a terminal', () => {
     await process.end(exit);
   });
 
-  it('shows all that came before its position, and nothing after, whenever it is asked for', async () => {
+  it('shows exactly the output before its position, also while the process writes', async () => {
     const { screens, process } = await terminal();
     screens.follow(process, size);
     let text = '';
@@ -156,7 +156,7 @@ describe('the screen of a terminal', () => {
     await process.end(exit);
   });
 
-  it('takes bounded memory, whatever a program sends', async () => {
+  it('takes bounded memory for hostile output', async () => {
     const screen = new TerminalScreen({ cols: 1_000, rows: 500 });
     expect(screen.cells).toBeLessThanOrEqual(1_000_000);
     const accents = Buffer.from(`a${'\u0301'.repeat(20_000)}`);
@@ -169,7 +169,7 @@ describe('the screen of a terminal', () => {
   });
 
   it.each(['L', 'M', 'S', 'T', 'b', '@', 'P', 'X', 'I', 'Z', ' @', ' A', "'}", "'~", 'H', 'J', 'm', '?h'])(
-    'is drawn at once where a program asks for two billion of %s',
+    'is drawn at once if a program sends the command %s with a count of two billion',
     async (command) => {
       const { screens, process } = await terminal();
       screens.follow(process, size);
@@ -187,13 +187,13 @@ describe('the screen of a terminal', () => {
     },
   );
 
-  it('is drawn anew where a program has found a way to keep its terminal busy all the same', async () => {
+  it('is cleared if a program keeps its terminal too busy, and other screens are not delayed', async () => {
     const { screens, process } = await terminal(new ScreenThread(program, { limitMs: 1_000 }));
     const other = await terminal(thread);
     screens.follow(process, size);
     other.screens.follow(other.process, size);
     await screens.draw('p', size, never);
-    // Each three bytes fill the whole screen, line by line.
+    // Each three bytes fill the whole screen line by line.
     await process.resized({ cols: 1_000, rows: 1_000 });
     await say(process, '\x1b#8'.repeat(60_000));
     await say(other.process, 'not disturbed');
@@ -207,7 +207,7 @@ describe('the screen of a terminal', () => {
     await other.process.end(exit);
   });
 
-  it('is empty where what is on disk cannot be drawn, and is asked for again without an end', async () => {
+  it('is empty, also at the next request, if the log on disk cannot be drawn in time', async () => {
     const { screens, process } = await terminal(new ScreenThread(program, { limitMs: 1_000 }));
     await process.resized({ cols: 1_000, rows: 1_000 });
     await say(process, '\x1b#8'.repeat(60_000));

@@ -43,10 +43,10 @@ let decisions: EgressDecision[] = [];
 let given: SecretPlaceholder[] = [];
 let answer: (req: IncomingMessage, res: ServerResponse, seen: Seen) => void;
 
-/** It answers with what it has heard. */
+/** Answers with the request's authorization and body. */
 const echo = (_req: IncomingMessage, res: ServerResponse, { headers, body }: Seen) => {
   res.setHeader('x-echo', headers.authorization ?? '');
-  // Else Node writes it together with the body, as UTF-8.
+  // Otherwise Node writes the head together with the body, as UTF-8.
   res.write('', 'latin1');
   res.end(`${Buffer.from(headers.authorization ?? '', 'latin1').toString()} | ${body}`);
 };
@@ -134,7 +134,7 @@ const bearer = '-H "Authorization: Bearer $TOKEN"';
 const curl = (args: string) => computer.run(`curl -sS --max-time 20 ${args}`, env);
 const heard = (value = secret) => Buffer.from(value).toString('latin1');
 
-test('the value goes to its host in the place of the placeholder, and comes back masked', async () => {
+test('the gateway replaces the placeholder by the value for its host, and masks the value in the answer', async () => {
   const { stdout, stderr } = await curl(`-i ${bearer} ${url()}`);
   expect(seen[0]?.headers.authorization).toBe(`Bearer ${heard()}`);
   expect(stderr).toBe('');
@@ -146,7 +146,7 @@ test('the value goes to its host in the place of the placeholder, and comes back
   ]);
 });
 
-test('another host gets the placeholder, over a connection that nobody opens', async () => {
+test('another host gets the placeholder over an end-to-end TLS connection', async () => {
   const { stdout } = await curl(`${bearer} ${url('elsewhere.example')} -w ' %{certs}'`);
   expect(seen[0]?.headers.authorization).toBe(`Bearer ${placeholder}`);
   expect(stdout).toContain(placeholder);
@@ -163,12 +163,12 @@ test('another host gets the placeholder, over a connection that nobody opens', a
 test.each([
   ['a Host header that names another', '-H "Host: elsewhere.example"', 421],
   ['an absolute URL of another', '--request-target https://elsewhere.example/', 400],
-])('%s gets no request out', async (_, args, status) => {
+])('a request with %s is refused', async (_, args, status) => {
   const { stdout } = await curl(`${bearer} ${args} -o /dev/null -w '%{http_code}' ${url()}`);
   expect([stdout, seen]).toEqual([String(status), []]);
 });
 
-test('TLS to another name than the one asked for fails', async () => {
+test('TLS with another name than that of the CONNECT fails', async () => {
   const socket = connect(socketPath);
   socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await once(socket, 'data');
@@ -186,7 +186,7 @@ test.each([
   expect(seen).toEqual([]);
 });
 
-test('in basic credentials, cookies and keys; not where servers keep what they are told, nor in bodies', async () => {
+test('the value is put into basic credentials, cookies and keys, but not into metadata headers, URLs or bodies', async () => {
   await curl(`-u "me:$TOKEN" -H "X-Api-Key: $TOKEN" -b "s=$TOKEN" -A "$TOKEN" -e "$TOKEN" \
     -H "x-amz-meta-a: $TOKEN" -H "X-Object-Meta-B: $TOKEN" -d "$TOKEN" '${url('api.example', `/${placeholder}?q=${placeholder}`)}'`);
   const [{ headers, body, url: asked } = {} as Seen] = seen;
@@ -225,7 +225,7 @@ const others = [
   ...['X-Monkey', 'X-Turkey', 'Hockey', 'X-Betoken', 'X-Whiskey-Id'],
 ];
 
-test('in headers whose names say that they carry credentials, and in no others unless they are named', async () => {
+test('the value is put into headers with names of credentials, and into others only if the secret names them', async () => {
   const all = [...credentials, ...others];
   const asked = `${all.map((name) => `-H "${name}: $TOKEN"`).join(' ')} ${url()}`;
   await curl(asked);
@@ -237,7 +237,7 @@ test('in headers whose names say that they carry credentials, and in no others u
   expect(seen.at(-1)?.headers.host).toBe(`api.example:${port}`);
 });
 
-test('what one connection has left with the server comes back masked on another, also to who asks for compression', async () => {
+test('a value that the server kept from another connection is masked too, also if the client accepts compression', async () => {
   let kept = '';
   answer = (req, res) => {
     kept ||= Buffer.from(req.headers.authorization ?? '', 'latin1').toString();
@@ -251,7 +251,7 @@ test('what one connection has left with the server comes back masked on another,
   expect(stdout).not.toContain('sk-live');
 });
 
-test('in URLs where that was asked for, encoded for its place', async () => {
+test('the value is put into URLs with percent-encoding if the secret allows that', async () => {
   given = [toApi({ inUrl: true })];
   await curl(`'${url('api.example', `/bot${placeholder}/x?key=${placeholder}&a=b`)}'`);
   const encoded = encodeURIComponent(secret);
@@ -259,7 +259,7 @@ test('in URLs where that was asked for, encoded for its place', async () => {
   expect(seen[0]?.url).toBe(`/bot${inPath}/x?key=${encoded}&a=b`);
 });
 
-test('what is taken back, deleted, or unfit for a header is not sent', async () => {
+test('a revoked or deleted value, and one that no header can have, is not sent', async () => {
   given = [toApi({ value: async () => undefined })];
   await curl(`${bearer} ${url()}`);
   given = [toApi({ value: async () => 'two\r\nX-Lines: 1' })];
@@ -270,7 +270,7 @@ test('what is taken back, deleted, or unfit for a header is not sent', async () 
   expect(seen.map(({ headers }) => headers.authorization)).toEqual(Array(2).fill(`Bearer ${placeholder}`));
 });
 
-test('one connection serves many requests, each with what is given at that moment', async () => {
+test('each request of a connection gets the secrets of that moment', async () => {
   const first = `${bearer} ${url()}`;
   answer = (req, res, all) => {
     given = [];
@@ -289,7 +289,7 @@ test.each([
   ['GET', `content-length: ${smuggled.length}; connection: keep-alive, content-length`, smuggled],
   ['OPTIONS', `content-length: ${smuggled.length}`, smuggled],
   ['GET', `content-length: ${smuggled.length}; connection: upgrade; upgrade: other`, smuggled],
-])('what is a body of %s with “%s” is no request of its own', async (method, headers, body) => {
+])('the body of a %s request with "%s" is not read as a request', async (method, headers, body) => {
   const socket = connect(socketPath);
   socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await once(socket, 'data');
@@ -298,7 +298,7 @@ test.each([
   const host = `host: api.example:${port}`;
   const second = `GET /second HTTP/1.1\r\n${host}\r\nauthorization: Bearer ${placeholder}\r\nconnection: close\r\n\r\n`;
   tls.write(`${method} /first HTTP/1.1\r\n${host}\r\n${headers.replaceAll('; ', '\r\n')}\r\n\r\n${body}${second}`);
-  // The upgrade ends what is HTTP between them: what comes after it is never read as a request.
+  // The upgrade ends HTTP on the connection, so later bytes are never read as a request.
   await closeOf(tls);
   for (const { url: path, body: read, headers: sent } of seen) {
     expect(['/first', '/second']).toContain(path);
@@ -308,7 +308,7 @@ test.each([
   if (!headers.includes('upgrade')) expect(seen.map((each) => each.url)).toEqual(['/first', '/second']);
 });
 
-test('bodies of any size stream both ways, and an answer may come in pieces for as long as it likes', async () => {
+test('large bodies stream both ways, and a value that is split over two pieces of an answer is masked', async () => {
   const megabytes = 30;
   answer = (_req, res, { body }) => {
     res.write(`${body.length} `);
@@ -324,7 +324,7 @@ test('bodies of any size stream both ways, and an answer may come in pieces for 
   expect(Number(stdout.split('\n')[1])).toBe((megabytes << 20) + begin.length);
 });
 
-test('a WebSocket', async () => {
+test('a WebSocket gets the value in its URL, and other upgrades are refused', async () => {
   given = [toApi({ inUrl: true })];
   const program = `const s = new WebSocket("wss://api.example:${port}/live?token=" + process.env.TOKEN);
     s.onopen = () => s.send("hello"); s.onmessage = ({data}) => { process.stdout.write(data); s.close(); };
@@ -336,13 +336,13 @@ test('a WebSocket', async () => {
   expect(refused.stdout).toMatch(/\r\nHTTP\/1.1 400 Bad Request\r\n.*Invalid Upgrade header/s);
 });
 
-describe('the value comes back masked whatever the request asks for', () => {
+describe('the gateway masks the value', () => {
   const upgrade = `-H 'Connection: Upgrade' -H 'Upgrade: websocket'`;
 
-  test.each([200, 302, 401, 404, 426, 500])('a request to upgrade that is answered %i', async (status) => {
+  test.each([200, 302, 401, 404, 426, 500])('in a %i answer to an upgrade request', async (status) => {
     answer = (req, res, all) => {
       res.statusCode = status;
-      // Without this, Node's server would hand the request to nobody.
+      // Without this, Node's server would not pass the request to a handler.
       res.setHeader('connection', 'close');
       res.statusMessage = `Hello ${req.headers.authorization ?? ''}`;
       echo(req, res, all);
@@ -354,7 +354,7 @@ describe('the value comes back masked whatever the request asks for', () => {
     expect(stdout).not.toContain('sk-live');
   });
 
-  test('what a server says after it has agreed to an upgrade, in any pieces', async () => {
+  test('in the bytes after an upgrade, in pieces of any size', async () => {
     const [tls, upstream] = await upgraded();
     const got = text(tls);
     upstream.write(`one ${secret} two`);
@@ -368,7 +368,7 @@ describe('the value comes back masked whatever the request asks for', () => {
     expect(await got).toBe(`one ${mask} two${mask} three`);
   });
 
-  test('what could become the value is not held back for long, and two letters of it at most are given', async () => {
+  test('and holds a possible beginning back only for a moment, showing at most two bytes', async () => {
     const [tls, upstream] = await upgraded();
     const said = async () => String((await once(tls, 'data'))[0]);
     upstream.write('a s');
@@ -379,7 +379,7 @@ describe('the value comes back masked whatever the request asks for', () => {
     expect(await text(tls)).toBe('*'.repeat(Buffer.from(secret).length - 4));
   });
 
-  test('a WebSocket agrees on no compression, under which nothing could be found', async () => {
+  test('by refusing compression for WebSockets', async () => {
     const program = `const s = new WebSocket("wss://api.example:${port}/live");
       s.onopen = () => { process.stdout.write("[" + s.extensions + "]"); s.close(); };`;
     const { stdout } = await computer.run(`${process.execPath} -e '${program}'`, { ...env, NODE_USE_ENV_PROXY: '' });
@@ -387,7 +387,7 @@ describe('the value comes back masked whatever the request asks for', () => {
     expect(seen[0]?.headers).not.toHaveProperty('sec-websocket-extensions');
   });
 
-  /** A connection that has left HTTP: the computer's side of it, and the server's. */
+  /** An upgraded connection: the computer's end and the server's end. */
   async function upgraded(): Promise<[TLSSocket, Duplex]> {
     const socket = connect(socketPath);
     socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
@@ -404,7 +404,7 @@ describe('the value comes back masked whatever the request asks for', () => {
   }
 });
 
-test('a client that speaks nothing but HTTP/2 is told at once', async () => {
+test('a client that only speaks HTTP/2 is refused during TLS', async () => {
   const socket = connect(socketPath);
   socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await once(socket, 'data');
@@ -412,7 +412,7 @@ test('a client that speaks nothing but HTTP/2 is told at once', async () => {
   await expect(once(tls, 'secureConnect')).rejects.toThrow(/no application protocol/i);
 });
 
-/** However its other side has ended it. */
+/** Resolves when the socket is closed, with or without an error. */
 const closeOf = (socket: Socket) =>
   new Promise((resolve) =>
     socket
@@ -421,7 +421,7 @@ const closeOf = (socket: Socket) =>
       .once('close', resolve),
   );
 
-test('who opens a connection and says nothing, or half a head, is let go', async () => {
+test('a silent connection and one with an unfinished head are closed', async () => {
   const socket = connect(socketPath);
   socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await once(socket, 'data');
@@ -437,10 +437,10 @@ test('who opens a connection and says nothing, or half a head, is let go', async
   clearInterval(drip);
 });
 
-describe('clients', () => {
+describe('the value is sent for', () => {
   beforeEach(() => mkdir(path.join(folder, 'home'), { recursive: true }));
 
-  test('Node’s fetch, with the proxy’s variable and without', async () => {
+  test("Node's fetch, with and without the proxy's variable", async () => {
     const program = `fetch("${url()}", { headers: { authorization: "Bearer " + process.env.TOKEN } }).then((r) => r.text()).then(console.log)`;
     for (const variables of [env, { NODE_EXTRA_CA_CERTS: bundle, TOKEN: placeholder }]) {
       const { stdout, stderr } = await computer.run(`${process.execPath} -e '${program}'`, variables);

@@ -7,7 +7,7 @@ const there = drivers.filter(({ isFull, missing }) => isFull && missing === unde
 const names = there.map(({ driver }) => driver);
 const options = Object.assign({}, ...there.map((one) => one.options), { drivers: ['bubblewrap', 'gvisor', 'docker'] });
 
-/** What a sandbox of each cannot hide from who is in it. */
+/** Commands that recognise each driver from inside its sandbox. */
 const signs = {
   bubblewrap: 'test ! -e /.dockerenv && ! grep -qi gvisor /proc/version && echo here',
   gvisor: 'grep -qi gvisor /proc/version && echo here',
@@ -17,7 +17,7 @@ const signs = {
 describe('a host with several drivers', () => {
   if (there.length === 0) {
     process.stderr.write(`\nNOT RUN: a host with several drivers: ${drivers[0]?.missing}\n`);
-    it(`is not run here: ${drivers[0]?.missing}`, () => expect(drivers[0]?.missing).not.toBe(''));
+    it(`is not tested on this machine: ${drivers[0]?.missing}`, () => expect(drivers[0]?.missing).not.toBe(''));
     return;
   }
   let remote: RemoteHost;
@@ -28,11 +28,11 @@ describe('a host with several drivers', () => {
   });
   afterAll(() => remote[Symbol.asyncDispose]());
 
-  it('offers all that its machine has', () => {
+  it('offers all drivers that its machine has', () => {
     expect(host.drivers).toEqual(names);
   });
 
-  it('runs the same home with each, one after the other', async () => {
+  it('runs a computer with each driver in turn, with the same home', async () => {
     const spec = computerSpec();
     for (const [at, driver] of names.entries()) {
       await host.start({ ...spec, driver, generation: at + 1 });
@@ -45,7 +45,7 @@ describe('a host with several drivers', () => {
     expect(await host.sweep()).toEqual([]);
   });
 
-  it('starts nothing with a driver that it does not have', async () => {
+  it('refuses to start a computer with a driver that it does not have', async () => {
     await using other = await startHostProcess({ ...options, drivers: names.slice(0, 1) });
     const driver = 'docker';
     if (names[0] === driver) return;

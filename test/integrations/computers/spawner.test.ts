@@ -10,7 +10,7 @@ import { waitFor } from '../../support/waitFor.ts';
 const folder = mkdtempSync(join(tmpdir(), 'atrium-spawner-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A program in place of a holder, and what is told of it. */
+/** Starts a program in place of a holder. `news` has the events about it. */
 function hold(script: string, log = join(folder, 'log')) {
   const news: SpawnerNews[] = [];
   const args = ['-c', script];
@@ -19,11 +19,11 @@ function hold(script: string, log = join(folder, 'log')) {
 
 const pidOf = (news: SpawnerNews[]) => news.flatMap((each) => (each.news === 'started' ? [each.pid] : []))[0] ?? 0;
 
-/** The parent of a program that it starts: the spawner itself. */
+/** The spawner's process id, which is the parent of a program that it starts. */
 const spawnerPid = async () => Number(await run('/bin/sh', ['-c', 'echo $PPID']));
 
 describe('the spawner', () => {
-  it('is another process, and does not keep the one that asked it alive', async () => {
+  it('is another process, and does not keep its client process alive', async () => {
     const url = pathToFileURL(join(import.meta.dirname, '../../../integrations/computers/spawner/spawner.ts')).href;
     const script = `const { run } = await import('${url}');
       process.stdout.write(String(Number(await run('/bin/sh', ['-c', 'echo $PPID'])) !== process.pid));`;
@@ -36,14 +36,14 @@ describe('the spawner', () => {
     expect(printed).toBe('true');
   });
 
-  it('gives what a program prints, what it complains of when it fails, and that there is none', async () => {
+  it("returns a program's output, and fails with its exit code, error output, signal or ENOENT", async () => {
     await expect(run('/bin/echo', ['a', 'b'])).resolves.toBe('a b\n');
     await expect(run('/bin/sh', ['-c', 'echo no >&2; exit 3'])).rejects.toThrow('failed (3): no');
     await expect(run('/bin/none', [])).rejects.toThrow('ENOENT');
     await expect(run('/bin/sleep', ['60'], { timeoutMs: 50 })).rejects.toThrow('SIGKILL');
   });
 
-  it('kills what is called off, and says why once that has ended', async () => {
+  it('kills an aborted program, and fails with the reason once it has ended', async () => {
     const controller = new AbortController();
     const running = run('/bin/sleep', ['60'], { signal: controller.signal });
     controller.abort(new Error('called off'));
@@ -51,10 +51,10 @@ describe('the spawner', () => {
     await expect(run('/bin/true', [], { signal: controller.signal })).rejects.toThrow('called off');
   });
 
-  it('gives a holder its lines and tells what it reports, all of it before its end', async () => {
+  it('passes lines to a holder, and its reports before its end', async () => {
     const { news, tell } = hold('read line; echo "$line 1" >&3; echo 2 >&3; echo log; exit 4');
     tell({ do: 'send', line: 'hello' });
-    await waitFor('its end', () => news.some((each) => each.news === 'ended'));
+    await waitFor('the end', () => news.some((each) => each.news === 'ended'));
     expect(news).toEqual([
       { id: expect.any(Number), news: 'started', pid: expect.any(Number) },
       expect.objectContaining({ news: 'report', line: 'hello 1' }),
@@ -64,39 +64,39 @@ describe('the spawner', () => {
     expect(readFileSync(join(folder, 'log'), 'utf8')).toBe('log\n');
   });
 
-  it('tells the end of a holder whose log cannot be written, and goes on with all others', async () => {
+  it('reports the end of a holder whose log cannot be written, and goes on', async () => {
     const pid = await spawnerPid();
     const { news } = hold('exit', join(folder, 'none', 'log'));
-    await waitFor('its end', () => news.length > 0);
+    await waitFor('the end', () => news.length > 0);
     expect(news).toEqual([expect.objectContaining({ news: 'ended', how: expect.stringContaining('ENOENT') })]);
     expect(await spawnerPid()).toBe(pid);
   });
 
-  it('closes the pipes of a holder that is let go, which goes on, and tells of its end', async () => {
+  it('closes the pipes of a released holder, which goes on, and reports its end', async () => {
     const { news, tell } = hold('read line; exec sleep 60');
-    await waitFor('its start', () => pidOf(news) > 0);
+    await waitFor('the start', () => pidOf(news) > 0);
     tell({ do: 'letGo' });
     const stamp = stampOf(pidOf(news));
     expect(stamp && isAlive(stamp)).toBe(true);
     tell({ do: 'kill' });
-    await waitFor('its end', () => news.some((each) => each.news === 'ended'));
+    await waitFor('the end', () => news.some((each) => each.news === 'ended'));
   });
 
-  it('goes on when a service is told to end as a whole, for as long as its host does', async () => {
+  it('ignores the signals that end a whole service', async () => {
     const pid = await spawnerPid();
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.kill(pid, signal);
     expect(await spawnerPid()).toBe(pid);
   });
 
-  it('fails what is under way when it is killed, ends holders that were not let go, and is started again', async () => {
+  it('fails running programs and ends unreleased holders when it is killed, and is started again', async () => {
     const pid = await spawnerPid();
     const { news } = hold('read line; exit');
     const waiting = run('/bin/sleep', ['60']).catch((error: Error) => error.message);
-    await waitFor('its start', () => pidOf(news) > 0);
+    await waitFor('the start', () => pidOf(news) > 0);
     const holder = stampOf(pidOf(news));
     process.kill(pid, 'SIGKILL');
     await expect(waiting).resolves.toContain('has ended');
-    await waitFor('its failure', () => news.at(-1)?.news === 'failed');
+    await waitFor('the failure', () => news.at(-1)?.news === 'failed');
     await waitFor('the end of the holder', () => holder === undefined || !isAlive(holder));
     expect(await spawnerPid()).not.toBe(pid);
   });

@@ -4,9 +4,9 @@ import { drivers } from './drivers.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-/** The files and the logs of a computer that does not run, without waking it. */
-describe.each(usable)('$name', ({ options }) => {
-  it('gives the files of a stopped computer, and lets no link lead out', async () => {
+/** Access to the files and logs of a stopped computer, without waking it. */
+describe.each(usable)('a host with $name', ({ options }) => {
+  it('reads and writes the files of a stopped computer, and follows no link out of it', async () => {
     await using built = await buildHost(options);
     const { host } = built;
     const { spec, computerId, client } = await startComputer(host);
@@ -34,7 +34,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await runOn(host.client(computerId), 'cat more')).stdout).toBe('written while it slept');
   });
 
-  it('refuses to delete, move or replace the home and mount points, stopped as running, and keeps every file', async () => {
+  it('refuses to delete, move or replace the home and mount points of a running and a stopped computer', async () => {
     await using built = await buildHost(options);
     const { host } = built;
     const { computerId, client } = await startComputer(host);
@@ -57,7 +57,7 @@ describe.each(usable)('$name', ({ options }) => {
     }
   });
 
-  it('reads few computers that do not run at once, fewer of one space, and says when to come again', async () => {
+  it('limits the stopped computers that are read at once, in total and for each space', async () => {
     await using built = await buildHost({ ...options, files: { perHost: 3, perSpace: 2, waitMs: 300, restMs: 0 } });
     const { host } = built;
     const stopped = async (spaceId: string) => {
@@ -70,7 +70,7 @@ describe.each(usable)('$name', ({ options }) => {
     const [b1, b2] = [await stopped('spc_b'), await stopped('spc_b')];
     const copy = `${a3}copy`;
     await host.fork(a3, { computerId: copy, limits: usualLimits });
-    /** Somebody who reads it, and does not come to an end. */
+    /** Begins to read the file, and does not finish. */
     const read = async (id: string) => (await (await host.files(id)).readFile('large')).body;
     const list = async (id: string) => (await (await host.files(id)).listFiles('.')).entries.length;
     const readers = [await read(a1), await read(a2)];
@@ -81,24 +81,24 @@ describe.each(usable)('$name', ({ options }) => {
     expect(await list(a1)).toBe(1);
     readers.push(await read(b1));
     await expect(host.files(b2)).rejects.toMatchObject({ kind: 'unavailable', ...refused });
-    // One that rests makes room, of its own space or of another.
+    // An idle sandbox makes room for its own space or another.
     readers[0]?.destroy();
-    expect(await waitFor('room', () => list(a3).catch(() => undefined))).toBe(1);
-    expect(await waitFor('room', () => list(b2).catch(() => undefined))).toBe(1);
+    expect(await waitFor('a free slot', () => list(a3).catch(() => undefined))).toBe(1);
+    expect(await waitFor('a free slot', () => list(b2).catch(() => undefined))).toBe(1);
     for (const reader of readers) reader.destroy();
     expect(
       await Promise.all(
-        [a1, a2, a3, b1, b2, copy].map((id) => waitFor('a turn', () => list(id).catch(() => undefined))),
+        [a1, a2, a3, b1, b2, copy].map((id) => waitFor('a slot', () => list(id).catch(() => undefined))),
       ),
     ).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
-  it('has nothing of one that is not there', async () => {
+  it('answers COMPUTER_ABSENT for a computer that does not exist', async () => {
     await using built = await buildHost(options);
     await expect(built.host.files('cmp_none')).rejects.toMatchObject({ code: 'COMPUTER_ABSENT' });
   });
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('stopped files are not tested on this machine, which has no driver', () => expect(usable).toEqual([]));
 }

@@ -5,9 +5,9 @@ import { drivers } from './drivers.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-/** What Atrium itself runs among the files of a computer that does not run, without waking it. */
-describe.each(usable)('$name', ({ options }) => {
-  it('runs processes on the home of a stopped computer, without network, and keeps what they said', async () => {
+/** Processes that Atrium itself runs on the files of a computer, also of a stopped one, without waking it. */
+describe.each(usable)('a host with $name', ({ options }) => {
+  it("runs Atrium's processes on the home of a stopped computer, without network, and keeps their output", async () => {
     await using built = await buildHost(options);
     const { host } = built;
     const { spec, computerId, client } = await startComputer(host);
@@ -24,18 +24,18 @@ describe.each(usable)('$name', ({ options }) => {
     await host.start({ ...spec, generation: 2 });
     const again = await host.work(computerId);
     expect((await runOn(again.own, 'cat written')).stdout).toBe('more\n');
-    // The process is known by its id, wherever it ran.
+    // The process keeps its id, although it ran in another sandbox.
     await expect(again.own.process('prc_w')).resolves.toMatchObject({ state: 'exited', exitCode: 0 });
   });
 
-  it('ends what runs there when the computer starts', async () => {
+  it("ends Atrium's processes on a stopped computer when the computer starts", async () => {
     await using built = await buildHost(options);
     const { host } = built;
     const { spec, computerId } = await startComputer(host);
     await host.stop(computerId);
     const work = await host.work(computerId);
     await work.own.startProcess({ processId: 'prc_long', command: 'while :; do date > beat; sleep 0.05; done' });
-    await waitFor('it to run', () => work.statFile('beat').catch(() => undefined));
+    await waitFor('the process to run', () => work.statFile('beat').catch(() => undefined));
     await host.start({ ...spec, generation: 2 });
     await expect(host.client(computerId).own.process('prc_long')).resolves.toMatchObject({
       state: expect.stringMatching(/^(lost|killed)$/),
@@ -43,7 +43,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await runOn(host.client(computerId), 'rm -f beat; sleep 0.3; ls')).stdout).toBe('');
   });
 
-  it('runs beside what users run, unseen, without their places, and keeps no computer awake', async () => {
+  it("runs Atrium's processes unseen by users, outside of their limit, and without keeping the computer awake", async () => {
     await using built = await buildHost(options);
     const { host } = built;
     const { computerId, client } = await startComputer(host, { limits: { ...usualLimits, maxProcesses: 1 } });
@@ -59,7 +59,7 @@ describe.each(usable)('$name', ({ options }) => {
     await expect(client.signalProcess('work-on', 'SIGKILL')).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
 
     await client.signalProcess('prc_user', 'SIGKILL');
-    const { lastActiveAt } = await waitFor('it to end', async () => {
+    const { lastActiveAt } = await waitFor('the process to end', async () => {
       const status = await client.status();
       return status.runningProcesses === 0 ? status : undefined;
     });
@@ -73,7 +73,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await own.listProcesses()).map(({ processId }) => processId)).toEqual(['work-again', 'work-on']);
   });
 
-  it('is not ended with what reads files of the same computer', async () => {
+  it("does not end Atrium's processes when the sandbox for file access to the same computer ends", async () => {
     const one = { perHost: 1, perSpace: 1, waitMs: 10_000, restMs: 0 };
     await using built = await buildHost({ ...options, files: one });
     const { host } = built;
@@ -86,13 +86,13 @@ describe.each(usable)('$name', ({ options }) => {
     const { own } = await host.work(both);
     await own.startProcess({ processId: 'prc_long', command: 'sleep 1000' });
     await (await host.files(both)).listFiles('.');
-    // There is one place for that, so the first one ends.
+    // There is one slot for file access, so the first sandbox for files ends.
     await (await host.files(other)).listFiles('.');
     await expect(own.process('prc_long')).resolves.toMatchObject({ state: 'running' });
     expect((await runOn(own, 'echo goes on')).stdout).toBe('goes on\n');
   });
 
-  it('has fewer places for what only looks, so that changes go on', async () => {
+  it('has fewer slots for processes that only read, so that changes go on', async () => {
     await using built = await buildHost(options);
     const { host } = built;
     const { computerId } = await startComputer(host);
@@ -103,7 +103,7 @@ describe.each(usable)('$name', ({ options }) => {
         own.startProcess({ processId: `${mode}-look-${n}`, command: 'sleep 1000', isLook: true });
       for (let n = 1; n <= ownLimits.maxLooks; n++) await look(n);
       await expect(look(0)).rejects.toMatchObject({ kind: 'rateLimited', code: 'TOO_MANY_PROCESSES' });
-      // Attaching takes no place.
+      // Attaching takes no slot.
       expect((await look(1)).isNew).toBe(false);
       for (let n = ownLimits.maxLooks; n < ownLimits.maxProcesses; n++) {
         await own.startProcess({ processId: `${mode}-change-${n}`, command: 'sleep 1000' });
@@ -112,11 +112,11 @@ describe.each(usable)('$name', ({ options }) => {
         code: 'TOO_MANY_PROCESSES',
       });
       await own.signalProcess(`${mode}-look-1`, 'SIGKILL');
-      await waitFor('its place', () => look(0).catch(() => undefined));
+      await waitFor('the free slot', () => look(0).catch(() => undefined));
     }
   });
 
-  it('ends what takes long beside a computer that does not run, and leaves what runs in one alone', async () => {
+  it("limits the time of Atrium's processes on a stopped computer, but not on a running one", async () => {
     await using built = await buildHost({ ...options, deadlines: { workMs: 700 } });
     const { host } = built;
     const { computerId } = await startComputer(host);
@@ -126,7 +126,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect(await run()).toMatchObject({ killedBy: 'timeout' });
   });
 
-  it('counts them apart from those that read files', async () => {
+  it("counts sandboxes for Atrium's processes separately from those for file access", async () => {
     await using built = await buildHost({ ...options, work: { perHost: 2, perSpace: 1, waitMs: 300, restMs: 0 } });
     const { host } = built;
     const stopped = async (spaceId: string) => {
@@ -141,11 +141,11 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await runOn((await host.work(b1)).own, 'echo other')).stdout).toBe('other\n');
     expect((await (await host.files(a2)).listFiles('.')).entries).toEqual([]);
     await busy.own.signalProcess('prc_long', 'SIGKILL');
-    const room = await waitFor('room', () => host.work(a2).catch(() => undefined));
+    const room = await waitFor('a free slot', () => host.work(a2).catch(() => undefined));
     expect((await runOn(room.own, 'echo now')).stdout).toBe('now\n');
   });
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('work on stopped computers is not tested on this machine, which has no driver', () => expect(usable).toEqual([]));
 }

@@ -56,10 +56,10 @@ const others = ['\x1bc', '\x1b#8', '\x1bM', '\x1bD', '\x1b7', '\x1b8', '\x1b(0',
 const something = () =>
   pick([numbered, numbered, numbered, string, () => pick(others), () => pick(noise), () => 'text \xe2\x82\xac'])();
 
-describe('a terminal that is told anything', () => {
+describe('a terminal with random output', () => {
   const endsAt = Date.now() + seconds * 1_000;
 
-  it('never hears of a number that is larger than the filter lets through, however it is cut', async () => {
+  it('never gets a number above the limit of the filter, wherever the bytes are cut', async () => {
     const terminal = new xterm.Terminal({ cols: 80, rows: 24, allowProposedApi: true, logLevel: 'off' });
     let largest = 0;
     const see = (parameters: (number | number[])[]) => {
@@ -98,7 +98,7 @@ describe('a terminal that is told anything', () => {
     terminal.dispose();
   }, 7_200_000);
 
-  it('draws it all, in pieces that end anywhere, while its size changes', async () => {
+  it('draws everything in pieces of any length while its size changes', async () => {
     const thread = new ScreenThread(program);
     let screen: DrawnScreen = await thread.open({ cols: 80, rows: 24 });
     let position = 0;
@@ -116,7 +116,7 @@ describe('a terminal that is told anything', () => {
         await screen.take([{ kind: 'resize', position, payload: Buffer.from(JSON.stringify(size)) }]);
       }
       if (between(0, 9) === 0) {
-        // As the next holder does it.
+        // The next holder restores a screen in this way.
         const shown = await screen.show();
         await screen.dispose();
         screen = await thread.open(shown);

@@ -28,7 +28,7 @@ let decisions: (EgressDecision & { computerId: string })[] = [];
 let policies: Map<string, EgressPolicy>;
 let ids: string[];
 
-/** Stands for servers at the ports of the internet, which only root could listen on here. */
+/** Maps the usual ports to the ports of the test's servers, since only root may listen on low ports. */
 class TestGuard extends EgressGuard {
   readonly ports = new Map<number, number>();
   override async admit(...[asked, owner]: Parameters<EgressGuard['admit']>) {
@@ -128,19 +128,19 @@ afterAll(async () => {
 
 const withoutVariables = 'unset $(env | cut -d= -f1 | grep -iE "_proxy$|CERT|CA_|CAINFO|CAFILE");';
 
-test.each(['', withoutVariables])('a web server is reached by name, as its own computer [%s]', async (before) => {
+test.each(['', withoutVariables])('a computer reaches a web server by name, and is logged [%s]', async (before) => {
   const { stdout, stderr } = await runOn(client, `${before} curl -sS --max-time 20 http://web.example/path`);
   expect([stdout, stderr]).toEqual(['web', '']);
   expect(heard).toEqual([expect.stringMatching(/^web\.example(:\d+)?\/path$/)]);
   expect(decisions).toMatchObject([{ computerId: ids[0], host: 'web.example', port: 80, refusal: null }]);
 });
 
-test('ssh reaches its server by name', async () => {
+test('ssh reaches a server by name', async () => {
   const { stdout } = await runOn(client, 'exec 3<>/dev/tcp/ssh.example/22; head -n 1 <&3');
   expect(stdout).toBe('SSH-2.0-greeter\r\n');
 });
 
-test('a secret goes to its host from the computer that has it, and from no other', async () => {
+test('a secret is sent only to its host and only from its computer', async () => {
   const curl = (host: string) => `curl -sS --max-time 20 -H "Authorization: Bearer $TOKEN" https://${host}:${tlsPort}/`;
   const ran = await runOn(
     client,
@@ -156,7 +156,7 @@ test('a secret goes to its host from the computer that has it, and from no other
   expect(heard.at(-1)).toBe(`api.example:${tlsPort} Bearer ${placeholder}`);
 });
 
-test('the authority is trusted by programs that read no variable too', async () => {
+test("programs trust Atrium's authority also without the variables", async () => {
   const url = `https://api.example:${tlsPort}/`;
   const ran = await runOn(client, `${withoutVariables} export https_proxy=http://127.0.0.1:3128; curl -sS ${url}`);
   expect([ran.stdout, ran.stderr]).toEqual(['tls', '']);
@@ -164,11 +164,11 @@ test('the authority is trusted by programs that read no variable too', async () 
 
 test.each([
   ['curl', (url: string) => `curl -sS ${url}`],
-  // It finds no repository there, which is another complaint.
+  // git finds no repository there, which is not an error about the certificate.
   ['git', (url: string) => `git ls-remote ${url} 2>&1 | grep -qi 'certificate' || echo tls`],
   ['Python', (url: string) => `python3 -c 'import urllib.request as r; print(r.urlopen("${url}").read().decode())'`],
   ['Node', (url: string) => `/opt/atrium/node -e 'fetch("${url}").then((r) => r.text()).then(console.log)'`],
-])('%s trusts an authority that was added to the host, and no other', async (_name, command) => {
+])("%s trusts an authority that was added to the host's list, and no other", async (_name, command) => {
   const said = async (host: string) => (await runOn(client, command(`https://${host}:${tlsPort}/`))).stdout;
   expect(await said('added.example')).toMatch(/tls\n?$/);
   expect(heard.length).toBeGreaterThan(0);
@@ -176,7 +176,7 @@ test.each([
   for (const request of heard) expect(request).toContain('added.example');
 });
 
-test('one space’s lists do not hold for another, and a refused name is not looked up', async () => {
+test("one space's lists do not apply to another, and a refused name is not resolved", async () => {
   policies.set(ids[0] ?? '', { allow: ['allowed.example'], deny: [] });
   const curl = "curl -s -o /dev/null -w '%{http_code}' --max-time 20 http://web.example/";
   expect((await runOn(client, curl)).stdout).toBe('403');
@@ -184,7 +184,7 @@ test('one space’s lists do not hold for another, and a refused name is not loo
   expect((await runOn(other, curl)).stdout).toBe('200');
 });
 
-test('there is no other way out: no interface, no UDP, no socket of the proxy, no low port of its own', async () => {
+test('a computer has no other way out: no interface, no UDP and no socket of the proxy', async () => {
   const { stdout } = await runOn(
     client,
     `ls /sys/class/net 2>/dev/null; tail -n +3 /proc/net/dev | cut -d: -f1; cat /proc/net/route | tail -n +2;

@@ -3,7 +3,7 @@ import type { WantedDatabase } from '../../../integrations/databases/types.ts';
 import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedDatabases.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What is told of a statement that has no answer, or too large a one.
+// Errors of statements without an answer or with a too large one.
 
 let databases: DumpedDatabases;
 let database: WantedDatabase;
@@ -19,7 +19,7 @@ function ask(sql: string, { onlyReads = true, timeoutMs = 60_000 } = {}) {
   return databases.server.ask(databases.accountOf(database), sql, { ...bounds, onlyReads, timeoutMs, signal });
 }
 
-test('of what only reads, that its time is up; of all else, that it may have been done', async () => {
+test('a reading statement that times out gets SQL_TIMED_OUT, and another gets SQL_OUTCOME_UNKNOWN', async () => {
   const asked = { timeoutMs: 1_000 };
   await expect(ask('SELECT SLEEP(600)', asked)).rejects.toMatchObject({ code: 'SQL_TIMED_OUT' });
   const changing = { ...asked, onlyReads: false };
@@ -29,14 +29,14 @@ test('of what only reads, that its time is up; of all else, that it may have bee
   });
 });
 
-test('the same where the server ends the connection', async () => {
+test('a reading statement whose connection is killed gets SQL_INTERRUPTED, and another gets SQL_OUTCOME_UNKNOWN', async () => {
   const owner = await databases.connect(database);
   for (const [onlyReads, code] of [
     [true, 'SQL_INTERRUPTED'],
     [false, 'SQL_OUTCOME_UNKNOWN'],
   ] as const) {
     const asked = expect(ask(`SELECT SLEEP(60) AS ${code}`, { onlyReads })).rejects.toMatchObject({ code });
-    const id = await waitFor('it to run', async () => {
+    const id = await waitFor('the statement to run', async () => {
       const [rows] = (await owner.query('SHOW PROCESSLIST')) as unknown as [{ Id: number; Info: string | null }[]];
       return rows.find(({ Info }) => Info?.startsWith('SELECT') && Info.includes(code))?.Id;
     });
@@ -45,7 +45,7 @@ test('the same where the server ends the connection', async () => {
   }
 });
 
-test('a row that would fill the memory of whoever reads it', async () => {
+test('a row that is too large for memory gets ROW_TOO_LARGE', async () => {
   const owner = await databases.connect(database);
   await owner.query('CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, c LONGBLOB)');
   await owner.query("INSERT INTO wide VALUES (1, '', '', ''), (2, '', '', '')");
@@ -59,7 +59,7 @@ test('a row that would fill the memory of whoever reads it', async () => {
       ['2', '0'],
     ],
   });
-  // One large value is cut, and many rows that are large together are no large row.
+  // A single large value is cut, and the limit applies to each row, not to all rows together.
   expect(await ask('SELECT a FROM wide ORDER BY id')).toMatchObject({ isCut: true });
   const error: unknown = await databases.dump(database).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(RowTooLarge);

@@ -7,7 +7,7 @@ import { createTenantServer } from '../../../integrations/databases/tenantServer
 import { tenantServer } from '../../support/runServer.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// How the CPU is shared out on the embedded server. On MySQL nothing is, and nothing fails.
+// Spaces share the CPU of the embedded server. On MySQL this does nothing, and does not fail.
 
 const prefix = `s${randomBytes(4).toString('hex')}`;
 const password = 'aPassword1';
@@ -50,7 +50,7 @@ async function threadOf(admin: TenantConnection, connection: Connection): Promis
   return Number(row?.tid);
 }
 
-test('whoever wants more than a core stands behind the others, with all of its accounts, and no longer than that', async () => {
+test('a space that uses more than a core gets a lower priority for all its accounts while it does', async () => {
   for (const name of ['busy', 'other', 'quiet']) await align(name);
   const quiet = await connect('quiet');
   const busy = await Promise.all(['busy', 'busy', 'other', 'other'].map(connect));
@@ -70,24 +70,24 @@ test('whoever wants more than a core stands behind the others, with all of its a
       await quiet.query('SELECT 1');
       await shares.look(admin);
     };
-    await waitFor('all of them to be set back', async () => {
+    await waitFor('all busy threads to get a lower priority', async () => {
       await look();
       return tids.every((tid) => getPriority(tid) > own + 3);
     });
     expect(getPriority(quietTid)).toBe(own);
-    // Whoever comes meanwhile has a thread of its own.
+    // A new connection has its own thread, with normal priority.
     expect(getPriority(await threadOf(admin, await connect('quiet')))).toBe(own);
     for (const { threadId } of busy) await admin.run(`KILL QUERY ${threadId}`);
     await over;
     if (process.getuid?.() !== 0) return;
-    await waitFor('them to be as before', async () => {
+    await waitFor('the priorities to be normal again', async () => {
       await look();
       return tids.every((tid) => getPriority(tid) === own);
     });
   });
 }, 120_000);
 
-test('a server of another machine is left as it is', async () => {
+test('a server on another machine is left alone', async () => {
   const connection = await connect('busy');
   const rows = async () => [
     {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Connection } from 'mysql2/promise';
 import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedDatabases.ts';
 
-// What is in a database comes back as it was, on the server of this run: MariaDB, or MySQL.
+// A database is dumped and restored on the server of this test run: MariaDB or MySQL.
 
 let databases: DumpedDatabases;
 let isMariaDb: boolean;
@@ -16,7 +16,7 @@ async function rowsOf(connection: Connection, sql: string): Promise<unknown> {
   return (await connection.query(sql))[0];
 }
 
-test('all kinds of values come back as they were', async () => {
+test('a restore has the same values of all types', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
@@ -49,7 +49,7 @@ test('all kinds of values come back as they were', async () => {
   expect(await rowsOf(target, shownTable)).toEqual(await rowsOf(source, shownTable));
 });
 
-test('what is defined comes back, and works there without the other', async () => {
+test('restored views, routines, triggers and keys work after the original database is gone', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   for (const sql of [
@@ -73,7 +73,7 @@ test('what is defined comes back, and works there without the other', async () =
   const restored = await databases.restore(await databases.dump(database));
   await databases.align({ ...database, state: 'gone' });
   const target = await databases.connect(restored);
-  expect(await rowsOf(target, 'SELECT * FROM changes')).toEqual([{ words: 'new Notes' }]); // made by no trigger now
+  expect(await rowsOf(target, 'SELECT * FROM changes')).toEqual([{ words: 'new Notes' }]); // the restore ran no trigger
   await target.query("CALL adds('More')");
   expect(await rowsOf(target, 'SELECT * FROM a_titles ORDER BY title')).toEqual([
     { title: 'More!' },
@@ -91,7 +91,7 @@ test('what is defined comes back, and works there without the other', async () =
     );
 });
 
-test('a large row comes back, and so do many', async () => {
+test('a restore has a large row and many small rows', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE files (id INT PRIMARY KEY, raw LONGBLOB, words LONGTEXT)');
@@ -109,7 +109,7 @@ test('a large row comes back, and so do many', async () => {
   expect(file.words).toBe('ü'.repeat(2_000_000));
 }, 60_000);
 
-test('it is what was there at one moment', async () => {
+test('a dump is consistent as of one moment', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE a (id INT)');
@@ -117,7 +117,7 @@ test('it is what was there at one moment', async () => {
   const bytes = await databases.read(database, async (lines) => {
     const chunks: Buffer[] = [];
     for await (const line of lines) {
-      // After it has begun, and before it has come to the second table.
+      // Insert after the dump has begun and before it reaches the second table.
       if (chunks.length === 0) await source.query('INSERT INTO b VALUES (1)');
       chunks.push(line);
     }
@@ -127,7 +127,7 @@ test('it is what was there at one moment', async () => {
   expect(await rowsOf(target, 'SELECT * FROM b')).toEqual([]);
 });
 
-test('a dump does no more than its tenant may', async () => {
+test('a forged dump runs only with the rights of its tenant', async () => {
   const victim = await databases.make();
   await (await databases.connect(victim)).query('CREATE TABLE private (id INT)');
   const begin = JSON.stringify({ begin: 'atrium-database/1', name: 'other' });
@@ -144,7 +144,7 @@ test('a dump does no more than its tenant may', async () => {
   }
 });
 
-test('a keeper reads, and neither writes nor runs what its tenant has made', async () => {
+test("the keeper account can read, but not write or run the tenant's routines", async () => {
   const database = await databases.make();
   const owner = await databases.connect(database);
   await owner.query('CREATE TABLE notes (id INT)');
@@ -161,7 +161,7 @@ test('a keeper reads, and neither writes nor runs what its tenant has made', asy
   expect(await rowsOf(keeper, 'SELECT * FROM notes')).toEqual([]);
 });
 
-test('one that is cut short is refused, and one that was interrupted is made anew', async () => {
+test('a truncated dump is refused, and an interrupted restore starts again', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE notes (id INT PRIMARY KEY)');
@@ -180,7 +180,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
 
-test('whoever was taken for lost while it filled a database writes nothing more into it', async () => {
+test('a worker that was given up during a restore writes nothing more to the database', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE notes (words VARCHAR(50))');
@@ -192,7 +192,7 @@ test('whoever was taken for lost while it filled a database writes nothing more 
   const slow = async function* () {
     for (const line of [begin, ...rest]) {
       yield Buffer.from(`${line}\n`);
-      // All is there but the rows.
+      // Everything except the rows is restored.
       if (!line.includes('CREATE TABLE')) continue;
       frozenAt.resolve();
       await thawed.promise;
@@ -207,7 +207,7 @@ test('whoever was taken for lost while it filled a database writes nothing more 
   expect(await rowsOf(await databases.connect(target), 'SELECT * FROM notes')).toEqual([{ words: 'once' }]);
 });
 
-test('whoever gets in late to fill a database finds it under the name before', async () => {
+test('a later restore creates the database again, and the earlier account cannot enter', async () => {
   const database = await databases.make();
   await (await databases.connect(database)).query('CREATE TABLE notes (words VARCHAR(50))');
   const bytes = await databases.dump(database);
@@ -219,7 +219,7 @@ test('whoever gets in late to fill a database finds it under the name before', a
   await expect(databases.connect(target)).resolves.toBeDefined();
 });
 
-test('a worker that was taken for lost reads no more when another begins', async () => {
+test('a worker that was given up during a dump reads no more once another begins', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE notes (words LONGTEXT)');
@@ -240,7 +240,7 @@ test('a worker that was taken for lost reads no more when another begins', async
   await refused;
 }, 60_000);
 
-test('a view that has taken the place of a table meanwhile is not read', async () => {
+test('a dump does not read a view that has replaced a table meanwhile', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE a (id INT)');
@@ -260,7 +260,7 @@ test('a view that has taken the place of a table meanwhile is not read', async (
   expect(lines).not.toContain('`b`');
 }, 60_000);
 
-test('a table can be changed again as soon as it has been read', async () => {
+test('a dump releases each table as soon as it has been read', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query('CREATE TABLE a (id INT)');

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Connection } from 'mysql2/promise';
 import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedDatabases.ts';
 
-// What seldom is in a database comes back as well, on the server of this run: MariaDB, or MySQL.
+// Rare features of databases survive a dump and a restore on the server of this test run: MariaDB or MySQL.
 
 let databases: DumpedDatabases;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ async function rowsOf(connection: Connection, sql: string): Promise<unknown> {
   return (await connection.query(sql))[0];
 }
 
-/** A database in which these were run, and one that was made from its backup. */
+/** Runs these statements in a new database, dumps it, and restores it to another. */
 async function copy(statements: string[]): Promise<{ source: Connection; target: Connection }> {
   const database = await databases.make();
   const source = await databases.connect(database);
@@ -23,12 +23,12 @@ async function copy(statements: string[]): Promise<{ source: Connection; target:
   return { source, target };
 }
 
-/** The same on both. */
+/** Expects the same rows from both databases. */
 async function expectSame({ source, target }: { source: Connection; target: Connection }, sql: string): Promise<void> {
   expect([sql, await rowsOf(target, sql)]).toEqual([sql, await rowsOf(source, sql)]);
 }
 
-test('names of all kinds, and the letters that new tables have', async () => {
+test('a restore keeps odd names, and the default character set of new tables', async () => {
   const both = await copy([
     'ALTER DATABASE CHARACTER SET latin1 COLLATE latin1_german1_ci',
     'CREATE TABLE `a?b` (`what?` VARCHAR(20) CHARACTER SET utf8mb4, `%s :x @y` INT)',
@@ -43,7 +43,7 @@ test('names of all kinds, and the letters that new tables have', async () => {
   await expectSame(both, 'SHOW CREATE TABLE later');
 });
 
-test('tables that depend on each other, have parts, and columns that are made or not seen', async () => {
+test('a restore keeps circular foreign keys, partitions, and generated or invisible columns', async () => {
   const both = await copy([
     'CREATE TABLE a (id INT PRIMARY KEY, b INT)',
     'CREATE TABLE b (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES a (id))',
@@ -72,7 +72,7 @@ test('tables that depend on each other, have parts, and columns that are made or
   }
 });
 
-test('what was defined in another way of writing SQL', async () => {
+test('a restore keeps definitions that were made in other SQL modes', async () => {
   const both = await copy([
     'CREATE TABLE notes (id INT, words VARCHAR(50))',
     "SET SESSION sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'",
@@ -101,7 +101,7 @@ test('what was defined in another way of writing SQL', async () => {
   expect(await rowsOf(both.target, 'SELECT sums.two() AS two')).toEqual([{ two: 2 }]);
 });
 
-test('views of views of views, and what did not work is left out', async () => {
+test('a restore has nested views, and leaves out broken views and triggers', async () => {
   const { target } = await copy([
     'CREATE TABLE notes (id INT, words VARCHAR(50))',
     'CREATE TABLE gone (id INT)',
@@ -125,7 +125,7 @@ test('views of views of views, and what did not work is left out', async () => {
   ).toEqual(['a', 'b', 'c'].map((n) => ({ n })));
 });
 
-test('a large row of all kinds of values', async () => {
+test('a restore keeps a large row with values of many types', async () => {
   const database = await databases.make();
   const source = await databases.connect(database);
   await source.query(`CREATE TABLE files (id BIGINT UNSIGNED, raw LONGBLOB, place POINT, flags BIT(12), doc JSON, f FLOAT,
@@ -143,7 +143,7 @@ test('a large row of all kinds of values', async () => {
   await expectSame(both, 'SELECT at, stamp, kind, some, old, HEX(b), d FROM files');
 });
 
-test('on MariaDB, numbers that are given out, and rows that were let in without a look', async () => {
+test('on MariaDB, a restore keeps sequences, rows that violate checks, and system versioning', async () => {
   if (!databases.isMariaDb) return;
   const both = await copy([
     'CREATE SEQUENCE used_up MINVALUE 1 MAXVALUE 2 NOCYCLE CACHE 1',

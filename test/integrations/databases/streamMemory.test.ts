@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { withAccountConnection } from '../../../integrations/databases/accountConnection.ts';
 import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedDatabases.ts';
 
-// What is read of a database of any size takes no more memory than that of a small one.
+// Reading a large database takes no more memory than reading a small one.
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -22,7 +22,7 @@ test('the memory of a reader does not grow with its rows', async () => {
   const { host, port } = databases.server;
   const account = database.accounts[0];
   const details = { host, port, user: account?.user ?? '', password: account?.password ?? '', database: database.name };
-  // A hundred thousand rows.
+  // Returns 100,000 rows.
   const sql = 'SELECT a.d FROM digits a, digits b, digits c, digits d, digits e';
   const used: number[] = [];
   await withAccountConnection(details, new AbortController().signal, async (connection) => {

@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => databases.close());
 
-test('a statement that puts too much aside in its tables ends with its connection, and nobody else', async () => {
+test('a statement with too large temporary files is ended with its connection, and others are not', async () => {
   if (!databases.isMariaDb) return;
   const [database, other] = [await databases.make(), await databases.make()];
   const [large, quiet] = [await databases.connect(database), await databases.connect(other)];
@@ -30,7 +30,7 @@ test('a statement that puts too much aside in its tables ends with its connectio
   const prefixes = [databases.accountOf(database).user, databases.accountOf(other).user];
   await withTenantConnection({ url, adminPort: Number(port) }, async (admin) => {
     expect(await endLargeTemporary(admin, ['nobody'], { ofOne: 0, ofAll: 0 })).toBe(0);
-    await waitFor('it to be ended', async () => (await endLargeTemporary(admin, prefixes, bounds)) > 0);
+    await waitFor('the statement to be ended', async () => (await endLargeTemporary(admin, prefixes, bounds)) > 0);
   });
   expect(await asked).toBe('ended');
   expect((await quiet.query('SELECT 1 AS one'))[0]).toEqual([{ one: 1 }]);

@@ -9,7 +9,7 @@ import { sizeOf } from '../../support/size.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What a tenant can do on the server where its neighbours are, on the server of this run: MariaDB, or MySQL.
+// The rights and limits of a tenant on the shared server of this test run: MariaDB or MySQL.
 
 const prefix = `t${randomBytes(3).toString('hex')}`;
 const limits = { maxConnections: 3, queryMs: 60_000 };
@@ -32,7 +32,7 @@ afterAll(async () => {
   for (const database of made) await align({ ...database, state: 'gone' });
 });
 
-/** A database of a tenant, with one account. `_` is in its name, which GRANT takes for any letter. */
+/** A tenant's database with one account. Its name has a `_`, which GRANT takes for any character. */
 function wanted(name = `${prefix}_${randomBytes(4).toString('hex')}`): WantedDatabase {
   const account = {
     ...{ user: `${name}u`, password, previous: undefined },
@@ -61,12 +61,12 @@ async function connect(database: WantedDatabase, secret = password): Promise<Con
     password: secret,
     database: database.name,
   });
-  connection.on('error', () => undefined); // ended by the server, as tests want it
+  connection.on('error', () => undefined); // tests let the server end it
   open.push(connection);
   return connection;
 }
 
-/** The number of the server's refusal; undefined where it did it. */
+/** The error number of a refused statement. Undefined if the server ran it. */
 async function refusal(connection: Connection, sql: string): Promise<number | undefined> {
   return connection.query(sql).then(
     () => undefined,
@@ -74,13 +74,13 @@ async function refusal(connection: Connection, sql: string): Promise<number | un
   );
 }
 
-/** Leaves a prepared transaction of this name, which has a row of the table `notes`. */
+/** Leaves a prepared transaction with this name, which holds a lock on a row of `notes`. */
 async function prepare(connection: Connection, name: string): Promise<void> {
   const statements = [`XA START '${name}'`, 'INSERT INTO notes VALUES (1)', `XA END '${name}'`, `XA PREPARE '${name}'`];
   for (const sql of statements) await connection.query(sql);
 }
 
-test('a tenant works in its own database, and there with all that applications use', async () => {
+test('a tenant can use everything that applications need in its own database', async () => {
   const connection = await connect(await make());
   for (const sql of [
     'CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words TEXT)',
@@ -98,10 +98,10 @@ test('a tenant works in its own database, and there with all that applications u
   expect(rows).toEqual([{ n: 6, last: 'two' }]);
 });
 
-test('a tenant does not get out of its database', async () => {
+test('a tenant cannot reach anything outside of its database', async () => {
   const name = `${prefix}_${randomBytes(4).toString('hex')}`;
   const own = await connect(await make(name));
-  // Its name is the other's but for the letter that `_` would stand for.
+  // The names are equal except for the character that `_` would match.
   const sibling = await make(name.replace('_', 'x'));
   const neighbour = await connect(sibling);
   await neighbour.query('CREATE TABLE private (id INT)');
@@ -129,7 +129,7 @@ test('a tenant does not get out of its database', async () => {
   ]) {
     expect([sql, await refusal(own, sql)]).toEqual([sql, expect.any(Number)]);
   }
-  // What it is told of others is nothing.
+  // The tenant sees nothing of others.
   for (const [table, column] of [
     ['SCHEMATA', 'SCHEMA_NAME'],
     ['TABLES', 'TABLE_SCHEMA'],
@@ -141,7 +141,7 @@ test('a tenant does not get out of its database', async () => {
   expect(threads).toEqual([{ user: own.config.user }]);
 });
 
-test('tables are of InnoDB alone: others take memory or files without a limit', async () => {
+test('a tenant can only create InnoDB tables, since other engines have no limit', async () => {
   const connection = await connect(await make());
   for (const sql of [
     'CREATE TABLE quick (id INT) ENGINE=MEMORY',
@@ -152,14 +152,14 @@ test('tables are of InnoDB alone: others take memory or files without a limit', 
   ]) {
     expect([sql, await refusal(connection, sql)]).toEqual([sql, expect.any(Number)]);
   }
-  // A dump brings a mode of its own, in which the server may take InnoDB for another engine.
+  // Dumps set their own SQL mode, in which the server may replace another engine by InnoDB.
   await connection.query("SET SESSION sql_mode = ''");
   await connection.query('CREATE TABLE plain (id INT, words TEXT)');
   await refusal(connection, 'CREATE TABLE quick (id INT) ENGINE=MEMORY');
   await refusal(connection, 'ALTER TABLE plain ENGINE=MyISAM');
   const sql = 'SELECT DISTINCT ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()';
   expect((await connection.query(sql))[0]).toEqual([{ engine: 'InnoDB' }]);
-  // What the server needs by itself for a statement is none of this.
+  // Temporary tables still work.
   await connection.query('CREATE TEMPORARY TABLE scratch (id INT, words TEXT)');
   await connection.query("INSERT INTO scratch VALUES (2, 'b'), (1, 'a'), (1, 'a')");
   const [rows] = await connection.query('SELECT words, COUNT(*) AS n FROM scratch GROUP BY words ORDER BY n DESC');
@@ -169,7 +169,7 @@ test('tables are of InnoDB alone: others take memory or files without a limit', 
   ]);
 });
 
-test('no file of the client is read, however the client is set up', async () => {
+test('the server does not read files of the client, even if the client would allow it', async () => {
   const database = await make();
   const connection = await mysql.createConnection({
     host: server.host,
@@ -188,14 +188,14 @@ test('no file of the client is read, however the client is set up', async () => 
   );
 });
 
-test('a tenant has so many connections and no more, and its neighbour has its own', async () => {
+test('a tenant has a limited number of connections, and its neighbour has its own', async () => {
   const database = await make();
   await Promise.all([connect(database), connect(database), connect(database)]);
   await expect(connect(database)).rejects.toMatchObject({ errno: 1226 });
   await expect(connect(await make())).resolves.toBeDefined();
 });
 
-test('a new password holds beside the one before, until that ends', async () => {
+test('a new password works beside the previous one until that is removed', async () => {
   const database = await make();
   const [account] = database.accounts;
   if (account === undefined) throw new Error('It has an account.');
@@ -208,14 +208,14 @@ test('a new password holds beside the one before, until that ends', async () => 
       },
       () => false,
     );
-  // Twice, as after a crash in the middle.
+  // Align twice, as after a crash.
   for (const _attempt of [1, 2]) await align({ ...database, accounts: [rotated] });
   expect(await Promise.all(['another1', password, 'wrong'].map(works))).toEqual([true, true, false]);
   await align({ ...database, accounts: [{ ...rotated, previous: undefined }] });
   expect(await Promise.all(['another1', password].map(works))).toEqual([true, false]);
 });
 
-test('a locked database lets nobody in and ends who is in it; opened again, it has everything', async () => {
+test('a locked database ends its connections and refuses new ones, and an opened one has its committed data', async () => {
   const database = await make();
   const connection = await connect(database);
   await connection.query('CREATE TABLE notes (id INT)');
@@ -229,7 +229,7 @@ test('a locked database lets nobody in and ends who is in it; opened again, it h
   expect((await again.query('SELECT * FROM notes'))[0]).toEqual([]);
 });
 
-test('a database goes whole, whatever its tenant holds on to', async () => {
+test('a database is removed completely, also with open and prepared transactions of its tenant', async () => {
   const database = await make();
   const connection = await connect(database);
   await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
@@ -238,7 +238,7 @@ test('a database goes whole, whatever its tenant holds on to', async () => {
   await idle.query('SELECT * FROM notes');
   await prepare(connection, database.name);
   connection.destroy();
-  // Which of them are whose, the server does not tell: so those of its neighbours are left alone.
+  // The server does not tell whose prepared transactions are whose, so a neighbour's must be left alone.
   const neighbour = await make();
   const theirs = await connect(neighbour);
   await theirs.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
@@ -249,27 +249,27 @@ test('a database goes whole, whatever its tenant holds on to', async () => {
   await again.query(`XA COMMIT '${neighbour.name}'`);
   expect((await again.query('SELECT * FROM notes'))[0]).toEqual([{ id: 1 }]);
   const hurried = createTenantServer(address, { ...limits, queryMs: 500 });
-  await waitFor('what is left behind to end', async () => (await hurried.endAbandoned()) > 0);
+  await waitFor('the abandoned transaction to end', async () => (await hurried.endAbandoned()) > 0);
   await align({ ...database, state: 'gone' });
   const names = { database: database.name, user: database.accounts[0]?.user ?? '' };
   expect(await server.find(names)).toEqual({ databases: [], users: [], locked: [] });
-  // Again, as after a crash.
+  // Remove again, as after a crash.
   await align({ ...database, state: 'gone' });
 }, 60_000);
 
-test('a statement ends when its time is up, also where the session has lifted its own limit', async () => {
+test('a statement is ended at its time limit, also if the session has removed its own limit', async () => {
   const database = await make();
   const connection = await connect(database);
   if (isMariaDb) await connection.query('SET SESSION max_statement_time = 0');
   const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
-  // A loop of short statements is one statement too.
+  // A loop of short statements counts as one statement.
   await connection.query('CREATE PROCEDURE loops() BEGIN WHILE TRUE DO DO SLEEP(0.2); END WHILE; END');
   for (const sql of ['SELECT SLEEP(600)', 'CALL loops()']) {
     let isOver = false;
     const over = refusal(connection, sql).then(() => {
       isOver = true;
     });
-    await waitFor('it to be ended', async () => {
+    await waitFor('the end of the statement', async () => {
       await hurried.endLongStatements({ user: prefix, keeper: 'none' });
       return isOver;
     });
@@ -277,7 +277,7 @@ test('a statement ends when its time is up, also where the session has lifted it
   }
 }, 120_000);
 
-test('a statement whose values are no letters hides nobody from the watchdog', async () => {
+test('a statement with invalid UTF-8 does not hide from the watchdog', async () => {
   const database = await make();
   const connection = await connect(database);
   let isOver = false;
@@ -291,24 +291,24 @@ test('a statement whose values are no letters hides nobody from the watchdog', a
     ),
   ).resolves.toBe('ended');
   const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
-  await waitFor('it to be ended', async () => {
+  await waitFor('the end of the statement', async () => {
     await hurried.endLongStatements({ user: prefix, keeper: 'none' });
     return isOver;
   });
   await ended;
 }, 60_000);
 
-test('what reads backups has its time too, which is longer', async () => {
+test('the keeper account has its own, longer time limit', async () => {
   const connection = await connect(await make());
   const names = { user: 'none', keeper: prefix };
   const asked = refusal(connection, 'SELECT SLEEP(600)');
   await createTenantServer(address, { ...limits, queryMs: 1 }).endLongStatements(names);
   const hurried = createTenantServer(address, { ...limits, readingMs: 1_000 });
-  await waitFor('it to be ended', async () => (await hurried.endLongStatements(names)) > 0);
+  await waitFor('the end of the statement', async () => (await hurried.endLongStatements(names)) > 0);
   await asked;
 }, 60_000);
 
-test('a transaction that is left open ends with its connection', async () => {
+test('an idle open transaction is ended with its connection', async () => {
   const connection = await connect(await make());
   await connection.query('CREATE TABLE notes (id INT) ENGINE=InnoDB');
   await connection.query('START TRANSACTION');
@@ -318,18 +318,18 @@ test('a transaction that is left open ends with its connection', async () => {
     connection.on('error', () => resolve());
     connection.on('end', () => resolve());
   });
-  await waitFor('it to be ended', async () => (await hurried.endLongStatements({ user: prefix, keeper: 'none' })) > 0);
+  await waitFor('the end', async () => (await hurried.endLongStatements({ user: prefix, keeper: 'none' })) > 0);
   await isClosed;
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
 }, 60_000);
 
-test('a transaction ends when it has been open for too long, whatever its session does meanwhile', async () => {
+test('a transaction is ended after its time limit, although its session stays active', async () => {
   const connection = await connect(await make());
-  // MySQL counts from here in its list of processes.
+  // MySQL's process list counts from this timestamp.
   await connection.query('SET TIMESTAMP = 2000000000');
   await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT');
   const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
-  await waitFor('it to be ended', async () => {
+  await waitFor('the end of the transaction', async () => {
     await hurried.endLongStatements({ user: prefix, keeper: 'none' });
     return connection.query('SELECT 1').then(
       () => false,
@@ -338,7 +338,7 @@ test('a transaction ends when it has been open for too long, whatever its sessio
   });
 }, 60_000);
 
-test('a transaction that puts more and more aside ends, and what others have begun since goes on', async () => {
+test('a transaction with a growing undo log is ended, and a later one of another tenant goes on', async () => {
   const large = await connect(await make());
   await large.query('CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(1000))');
   await large.query("INSERT INTO notes (words) VALUES (REPEAT('x', 1000))");
@@ -350,7 +350,7 @@ test('a transaction that puts more and more aside ends, and what others have beg
   await small.query('START TRANSACTION');
   await small.query('INSERT INTO notes VALUES (1)');
   const undo = new UndoWatch(1);
-  await waitFor('it to be ended', async () => {
+  await waitFor('the end of the transaction', async () => {
     await server.endLongStatements({ user: prefix, keeper: 'none' }, undo);
     return large.query('UPDATE notes SET words = REPEAT(CHAR(65 + FLOOR(26 * RAND())), 1000)').then(
       () => false,
@@ -361,21 +361,21 @@ test('a transaction that puts more and more aside ends, and what others have beg
   expect((await small.query('SELECT id FROM notes'))[0]).toEqual([{ id: 1 }]);
 }, 60_000);
 
-test('a prepared transaction that nobody comes back to is rolled back when its time is up', async () => {
+test('an abandoned prepared transaction is rolled back after its time limit', async () => {
   const database = await make();
   const connection = await connect(database);
   await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
   await prepare(connection, database.name);
   const hurried = createTenantServer(address, { ...limits, queryMs: 500 });
-  // For as long as somebody is there who may still end it, it is not touched.
+  // A prepared transaction is left alone while its connection is open.
   await hurried.endAbandoned();
   connection.destroy();
-  await waitFor('it to be rolled back', async () => (await hurried.endAbandoned()) > 0);
+  await waitFor('the transaction to be rolled back', async () => (await hurried.endAbandoned()) > 0);
   const again = await connect(database);
   expect(await refusal(again, 'INSERT INTO notes VALUES (1)')).toBeUndefined();
 }, 60_000);
 
-test('of prepared transactions that are too many the oldest go before their time', async () => {
+test('if there are too many prepared transactions, the oldest are rolled back early', async () => {
   const database = await make();
   const connection = await connect(database);
   await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
@@ -383,13 +383,13 @@ test('of prepared transactions that are too many the oldest go before their time
   const patient = createTenantServer(address, limits);
   await patient.endAbandoned();
   connection.destroy();
-  // The server takes a moment to see that nobody is there.
-  await waitFor('it to be rolled back', async () => (await patient.endAbandoned(0)) > 0);
+  // The server takes a moment to notice that the connection is closed.
+  await waitFor('the transaction to be rolled back', async () => (await patient.endAbandoned(0)) > 0);
   expect(await refusal(await connect(database), 'INSERT INTO notes VALUES (1)')).toBeUndefined();
 }, 60_000);
 
-describe('too large', () => {
-  test('a database is read and emptied, and not written to, also over connections that are open', async () => {
+describe('a database that is too large', () => {
+  test('can be read and emptied, but not written, also over open connections', async () => {
     const database = await make();
     const before = await connect(database);
     await before.query('CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words TEXT)');
@@ -421,7 +421,7 @@ describe('too large', () => {
     await (await connect(database)).query('DROP TABLE notes');
   });
 
-  test('its files are measured, and compacted they are smaller', async () => {
+  test('is measured by its files, which a compaction makes smaller', async () => {
     const database = await make();
     const sizeOfIt = async () => (await server.sizes(database.name)).get(database.name);
     expect(await sizeOfIt()).toBeUndefined();
@@ -438,7 +438,7 @@ describe('too large', () => {
   }, 120_000);
 });
 
-test('what is defined counts too, and whoever fills a database with it makes no triggers either', async () => {
+test('definitions count towards the size of a database, and with too many of them it refuses new triggers', async () => {
   const database = await make();
   const connection = await connect(database);
   await connection.query('CREATE TABLE notes (id INT)');
@@ -469,7 +469,7 @@ test('what is defined counts too, and whoever fills a database with it makes no 
   expect(await makes('b')).toBeUndefined();
 }, 60_000);
 
-test('on MySQL whoever puts a table among those of the server has too much, until it is gone', async () => {
+test("on MySQL, a database with a table in the server's own tablespace counts as too large", async () => {
   if (isMariaDb) return;
   const database = await make();
   const connection = await connect(database);
@@ -479,7 +479,7 @@ test('on MySQL whoever puts a table among those of the server has too much, unti
   expect((await server.sizes(database.name)).get(database.name)).toBeUndefined();
 });
 
-test('a statement that takes long is ended when its time is up or it is called off, and the connection goes on', async () => {
+test('runFor ends a statement at its time limit or an abort, and the connection stays usable', async () => {
   const { url, adminPort } = address;
   const found = await withTenantConnection({ url, adminPort }, async (connection) => [
     await connection.runFor('DO SLEEP(600)', 500),
@@ -490,7 +490,7 @@ test('a statement that takes long is ended when its time is up or it is called o
   expect(found).toEqual([false, false, true, [{ one: 1 }]]);
 }, 60_000);
 
-test('an account whose connections are ended once may come back at once', async () => {
+test('an account whose connections were cut can reconnect at once', async () => {
   const database = await make();
   const connection = await connect(database);
   await align({ ...database, accounts: database.accounts.map((account) => ({ ...account, isCut: true })) });
@@ -498,7 +498,7 @@ test('an account whose connections are ended once may come back at once', async 
   await expect(connect(database)).resolves.toBeDefined();
 });
 
-test('whoever comes later takes over, and who was at it before changes nothing any more', async () => {
+test('a later alignment takes over, and the earlier one changes nothing any more', async () => {
   const database = await make();
   const connection = await connect(database);
   const reached = Promise.withResolvers<void>();
@@ -521,7 +521,7 @@ test('whoever comes later takes over, and who was at it before changes nothing a
   expect(await server.find({ database: database.name, user: database.name })).toMatchObject({ users, locked: [] });
 }, 60_000);
 
-describe('wherever it is cut off', () => {
+describe('wherever an alignment is cut off', () => {
   let proxy: TcpProxy;
   let fragile: TenantServer;
   beforeAll(async () => {
@@ -531,7 +531,7 @@ describe('wherever it is cut off', () => {
   });
   afterAll(() => proxy.stop());
 
-  /** Cuts it off after more and more of what the server answers, until it gets to its end. */
+  /** Cuts the connection after more and more bytes of the server's answers, until the alignment succeeds. */
   async function cuttingOff(align: () => Promise<void>, look: () => Promise<void>): Promise<number> {
     for (let cuts = 0; ; cuts++) {
       proxy.cutAfter(100 + cuts * 30);
@@ -544,7 +544,7 @@ describe('wherever it is cut off', () => {
     }
   }
 
-  test('nobody gets in before all is right, and the next attempt makes it so', async () => {
+  test('an account that can enter has its rights, and the next attempt completes the database', async () => {
     let database = wanted();
     const cuts = await cuttingOff(
       () => align(database, fragile),
@@ -560,7 +560,7 @@ describe('wherever it is cut off', () => {
     expect(cuts).toBeGreaterThan(5);
   }, 120_000);
 
-  test('the next attempt removes what is left', async () => {
+  test('the next attempt completes a removal', async () => {
     let database = await make();
     const cuts = await cuttingOff(
       () => align({ ...database, state: 'gone' }, fragile),
@@ -578,7 +578,7 @@ describe('wherever it is cut off', () => {
   }, 120_000);
 });
 
-test('many tenants', async () => {
+test('the server holds the databases of many tenants', async () => {
   const count = sizeOf('TENANT_DATABASES', 30);
   const databases = await Promise.all(Array.from({ length: count }, () => make()));
   const found = await server.find({ database: prefix, user: prefix });

@@ -10,8 +10,8 @@ import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
 import { drivers } from '../computers/drivers.ts';
 import { prelude } from '../computers/escapeProbes.ts';
 
-// What another computer, of the same tenant or of another one, reaches of a desktop: nothing. Each computer has a user
-// of its own, so the two are the same.
+// Another computer cannot reach a desktop. Each computer has its own user, so it makes no difference whether both
+// belong to the same tenant.
 
 const display = 10;
 const xSocket = `/tmp/.X11-unix/X${display}`;
@@ -19,7 +19,7 @@ const xSocket = `/tmp/.X11-unix/X${display}`;
 const connects = (domain: string, address: string) =>
   `socket(my $s, ${domain}, SOCK_STREAM, 0) or stopped(); connect($s, ${address}) ? through() : stopped()`;
 const toPath = (path: string) => connects('PF_UNIX', `sockaddr_un("${path}")`);
-/** By the roots of all processes that it sees. */
+/** Tries the path below the roots of all visible processes. */
 const toAnyRoot = (path: string) =>
   `for my $p (glob '/proc/[0-9]*/root${path}') { socket(my $s, PF_UNIX, SOCK_STREAM, 0); through() if connect($s, sockaddr_un($p)) } stopped()`;
 
@@ -28,7 +28,7 @@ describe.each(drivers.filter(({ name }) => name === 'bubblewrap, as root'))(
   ({ missing, options }) => {
     if (missing !== undefined) {
       process.stderr.write(`\nNOT RUN: ways to a display: ${missing}\n`);
-      it(`is not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+      it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
       return;
     }
     let remote: RemoteHost;
@@ -49,7 +49,7 @@ describe.each(drivers.filter(({ name }) => name === 'bubblewrap, as root'))(
     const perl = (code: string) => ['perl', '-e', `${prelude} ${code}`];
     const inside = async (client: HostClient, code: string) => (await runOn(client, perl(code))).stdout;
 
-    /** Outside of any sandbox, by whoever may go everywhere. */
+    /** Runs the code outside of any sandbox, as root. */
     async function outside(code: string): Promise<string> {
       const child = spawn('perl', perl(code).slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
       let stdout = '';
@@ -63,18 +63,18 @@ describe.each(drivers.filter(({ name }) => name === 'bubblewrap, as root'))(
     it.each([
       ['the socket of X', () => xSocket],
       ['the socket of viewers', () => viewerSocket({ id })],
-    ])('%s is for its own computer alone', async (_name, pathOf) => {
+    ])('has %s, which only its own computer can reach', async (_name, pathOf) => {
       const path = pathOf();
       expect(await inside(attacked, toPath(path))).toBe('THROUGH\n');
       expect(await inside(attacker, toPath(path))).toMatch(/^STOPPED/);
       expect(await outside(toPath(path))).toMatch(/^STOPPED/);
-      // By the root of a process, as whoever sees that process could.
+      // Through the root of a process, which works for those who see the process.
       expect(await inside(attacked, toAnyRoot(path))).toBe('THROUGH\n');
       expect(await inside(attacker, toAnyRoot(path))).toMatch(/^STOPPED/);
       expect(await outside(toAnyRoot(path))).toBe('THROUGH\n');
     });
 
-    it('listens on no port and on no abstract socket, not even for its own computer', async () => {
+    it('listens on no port and no abstract socket, not even for its own computer', async () => {
       for (const client of [attacked, attacker]) {
         for (const port of [6_000 + display, 5_900 + display]) {
           const code = connects('PF_INET', `sockaddr_in(${port}, inet_aton("127.0.0.1"))`);
@@ -84,7 +84,7 @@ describe.each(drivers.filter(({ name }) => name === 'bubblewrap, as root'))(
       }
     });
 
-    it('is no process that another computer sees', async () => {
+    it('has no process that another computer can see', async () => {
       const sees = `for my $f (glob '/proc/[0-9]*/cmdline') { open(my $h, '<', $f) or next; local $/; my $t = <$h> // ''; through() if index($t, 'Xtiger' . 'vnc') >= 0 } stopped()`;
       expect(await inside(attacked, sees)).toBe('THROUGH\n');
       expect(await inside(attacker, sees)).toMatch(/^STOPPED/);

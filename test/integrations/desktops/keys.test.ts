@@ -8,11 +8,11 @@ test.each([
   ['😀', 0x0101_f600],
   ['\n', 0xff0d],
   ['\t', 0xff09],
-])('%j is typed by its keysym', (character, keysym) => {
+])('%j is typed with its keysym', (character, keysym) => {
   expect(keysymOf(character)).toBe(keysym);
 });
 
-test.each(['\u0007', '\u007f', '\u0090'])('a control character is not typed', (character) => {
+test.each(['\u0007', '\u007f', '\u0090'])('a control character is refused', (character) => {
   expect(() => keysymOf(character)).toThrow(UnknownKey);
 });
 
@@ -27,10 +27,10 @@ test.each([
   ['Alt+F4', [0xffe9, 0xffc1]],
   ['shift', [0xffe1]],
   ['ctrl + c', [0xffe3, 0x63]],
-])('%s are these keys', (text, keysyms) => {
+])('the chord %s is parsed', (text, keysyms) => {
   expect(chordOf(text)).toEqual(keysyms);
 });
 
-test.each(['', 'F13', 'a+b', 'ctrl+', '++', 'constructor', 'toString', 'ctrl+valueOf'])('%j is no key', (text) => {
+test.each(['', 'F13', 'a+b', 'ctrl+', '++', 'constructor', 'toString', 'ctrl+valueOf'])('%j is refused', (text) => {
   expect(() => chordOf(text)).toThrow(UnknownKey);
 });

@@ -9,7 +9,7 @@ test.each([
   expect(shownSize(display)).toEqual(shown);
 });
 
-test('each point of what is shown is on the display, the last ones in its last pixels', () => {
+test('each point of the shown picture is on the display, up to its last pixels', () => {
   for (const display of [
     { width: 3_840, height: 2_160 },
     { width: 1_281, height: 899 },
@@ -25,7 +25,7 @@ test('each point of what is shown is on the display, the last ones in its last p
   }
 });
 
-test('a pixel of the smaller picture is the mean of those that it stands for', async () => {
+test('a pixel of the smaller picture is the mean of the pixels in its place', async () => {
   const rows = [
     [10, 30, 200, 200],
     [20, 40, 200, 200],
@@ -35,7 +35,7 @@ test('a pixel of the smaller picture is the mean of those that it stands for', a
   expect(scaled).toEqual({ width: 2, height: 1, pixels: Buffer.from([25, 25, 0, 0, 200, 200, 0, 0]) });
 });
 
-test('what is no larger stays as it is', async () => {
+test('a picture of the same size is returned unchanged', async () => {
   const picture = { width: 1, height: 1, pixels: Buffer.from([1, 2, 3, 0]) };
   expect(await scaledDown(picture, { width: 1, height: 1 })).toBe(picture);
 });

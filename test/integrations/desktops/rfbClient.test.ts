@@ -23,7 +23,7 @@ function rectangle(x: number, y: number, width: number, height: number, encoding
 
 const update = (count: number) => Buffer.from([0, 0, count >> 8, count & 255]);
 
-/** A client of a server that says this, byte by byte, and no more. */
+/** A client of a server that sends these bytes one by one, and then closes. */
 function clientOf(...said: Buffer[]): Promise<RfbClient> {
   const [inside, outside] = duplexPair();
   inside.resume();
@@ -36,7 +36,7 @@ function clientOf(...said: Buffer[]): Promise<RfbClient> {
 
 const opened = [greeting, none, fine];
 
-test('a picture is put together from what comes, beside bells and texts', async () => {
+test('a picture is assembled from updates, and bells and clipboard texts are ignored', async () => {
   const client = await clientOf(
     ...opened,
     init(2, 2),
@@ -70,12 +70,12 @@ test.each<[string, Buffer[]]>([
   ['uses an encoding that was not asked for', [update(1), rectangle(0, 0, 2, 2, 16)]],
   ['says what is not known', [Buffer.from([77])]],
   ['sends a text without end', [Buffer.from([3, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])]],
-])('a server that %s is left', async (_, said) => {
+])('the client fails if a server %s', async (_, said) => {
   const client = await clientOf(...opened, init(2, 2), ...said);
   await expect(client.picture()).rejects.toThrow(RfbViolation);
 });
 
-test('a server that goes away is not waited for', async () => {
+test('the client fails if the server closes the connection', async () => {
   const client = await clientOf(...opened, init(2, 2), update(1), rectangle(0, 0, 2, 2));
   await expect(client.picture()).rejects.toThrow(ConnectionEnded);
   await expect(clientOf(greeting)).rejects.toThrow(ConnectionEnded);

@@ -26,7 +26,7 @@ function encodings(...list: number[]): Buffer {
   return message;
 }
 
-/** A filter that has been greeted. */
+/** A filter after the greeting. */
 function greeted(mayControl: boolean): ViewerFilter {
   const filter = new ViewerFilter(() => mayControl);
   filter.push(greeting);
@@ -41,19 +41,19 @@ const everything = Buffer.concat([
 ]);
 const looking = Buffer.concat(Object.values(messages));
 
-test.each([1, 2, 3, 5, 7, 11, everything.length])('who only looks sends no input, in pieces of %i bytes', (size) => {
+test.each([1, 2, 3, 5, 7, 11, everything.length])('input without control is dropped, in pieces of %i bytes', (size) => {
   const filter = greeted(false);
   const passed: Buffer[] = [];
   for (let at = 0; at < everything.length; at += size) passed.push(filter.push(everything.subarray(at, at + size)));
   expect(Buffer.concat(passed)).toEqual(looking);
 });
 
-test('who is in control sends all but a size', () => {
+test('a viewer with control sends everything except a resize', () => {
   const all = Buffer.concat([...Object.values(controls), looking, ...Object.values(controls)]);
   expect(greeted(true).push(everything)).toEqual(all);
 });
 
-test('control that is taken away holds from the next message on', () => {
+test('a viewer that loses control sends no input from the next message on', () => {
   let mayControl = true;
   const filter = new ViewerFilter(() => mayControl);
   filter.push(greeting);
@@ -62,21 +62,21 @@ test('control that is taken away holds from the next message on', () => {
   expect(filter.push(controls.key.subarray(4))).toHaveLength(0);
 });
 
-test('nobody shuts others out', () => {
+test('a viewer always shares the desktop', () => {
   const filter = new ViewerFilter(() => true);
   expect(filter.push(greeting)).toEqual(Buffer.from([...Buffer.from('RFB 003.008\n'), 1, 1]));
 });
 
-test('encodings that change what messages look like are not asked for', () => {
-  // Extended mouse buttons, XVP, H.264, and what nobody knows.
+test('encodings that change the format of messages are removed', () => {
+  // Extended mouse buttons, XVP, H.264, and an unknown encoding.
   expect(greeted(false).push(encodings(7, -316, -309, 50, 12_345, -223, -26, -254))).toEqual(
     encodings(7, -223, -26, -254),
   );
 });
 
-test('who gets no clipboard only hears that there is one, whatever encodings it asks for', () => {
+test('a viewer without the clipboard only gets notices of it, with any encodings', () => {
   const extended = 0xc0a1e5ce | 0;
-  // Notices of texts, of which none is sent unasked.
+  // Allows notices of texts, and no text without a request.
   const only = bytes(6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x09, 0, 0, 1, 0, 0, 0, 0);
   const filter = new ViewerFilter(() => false, { hasClipboard: false });
   expect(filter.push(greeting)).toEqual(
@@ -84,7 +84,7 @@ test('who gets no clipboard only hears that there is one, whatever encodings it 
   );
   expect(filter.push(encodings(7, -223))).toEqual(Buffer.concat([encodings(7, -223, extended), only]));
   expect(filter.push(encodings(extended, 7))).toEqual(Buffer.concat([encodings(7, extended), only]));
-  // Neither what it would rather have, nor a request for the text.
+  // The viewer's own capabilities and its request for the text are dropped.
   expect(filter.push(bytes(6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x11, 0, 0, 1, 1, 0, 0, 0))).toHaveLength(0);
   expect(filter.push(bytes(6, 0, 0, 0, 0xff, 0xff, 0xff, 0xfc, 2, 0, 0, 1))).toHaveLength(0);
 });
@@ -93,7 +93,7 @@ test.each([
   ['another version', Buffer.from('RFB 003.003\n')],
   ['another kind of security', Buffer.from('RFB 003.008\n\u0002')],
   ['no RFB', Buffer.from('GET / HTTP/1.1\r\n')],
-])('%s is refused', (_, said) => {
+])('a greeting with %s is refused', (_, said) => {
   expect(() => new ViewerFilter(() => true).push(said)).toThrow(ViewerViolation);
 });
 
@@ -106,6 +106,6 @@ test.each([
   ['an extended text without end', bytes(6, 0, 0, 0, 0x80, 0, 0, 0)],
   ['encodings without end', bytes(2, 0, 0xff, 0xff)],
   ['screens without end', bytes(251, 0, 4, 0, 4, 0, 255, 0)],
-])('%s is refused', (_, said) => {
+])('the message "%s" is refused', (_, said) => {
   expect(() => greeted(true).push(said)).toThrow(ViewerViolation);
 });

@@ -6,7 +6,7 @@ import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn, gitWith } from '../../support/gitRepository.ts';
 import { pidsWith } from '../../support/processes.ts';
 
-/** What remotes and those who name them try. */
+/** Attacks by remotes, and by users who choose the remote. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
@@ -68,7 +68,7 @@ describe('a URL', () => {
     'https:///x.git',
     '',
     `https://git.example/${'x'.repeat(3_000)}`,
-  ])('%j is refused before anything is asked, and not repeated', async (url) => {
+  ])('%j is refused without a request, and the error does not repeat it', async (url) => {
     const error = await failure(url);
     expect(error).toMatchObject({ code: 'GIT_URL_REFUSED', kind: 'unprocessable' });
     expect(String(error)).not.toContain('TOKEN');
@@ -85,7 +85,7 @@ describe('a URL', () => {
     ['https://rebound.example:PORT/x.git', internal],
     ['https://denied.example/x.git', 'the space denies it'],
     ['https://git.example:25/x.git', 'this port is not allowed'],
-  ])('%s leads nowhere: the proxy refuses it, and %s', async (url, reason) => {
+  ])('%s is refused by the proxy, since %s', async (url, reason) => {
     const error = await failure(url.replace('PORT', String(world.server.port)));
     const setting = reason === internal ? ' The operator can allow it with ATRIUM_EGRESS_ALLOW_INTERNAL.' : '';
     const message = `The remote cannot be reached from here: ${reason}.${setting}`;
@@ -119,7 +119,7 @@ describe('a redirect', () => {
     expect(await failure(world.server.url('from.git'))).toMatchObject({ code });
   });
 
-  test('to another server is followed, and that one is not given the credential', async () => {
+  test('to another server is followed without the credential', async () => {
     commitFiles(world.server.create('open.git'), { a: 'a' });
     redirectTo((path) => `https://other.example:${world.server.port}/open.git${path}`);
     await clone(world.server.url('from.git'), { username: 'me', password: 'the-token-1' });
@@ -131,7 +131,7 @@ describe('a redirect', () => {
     expect(world.server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
 
-  test('to another repository of the same server is not given it either, but to its own name with .git is', async () => {
+  test('to another repository of the same server gets no credential, and one to the same name with .git does', async () => {
     commitFiles(world.server.create('mine.git'), { a: 'a' });
     world.server.requires = 'me:the-token-2';
     redirectTo((path) => `${world.server.url('mine.git')}${path}`);
@@ -148,7 +148,7 @@ describe('a redirect', () => {
   });
 });
 
-test('git trusts the authorities that are named, and reads no others', async () => {
+test('git trusts only the given certificate authorities', async () => {
   commitFiles(world.server.create('trusting.git'), { a: 'a' });
   const trusted: string[][] = [];
   world.server.interfere = () => {
@@ -165,7 +165,7 @@ test('git trusts the authorities that are named, and reads no others', async () 
 });
 
 describe('a credential', () => {
-  test('is in no argument, variable or file while git runs with it, and in no failure’s text', async () => {
+  test('is in no argument, variable or file while git uses it', async () => {
     commitFiles(world.server.create('private.git'), { a: 'a' });
     const password = 'a.token-of.many-characters-0123456789';
     world.server.requires = `x-access-token:${password}`;
@@ -179,7 +179,7 @@ describe('a credential', () => {
             const text = readFileSync(`/proc/${pid}/${what}`, 'latin1');
             if (text.includes('GIT_CONFIG_COUNT') || text.startsWith('git')) seen.push(text);
           } catch {
-            // It has ended.
+            // The process has ended.
           }
         }
       }
@@ -201,7 +201,7 @@ describe('a credential', () => {
     ['that is wrong', { username: 'me', password: 'wrong-token' }],
     ['that would be two lines', { username: 'me', password: 'right\nhost=other.example' }],
     ['that is missing', undefined],
-  ])('%s is said to be so, without its value', async (_name, credential) => {
+  ])('%s fails with an error that does not contain it', async (_name, credential) => {
     commitFiles(world.server.create('private.git'), { a: 'a' });
     world.server.requires = 'me:right';
     const error = (await failure(world.server.url('private.git'), credential)) as DomainError;
@@ -214,7 +214,7 @@ describe('a credential', () => {
 describe('objects', () => {
   const blob = (bare: string, content: string) =>
     gitWith({ cwd: bare, input: content }, 'hash-object', '-w', '--stdin');
-  /** A tree as it is, whatever git thinks of it. */
+  /** Writes a tree without git's checks. */
   const rawTree = (bare: string, entries: [mode: string, name: string, id: string][]) => {
     const input = Buffer.concat(
       entries.map(([mode, name, id]) => Buffer.concat([Buffer.from(`${mode} ${name}\0`), Buffer.from(id, 'hex')])),
@@ -261,7 +261,7 @@ describe('objects', () => {
     expect(await world.records.current(ref)).toBeUndefined();
   });
 
-  test('that lead outside by a link or a submodule are kept, and nothing follows them', async () => {
+  test('with links and submodules that lead outside are kept, and not followed', async () => {
     const bare = world.server.create('inert.git');
     const tip = commitFiles(bare, { a: 'a' });
     const modules = '[submodule "x"]\n\tpath = "sub\\r"\n\turl = https://other.example/x\n';
@@ -279,7 +279,7 @@ describe('objects', () => {
     expect(world.server.requests.every(({ host }) => host.startsWith('git.example'))).toBe(true);
   });
 
-  test('with old and harmless mistakes are taken', async () => {
+  test('with old and harmless faults are accepted', async () => {
     const bare = world.server.create('old.git');
     const inner = rawTree(bare, [['100644', 'f', blob(bare, 'x')]]);
     publish(bare, rawTree(bare, [['040000', 'folder', inner]]));
@@ -287,7 +287,7 @@ describe('objects', () => {
   });
 });
 
-test('a server that serves single files, which git would not check, is refused, and nothing is kept', async () => {
+test('a server that serves single files (dumb HTTP) is refused, since git would not check them', async () => {
   const bare = world.server.create('dumb.git');
   commitFiles(bare, { a: 'a' });
   gitIn(bare, 'update-server-info');
@@ -302,7 +302,7 @@ test('a server that serves single files, which git would not check, is refused, 
   await expect(world.mirrors.clone(ref, source, world.hooks())).rejects.toMatchObject({ code: 'GIT_REMOTE_FAILED' });
   expect(existsSync(join(world.folderOf(ref), 'partial.git'))).toBe(false);
 
-  // Also where it is one only for what is fetched later.
+  // The same if a server becomes one at a later fetch.
   world.server.interfere = undefined;
   await world.mirrors.clone(ref, source, world.hooks());
   const state = join(world.folderOf(ref), 'state.json');
@@ -325,7 +325,7 @@ test('single files from a failed fetch are gone before the next fetch', async ()
   await world.mirrors.clone(ref, source, world.hooks());
   const tip = commitFiles(bare, { b: 'b' });
   const [tree, blob] = [gitIn(bare, 'rev-parse', `${tip}^{tree}`), gitIn(bare, 'rev-parse', `${tip}:b`)];
-  // Its list of refs is a git server's; all else are files, one of which it fails to send.
+  // The first list of refs comes from a git server. Then the server sends single files, and fails for one of them.
   const lacks = `/objects/${blob.slice(0, 2)}/${blob.slice(2)}`;
   let lists = 0;
   world.server.interfere = (req, res) => {
@@ -350,13 +350,13 @@ test('single files from a failed fetch are gone before the next fetch', async ()
   const mirror = join(world.folderOf(ref), 'mirror.git');
   const has = (id: string) => spawnSync('git', [`--git-dir=${mirror}`, 'cat-file', '-e', id]).status === 0;
   expect([tip, tree].map(has)).toEqual([false, false]);
-  // Nothing is wrong with the rest of it, and the same fetch from a git server works.
+  // The mirror is still sound, and the same fetch from a git server works.
   const fetched = await world.mirrors.fetch(ref, source, world.hooks());
   expect(fetched.manifest.refs['refs/remotes/origin/main']).toBe(tip);
   expect(has(blob)).toBe(true);
 });
 
-test('a hook that got into a mirror does not run', async () => {
+test('a hook inside a mirror does not run', async () => {
   const bare = world.server.create('hooked.git');
   commitFiles(bare, { a: 'a' });
   const ref = world.ref();
@@ -369,7 +369,7 @@ test('a hook that got into a mirror does not run', async () => {
   commitFiles(bare, { b: 'b' });
   await world.mirrors.fetch(ref, source, world.hooks());
   expect(existsSync(ran)).toBe(false);
-  // It would have: git itself runs it.
+  // Plain git does run the hook.
   gitIn(world.folderOf(ref), '--git-dir=mirror.git', 'update-ref', 'refs/heads/x', 'refs/heads/main');
   expect(existsSync(ran)).toBe(true);
 });

@@ -7,7 +7,7 @@ import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { commitFiles, gitIn, gitWith } from '../../support/gitRepository.ts';
 
-/** What goes between a mirror and a tree, and from a mirror to its remote. */
+/** The exchange between a mirror and a tree, and from a mirror to its remote. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
@@ -29,7 +29,7 @@ async function cloned(): Promise<{ bare: string; ref: RepositoryRef; tip: string
   return { bare, ref, tip, source };
 }
 
-/** A tree, as a computer's git makes it of a bundle. */
+/** Makes a tree from a bundle, as a computer's git does. */
 async function treeOf(ref: RepositoryRef): Promise<string> {
   const tree = temporaryFolder();
   await using made = (await world.mirrors.bundleFor(ref, [], signal)).bundle;
@@ -53,7 +53,7 @@ function bundleOut(tree: string, ...revisions: string[]): Readable {
 const packsOf = (ref: RepositoryRef) =>
   readdirSync(join(world.folderOf(ref), 'mirror.git', 'objects', 'pack')).toSorted();
 
-test('a commit of a tree comes into the mirror, to the store, and back to another tree', async () => {
+test("a tree's commit gets into the mirror, into the store, and into another tree", async () => {
   const { ref, tip } = await cloned();
   const tree = await treeOf(ref);
   const commit = commitIn(tree, { c: 'c' });
@@ -63,7 +63,7 @@ test('a commit of a tree comes into the mirror, to the store, and back to anothe
     version: 2,
     manifest: { refs: { 'refs/heads/main': commit, 'refs/remotes/origin/main': tip } },
   });
-  // A repetition, after its answer was lost.
+  // Repeat it, as after a lost answer.
   const again = bundleOut(tree, 'main', `^${tip}`);
   expect(await world.mirrors.receive(ref, { bundle: again, refs }, signal)).toMatchObject({ version: 2 });
 
@@ -74,7 +74,7 @@ test('a commit of a tree comes into the mirror, to the store, and back to anothe
   expect((await world.mirrors.bundleFor(ref, [commit], signal)).bundle).toBeNull();
 });
 
-test('a repository without a remote begins with what a tree has', async () => {
+test("a repository without a remote begins with a tree's commits", async () => {
   const tree = temporaryFolder();
   gitIn(tree, 'init', '--quiet', '--initial-branch=main');
   const commit = commitIn(tree, { a: 'a' });
@@ -130,7 +130,7 @@ test('a damaged, incomplete or dangerous bundle, or another file, is refused and
   expect(await world.mirrors.state(ref)).toMatchObject({ version: 1 });
 });
 
-test('refs outside the names of users, and moves from elsewhere, are refused', async () => {
+test('invalid ref names, and moves whose old value or name conflicts, are refused', async () => {
   const { ref, tip } = await cloned();
   const move = (name: string, from: string | null = null) =>
     world.mirrors.receive(ref, { refs: [{ name, from, to: tip }] }, signal);
@@ -146,7 +146,7 @@ test('refs outside the names of users, and moves from elsewhere, are refused', a
   await expect(move('refs/heads/x', tip)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
   await expect(move('refs/heads/main/below')).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
   expect(await world.mirrors.state(ref)).toMatchObject({ version: 1 });
-  // A branch that makes room for one below it.
+  // A branch may be replaced by one below its name.
   await move('refs/heads/side');
   const refs = [
     { name: 'refs/heads/side', from: tip, to: null },
@@ -156,7 +156,7 @@ test('refs outside the names of users, and moves from elsewhere, are refused', a
   expect(Object.keys(manifest.refs)).toContain('refs/heads/side/below');
 });
 
-test('a push sends the branch, returns git’s words, and can be repeated', async () => {
+test("a push sends the branch, returns git's output, and can be repeated", async () => {
   const { bare, ref, tip, source } = await cloned();
   const tree = await treeOf(ref);
   const commit = commitIn(tree, { c: 'c' });
@@ -173,7 +173,7 @@ test('a push sends the branch, returns git’s words, and can be repeated', asyn
   expect(await world.mirrors.push(ref, secret, refs, world.hooks())).toMatchObject({ version: 3 });
 });
 
-test('a server that repeats the credential in its words is not quoted with it', async () => {
+test("a credential that the server repeats is redacted in the push's output", async () => {
   const { bare, ref, tip, source } = await cloned();
   const hook = join(bare, 'hooks', 'post-receive');
   writeFileSync(hook, '#!/bin/sh\necho "You are secret-word, welcome."\n', { mode: 0o755 });
@@ -189,7 +189,7 @@ test('a server that repeats the credential in its words is not quoted with it', 
   expect(message).toBe('The remote refuses this: [redacted] may not.');
 });
 
-test('a failure to reach a remote quotes git’s words, without address, path or secret', () => {
+test("the error for an unreachable remote quotes git's message without address, path or secret", () => {
   const told = (said: string) =>
     describeFailure({ code: 128, signal: null, said, output: '' }, ['secret-word']).message;
   const at = "fatal: unable to access 'https://git.example.com/secret-word.git/':";
@@ -200,11 +200,11 @@ test('a failure to reach a remote quotes git’s words, without address, path or
     /Git says: server certificate verification failed\.$/,
   );
   expect(told('error: RPC failed; secret-word\nfatal: early EOF')).toMatch(/Git says: early EOF\.$/);
-  // The remote's own words are no reason.
+  // Text from the remote itself is not quoted.
   expect(told('fatal: protocol error: bad line length character: secr')).not.toContain('secr');
 });
 
-test('a push that the remote refuses, or whose branch has moved there, changes nothing and says why', async () => {
+test('a push fails without a change if the remote refuses it or its branch has moved', async () => {
   const { bare, ref, tip, source } = await cloned();
   const theirs = commitFiles(bare, { theirs: 'x' });
   const tree = await treeOf(ref);
@@ -214,7 +214,7 @@ test('a push that the remote refuses, or whose branch has moved there, changes n
   const push = (force: boolean) =>
     world.mirrors.push(ref, source, [{ from: 'refs/heads/main', to: 'refs/heads/main', force }], world.hooks());
   await expect(push(false)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
-  // Forced, it overwrites only what has been seen.
+  // A forced push overwrites only commits that the mirror has seen.
   await expect(push(true)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
   expect(gitIn(bare, 'rev-parse', 'main')).toBe(theirs);
   await world.mirrors.fetch(ref, source, world.hooks());
@@ -229,7 +229,7 @@ test('a push that the remote refuses, or whose branch has moved there, changes n
   expect(gitIn(bare, 'branch', '--list', 'copy')).toBe('');
 });
 
-test('a push of a branch removes the tracking refs of remote branches that had to go for it', async () => {
+test("a push removes the tracking refs of deleted remote branches that conflict with the new branch's name", async () => {
   const { bare, ref, tip, source } = await cloned();
   for (const [old, made] of [
     ['feature', 'feature/x'],
@@ -252,7 +252,7 @@ test('a push of a branch removes the tracking refs of remote branches that had t
   }
 });
 
-test('a fetch brings new tags, and changes no saved tag', async () => {
+test('a fetch brings new tags and does not change saved ones', async () => {
   const { bare, ref, tip, source } = await cloned();
   const tags = ['mine', 'both', 'folder/mine'].map((name) => ({ name: `refs/tags/${name}`, from: null, to: tip }));
   const { version, manifest } = await world.mirrors.receive(ref, { refs: tags }, signal);
@@ -267,7 +267,7 @@ test('a fetch brings new tags, and changes no saved tag', async () => {
   expect(await world.mirrors.fetch(ref, source, world.hooks())).toMatchObject({ version: version + 1 });
 });
 
-test('a process that ends between any two steps of a change leaves a state from which the next one continues', async () => {
+test('after a process ends between two steps of a change, the next process continues', async () => {
   const { bare, ref, source } = await cloned();
   const tip = commitFiles(bare, { more: 'x' });
   for (const ending of ['plan', 'save'] as const) {
@@ -275,7 +275,7 @@ test('a process that ends between any two steps of a change leaves a state from 
     await expect(world.mirrors.fetch(ref, source, world.hooks())).rejects.toThrow('ended');
     world.records.endsBefore = undefined;
     expect((await world.mirrors.state(ref))?.version).toBe(1);
-    // Another machine sees nothing of it.
+    // Another machine does not see the change.
     const elsewhere = world.another({ ATRIUM_GIT_DIR: temporaryFolder() });
     await expect(elsewhere.measure(ref, tip, signal)).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
   }

@@ -3,7 +3,7 @@ import { buildTrees } from '../../builders/trees.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
 import { drivers } from '../computers/drivers.ts';
 
-// One is enough: what differs between them is tested with computers.
+// One driver is enough, since the tests of computers cover the differences.
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options)).slice(0, 1);
 const { signal } = new AbortController();
 const author = { name: 'Ada Lovelace', email: 'ada@example.com' };
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-describe.each(usable)('$name: a check-out that was ended half way', ({ options }) => {
+describe.each(usable)('$name: an interrupted checkout', ({ options }) => {
   let all: Awaited<ReturnType<typeof buildTrees>>;
   beforeAll(async () => {
     all = await buildTrees(world, options);
@@ -23,7 +23,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
 
   const files = { 'a.dat': 'one\n', 'b.txt': 'one\n', 'gone.dat': 'one\n', 'mine.dat': 'one\n' };
 
-  /** A tree with a change of somebody's, where git stops once in the middle of bringing another commit. */
+  /** A tree with a user's changes, where git hangs once in the middle of a checkout. */
   async function held() {
     const { trees, run, filled } = all;
     const made = await filled(files);
@@ -42,7 +42,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
   const before = 'one\none\n M mine.dat\n?? own.dat\nrefs/heads/main\n';
   const after = 'other\nother\n M mine.dat\n?? own.dat\nrefs/heads/other\n';
 
-  it('is completed if its computer stops in the middle', async () => {
+  it('is completed after its computer has stopped in the middle', async () => {
     const { trees, work, begun, seen } = await held();
     const checkedOut = trees.checkout(work(), { branch: 'other' }, signal);
     expect(await begun()).toBe('other\n');
@@ -53,7 +53,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     expect(now).not.toMatch(/atrium-moving|atrium-undo|\.lock/);
   });
 
-  it('is completed, and so is a pull', async () => {
+  it('is completed if it is part of a pull', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const how = { ref: 'refs/remotes/origin/other', author, at: new Date(), fastForwardOnly: true };
     const pulled = trees.merge(work(), how, signal);
@@ -64,7 +64,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     expect(await run(`cd ${path}; cat new/c.dat; ls gone.dat 2>/dev/null`)).toBe('other\n');
   });
 
-  it('is undone when it is called off', async () => {
+  it('is undone after an abort', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const controller = new AbortController();
     const checkedOut = trees.checkout(work(), { branch: 'other' }, controller.signal);
@@ -78,7 +78,7 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     expect((await trees.checkout(work(), { branch: 'other' }, signal)).output).toContain("'other'");
   });
 
-  it('does not get into the next commit', async () => {
+  it('does not get its files into the next commit', async () => {
     const { trees, work, begun, run, path } = await held();
     const killed = trees.checkout(work(), { branch: 'other' }, signal);
     killed.catch(() => undefined);
@@ -86,17 +86,17 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     await run(`cp -a ${path} half; rm -f half/.git/index.lock`);
     await all.restart();
     await killed;
-    // As if nobody had tried again.
+    // Restore the half-done state, as without a second attempt.
     await run(`rm -rf ${path}; mv half ${path}`);
     await trees.commit(work(), { message: 'Mine', author, at: new Date() }, signal);
     expect(await run(`cd ${path}; git show --name-only --format=%s HEAD`)).toBe('Mine\n\nmine.dat\nown.dat\n');
   });
 
-  it('is left alone if somebody has changed a file since; a cut file is no such change', async () => {
+  it('is undone if a file is only truncated, and left alone if a user has changed a file since', async () => {
     const { trees, work, run, path, other } = await held();
     const half = `cd ${path}; rm -f gone.dat; echo other > a.dat
       printf '%s %s\\n' "$(git rev-parse HEAD)" ${other} > .git/atrium-moving`;
-    // Nothing waits here.
+    // Without the hanging filter.
     await run(`mkdir ~/once-${path.split('/')[1]}; ${half}; printf oth > b.txt`);
     await trees.branch(work(), { name: 'x', checkout: false }, signal);
     expect(await run(`cd ${path}; cat a.dat b.txt gone.dat mine.dat; ls .git/atrium-moving 2>/dev/null`)).toBe(
@@ -109,5 +109,5 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('interrupted checkouts are not tested on this machine, which has no driver', () => expect(usable).toEqual([]));
 }

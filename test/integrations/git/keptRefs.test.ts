@@ -7,7 +7,7 @@ function manifest(refs: Record<string, string>): RefManifest {
   return { head: 'refs/heads/main', refs, shallow: [], filter: null };
 }
 
-test('a draft has its own branches, and sees its repository’s branches as those of origin', () => {
+test("a draft has its own branches, and sees its repository's branches as those of origin", () => {
   const saved = manifest({
     'refs/heads/main': 'm1',
     'refs/remotes/origin/main': 'm0',
@@ -34,7 +34,7 @@ test('a draft has its own branches, and sees its repository’s branches as thos
   });
 });
 
-test('if branch names exclude each other, the repository’s branches stay', () => {
+test("if branch names conflict, the repository's own branches stay", () => {
   const saved = manifest({
     'refs/heads/a/b': '1',
     'refs/heads/c': '2',
@@ -49,7 +49,7 @@ test('if branch names exclude each other, the repository’s branches stay', () 
   });
 });
 
-test('if tag names exclude each other, the draft’s own tags stay', () => {
+test("if tag names conflict, the draft's own tags stay", () => {
   const saved = manifest({
     'refs/tags/v1': '1',
     'refs/tags/v2/rc': '2',
@@ -65,7 +65,7 @@ test('if tag names exclude each other, the draft’s own tags stay', () => {
   });
 });
 
-test('a ref that moves in a draft moves its kept ref, from where that is', () => {
+test('a ref that moves in a draft moves its kept ref', () => {
   const long = `refs/heads/${'x'.repeat(230)}`;
   const saved = manifest({
     'refs/tags/v1': 't',
@@ -76,7 +76,7 @@ test('a ref that moves in a draft moves its kept ref, from where that is', () =>
     { name: 'refs/heads/try', from: 'd', to: 'e' },
     { name: 'refs/heads/new', from: null, to: 'n' },
     { name: 'refs/atrium/wip', from: 'w', to: null },
-    // Of the repository, which keeps it.
+    // The repository keeps its own tag.
     { name: 'refs/tags/v1', from: 't', to: null },
     { name: long, from: null, to: 'x' },
   ];
@@ -87,7 +87,7 @@ test('a ref that moves in a draft moves its kept ref, from where that is', () =>
   ];
   const left = [long];
   expect(movesOfDraft({ refs: moves, head: 'refs/heads/try' }, saved, 'drf_1')).toEqual({ moves: kept, left });
-  // Where its branch cannot be kept, what is checked out is kept as on no branch.
+  // If the branch cannot be kept, its commit is kept as a detached head.
   const head = { name: draftRef('drf_1', 'head'), from: null, to: 'x' };
   expect(movesOfDraft({ refs: moves, head: long }, saved, 'drf_1')).toEqual({ moves: [...kept, head], left });
 });
@@ -107,11 +107,11 @@ test('a detached commit has a kept ref while it is checked out', () => {
     asDraft({ version: 1, manifest: of }, { ...draft, head: row }).manifest;
   expect(seen(detached, 'refs/heads/try')).toMatchObject({ head, refs: { 'refs/heads/try': 'd' } });
   expect(seen(saved, 'refs/heads/else').head).toBe('refs/heads/else');
-  // A commit that nothing keeps cannot be checked out again.
+  // A commit without a kept ref cannot be checked out again.
   expect(seen(saved, head).head).toBe('refs/heads/try');
 });
 
-test('readers without a part in a draft see none of its kept refs', () => {
+test('users without access to a draft see none of its kept refs', () => {
   const [own, other] = [draftRef('drf_1', 'wip'), draftRef('drf_2', 'wip')];
   const saved = manifest({ 'refs/heads/main': 'm', [own]: 'w', [other]: 'v' });
   expect(withoutKept(saved, [own]).refs).toEqual({ 'refs/heads/main': 'm', [own]: 'w' });

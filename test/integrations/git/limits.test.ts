@@ -21,7 +21,7 @@ const packet = (text: Buffer | string) => {
   return Buffer.concat([Buffer.from((bytes.length + 4).toString(16).padStart(4, '0')), bytes]);
 };
 
-/** Sends for as long as somebody reads. */
+/** Sends as long as the client reads. */
 function sendForEver(res: ServerResponse, next: () => Buffer): void {
   const send = () => {
     while (!res.destroyed) if (!res.write(next())) return void res.once('drain', send);
@@ -29,18 +29,18 @@ function sendForEver(res: ServerResponse, next: () => Buffer): void {
   send();
 }
 
-/** No git of ours works in the folder any more. */
+/** Expects that no git process works in the folder. */
 function expectNoProcess(ref: RepositoryRef): void {
   expect(processesWith(world.folderOf(ref))).toEqual([]);
 }
 
-test('an endless pack ends at the limit, on the wire and on the disk', async () => {
+test('an endless pack is stopped at the size limit, on the wire and on the disk', async () => {
   commitFiles(world.server.create('endless.git'), { a: 'a' });
   let posts = 0;
   world.server.interfere = (req, res) => {
     if (req.method !== 'POST') return false;
     posts += 1;
-    // The list of refs is asked for twice.
+    // git requests the list of refs twice.
     if (posts <= 2) return false;
     res.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' });
     res.write(packet('packfile\n'));
@@ -64,7 +64,7 @@ test('an endless pack ends at the limit, on the wire and on the disk', async () 
   expectNoProcess(ref);
 });
 
-test('endless refs end at the limit', async () => {
+test('an endless list of refs is stopped at the limit', async () => {
   world.server.create('refs.git');
   world.server.interfere = (req, res) => {
     if (req.method !== 'POST') return false;
@@ -93,7 +93,7 @@ test('too many branches are refused before anything is fetched', async () => {
   expect(world.server.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
 });
 
-test('a silent server is given up', async () => {
+test('a silent server fails with GIT_REMOTE_TOO_SLOW', async () => {
   world.server.interfere = () => true;
   const ref = world.ref();
   const mirrors = world.another({ ATRIUM_GIT_SILENCE_SECONDS: '1' });
@@ -103,7 +103,7 @@ test('a silent server is given up', async () => {
   expectNoProcess(ref);
 });
 
-test('a server that drips fast enough is ended by the time limit of the operation, and the folder is free again', async () => {
+test('a slowly dripping server is stopped by the time limit of the operation, and the next clone works', async () => {
   commitFiles(world.server.create('drip.git'), { a: 'a' });
   const timers: NodeJS.Timeout[] = [];
   world.server.interfere = (req, res) => {
@@ -122,7 +122,7 @@ test('a server that drips fast enough is ended by the time limit of the operatio
   expect((await world.mirrors.clone(ref, source, world.hooks())).tree.files).toBe(1);
 });
 
-test('the caller can end an operation, and gets its own reason', async () => {
+test('a caller can abort an operation, and gets its own reason', async () => {
   world.server.interfere = () => true;
   const stop = new AbortController();
   const ref = world.ref();
@@ -132,7 +132,7 @@ test('the caller can end an operation, and gets its own reason', async () => {
   expectNoProcess(ref);
 });
 
-test('a tree of a billion files, or of files that are too large, is counted and never checked out', async () => {
+test('a tree of a billion files, or of too large files, is refused', async () => {
   const bare = world.server.create('bomb.git');
   let [mode, id] = ['100644', gitWith({ cwd: bare, input: 'x' }, 'hash-object', '-w', '--stdin')];
   for (let level = 0; level < 9; level += 1) {
@@ -157,7 +157,7 @@ test.each([
   [403, 'GIT_AUTHENTICATION_FAILED'],
   [500, 'GIT_REMOTE_FAILED'],
   [200, 'GIT_REMOTE_FAILED'],
-])('a server that answers %d and no git is told as %s', async (status, code) => {
+])('a server that answers %d without git gives %s', async (status, code) => {
   world.server.interfere = (_req, res) => {
     res.writeHead(status, { 'content-type': 'text/html' }).end('<p>Hello</p>');
     return true;

@@ -5,7 +5,7 @@ import type { RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn, gitWith } from '../../support/gitRepository.ts';
 
-/** Repositories of many branches and tags. */
+/** Repositories with many branches and tags. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
@@ -44,20 +44,20 @@ test('too many refs are refused before anything is read or stored', async () => 
   await expect(mirrors.receive(ref, { bundle, refs }, signal)).rejects.toMatchObject({ code: 'GIT_TOO_LARGE' });
   expect([isRead, world.records.planned]).toEqual([false, planned]);
   expect(await mirrors.state(ref)).toMatchObject({ version: 1 });
-  // With the branch that is there, these are as many as may be.
+  // Together with the existing branch, these are exactly at the limit.
   const { manifest } = await mirrors.receive(ref, { refs: refs.slice(1) }, signal);
   expect(Object.keys(manifest.refs)).toContain('refs/tags/ours9');
-  // What is kept of drafts counts as well.
+  // Kept refs of drafts count as well.
   const kept = mirrors.receive(ref, { refs: made(['refs/atrium/drafts/drf_1/heads/try'], tip) }, signal);
   await expect(kept).rejects.toMatchObject({ code: 'GIT_TOO_LARGE' });
-  // Where fewer are allowed by now, it can come to that.
+  // With a lower limit than the repository has refs, refs can still be removed.
   const frugal = world.another({ ATRIUM_GIT_MAX_REFS: '5' });
   await frugal.receive(ref, { refs: [{ name: 'refs/tags/ours9', from: tip, to: null }] }, signal);
   const more = frugal.receive(ref, { refs: made(['refs/tags/ours9'], tip) }, signal);
   await expect(more).rejects.toMatchObject({ code: 'GIT_TOO_LARGE' });
 });
 
-test('many refs that came or moved at once are packed into one file', async () => {
+test('many refs that arrive at once are packed into one file', async () => {
   const { tip, source } = remote('many.git', 150);
   const ref = world.ref();
   const files = () =>

@@ -26,7 +26,7 @@ const merge = {
 };
 let count = 0;
 
-/** A repository, and a draft that has these files. */
+/** Makes a repository, and a draft with these files. */
 async function drafted(files: Record<string, string>) {
   count += 1;
   const name = `merge${count}.git`;
@@ -39,7 +39,7 @@ async function drafted(files: Record<string, string>) {
   return { ref, bare, base, source, commit };
 }
 
-/** Commits files on top of the repository's first commit, as a tree does, and has the mirror take them in. */
+/** Commits files on top of the repository's first commit in a tree, and sends the commit to the mirror. */
 async function receive(ref: RepositoryRef, bare: string, files: Record<string, string>, to: string): Promise<string> {
   const tree = temporaryFolder();
   gitIn(tree, 'clone', '--quiet', bare, '.');
@@ -56,7 +56,7 @@ async function receive(ref: RepositoryRef, bare: string, files: Record<string, s
 
 const refsOf = async (ref: RepositoryRef) => (await world.mirrors.state(ref))?.manifest.refs ?? {};
 
-test('a branch that has not moved is fast-forwarded, and a branch that has everything stays', async () => {
+test('an unmoved branch is fast-forwarded, and a branch that has everything stays', async () => {
   const { ref, base, commit } = await drafted({ a: 'draft' });
   expect(await world.mirrors.merge(ref, merge, signal)).toEqual({ commit, fastForward: true });
   expect(await refsOf(ref)).toMatchObject({ [result]: commit, 'refs/heads/main': base });
@@ -64,13 +64,13 @@ test('a branch that has not moved is fast-forwarded, and a branch that has every
   expect(await world.mirrors.merge(ref, other, signal)).toEqual({ commit: base, fastForward: true });
 });
 
-test('two sides are merged in a commit that is the same each time and outlives the machine', async () => {
+test('two sides are merged in a commit that is reproducible and survives the loss of the machine', async () => {
   const { ref, bare, source, commit } = await drafted({ a: 'draft' });
   const ours = await receive(ref, bare, { b: 'ours' }, 'refs/heads/main');
   const merged = await world.mirrors.merge(ref, merge, signal);
   expect(merged).toEqual({ commit: expect.stringMatching(/^[0-9a-f]{40}$/), fastForward: false });
   expect(await world.mirrors.merge(ref, merge, signal)).toEqual(merged);
-  // A mirror with loose objects would take no answer of a remote.
+  // A mirror with loose objects refuses fetches.
   expect(readdirSync(join(world.folderOf(ref), 'mirror.git', 'objects')).toSorted()).toEqual(['info', 'pack']);
   commitFiles(bare, { c: 'c' });
   await world.mirrors.fetch(ref, source, world.hooks());
@@ -89,7 +89,7 @@ test('two sides are merged in a commit that is the same each time and outlives t
   ]);
 });
 
-test('a conflict names the files, and nothing has changed', async () => {
+test('a conflict names the files and changes nothing', async () => {
   const { ref, bare, source } = await drafted({ a: 'draft', b: 'draft' });
   await receive(ref, bare, { a: 'ours' }, 'refs/heads/main');
   const before = await world.mirrors.state(ref);
@@ -101,7 +101,7 @@ test('a conflict names the files, and nothing has changed', async () => {
   await world.mirrors.fetch(ref, source, world.hooks());
 });
 
-test('a missing branch is named', async () => {
+test('a missing branch fails with GIT_REF_UNKNOWN', async () => {
   const { ref } = await drafted({ a: 'draft' });
   for (const more of [{ into: 'gone' }, { from: 'refs/heads/gone' }]) {
     await expect(world.mirrors.merge(ref, { ...merge, ...more }, signal)).rejects.toMatchObject({

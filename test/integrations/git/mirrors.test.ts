@@ -18,7 +18,7 @@ const gitDir = (ref: RepositoryRef, ...args: string[]) =>
   gitIn(world.folderOf(ref), `--git-dir=${mirrorOf(ref)}`, ...args);
 
 describe('a clone', () => {
-  test('has every branch, tag and commit, is saved, and has reported its progress', async () => {
+  test('has every branch, tag and commit, is saved, and reports its progress', async () => {
     const bare = world.server.create('first.git');
     commitFiles(bare, { 'README.md': '# First\n', 'src/a.ts': 'export {};\n' });
     const tip = commitFiles(bare, { 'src/b.ts': 'export {};\n' });
@@ -56,12 +56,12 @@ describe('a clone', () => {
       address: '127.0.0.1',
       refusal: null,
     });
-    // Nothing of the way there is kept, and no copy is made to be saved.
+    // No URL or proxy stays in the configuration, and no copy of the saved bundle.
     expect(readdirSync(world.folderOf(ref)).toSorted()).toEqual(['home', 'mirror.git', 'state.json']);
     expect(gitIn(mirrorOf(ref), '--git-dir=.', 'config', '--list', '--local')).not.toMatch(/url|proxy/);
   });
 
-  test('that is repeated after its save returns the same, without asking the remote', async () => {
+  test('that is repeated after its save returns the same without a request to the remote', async () => {
     const bare = world.server.create('again.git');
     commitFiles(bare, { a: 'a' });
     const ref = world.ref();
@@ -72,7 +72,7 @@ describe('a clone', () => {
     expect(world.server.requests).toEqual([]);
   });
 
-  test('of an empty repository is an empty one', async () => {
+  test('of an empty repository is empty', async () => {
     world.server.create('empty.git');
     const ref = world.ref();
     const cloned = await world.mirrors.clone(ref, { url: world.server.url('empty.git') }, world.hooks());
@@ -111,7 +111,7 @@ describe('a clone', () => {
     expect(world.server.requests.every(({ url }) => url.startsWith('/lfs.git/'))).toBe(true);
   });
 
-  test('of few commits has only these, and grows with the branch', async () => {
+  test('with a depth has only the last commits, and grows with later fetches', async () => {
     const bare = world.server.create('shallow.git');
     for (let count = 0; count < 5; count += 1) commitFiles(bare, { [`${count}`]: 'x' });
     commitFiles(bare, { other: 'x' }, { branch: 'other' });
@@ -131,7 +131,7 @@ describe('a clone', () => {
     expect(gitDir(ref, 'fsck', '--strict', '--no-dangling')).toBe('');
   });
 
-  test('with a filter leaves old versions of files at the remote, and has the current ones', async () => {
+  test('with a filter has the current versions of files, and fetches old ones on demand', async () => {
     const bare = world.server.create('partial.git');
     commitFiles(bare, { a: 'one', b: 'same' });
     const old = commitFiles(bare, { a: 'two' });
@@ -149,7 +149,7 @@ describe('a clone', () => {
     await using files = await world.mirrors.fetchFiles(ref, source, old, 'all', world.hooks());
     expect(files?.bytes).toBeGreaterThan(100);
     expect(missing()).toHaveLength(1);
-    // Nothing but what a tree lacks is sent there, and only of what there is.
+    // Only the requested blobs are sent, if they exist.
     const [id = ''] = gitDir(ref, 'rev-parse', `${old}:a`).split('\n');
     const foreign = '1'.repeat(40);
     await using few = await world.mirrors.fetchFiles(ref, source, old, [id, foreign], world.hooks());
@@ -157,7 +157,7 @@ describe('a clone', () => {
     expect(await world.mirrors.fetchFiles(ref, source, old, [], world.hooks())).toBeNull();
   });
 
-  test('with a filter has on every machine the files that one machine has fetched', async () => {
+  test('with a filter has files that one machine has fetched on all machines', async () => {
     const bare = world.server.create('machines.git');
     commitFiles(bare, { a: 'one', b: 'same' });
     const other = commitFiles(bare, { a: 'other', c: 'c' }, { branch: 'other' });
@@ -178,28 +178,28 @@ describe('a clone', () => {
       expect(gitIn(tree, 'show', `${other}:a`)).toBe('other');
     }
     expect(world.server.requests).toEqual([]);
-    // What is there already is not saved again.
+    // Files that were saved are not saved again.
     const before = (await world.records.current(ref))?.version;
     expect(await world.mirrors.fetchFiles(ref, source, other, [], world.hooks())).toBeNull();
     expect((await world.records.current(ref))?.version).toBe(before);
   });
 });
 
-describe('what is saved', () => {
-  test('brings everything back on another machine: no commit is lost', async () => {
+describe('a saved mirror', () => {
+  test('is restored completely on another machine', async () => {
     const bare = world.server.create('lost.git');
     writeHistory(bare, { commits: 60, filesEach: 3, weight: 3_000 });
     const ref = world.ref();
     const source = { url: world.server.url('lost.git') };
     const { signal } = world.hooks();
     await world.mirrors.clone(ref, source, world.hooks());
-    // Each change is a bundle of its own, and after many of them one takes their place.
+    // Each change adds a bundle. After many of them, one bundle replaces them.
     for (let count = 0; count < 8; count += 1) {
       commitFiles(bare, { [`more/${count}`]: `${count}` }, { branch: count % 2 ? 'main' : `side/${count}` });
       await world.mirrors.fetch(ref, source, world.hooks());
     }
     const saved = await world.records.current(ref);
-    // Two of which are of everything.
+    // The clone, eight changes and two full bundles.
     expect(saved?.version).toBe(11);
     expect(saved?.bundles.length).toBeLessThan(6);
     const before = gitDir(ref, 'rev-list', '--all', '--objects').split('\n').toSorted();
@@ -212,13 +212,13 @@ describe('what is saved', () => {
     expect(gitDir(ref, 'fsck', '--strict', '--no-dangling')).toBe('');
     expect(gitDir(ref, 'for-each-ref', '--format=%(refname)').split('\n')).toContain('refs/remotes/origin/side/6');
 
-    // The bundle is git's own format: anybody's git can clone it.
+    // The bundle has git's own format, so plain git can clone it.
     const tree = temporaryFolder();
     gitIn(tree, 'clone', '--quiet', made?.path ?? '', '.');
     expect(gitIn(tree, 'rev-list', '--count', 'HEAD')).toBe(gitDir(ref, 'rev-list', '--count', 'main'));
   });
 
-  test('a move of refs alone is saved without a bundle', async () => {
+  test('gets no new bundle if only refs move', async () => {
     const bare = world.server.create('refs.git');
     const [first] = [commitFiles(bare, { a: 'a' }), commitFiles(bare, { b: 'b' })];
     const ref = world.ref();
@@ -237,7 +237,7 @@ describe('what is saved', () => {
     expect(gitDir(ref, 'rev-parse', 'HEAD')).toBe(first);
   });
 
-  test('a save that another process has overtaken changes nothing, and the next one goes on from what is saved', async () => {
+  test('is not changed by an overtaken save, and the next save continues from it', async () => {
     const bare = world.server.create('raced.git');
     const tip = commitFiles(bare, { a: 'a' });
     const ref = world.ref();
@@ -256,7 +256,7 @@ describe('what is saved', () => {
     expect(Object.keys(after.manifest.refs)).not.toContain('refs/heads/one');
   });
 
-  test('goes when the repository does', async () => {
+  test('is removed with its repository', async () => {
     const bare = world.server.create('gone.git');
     commitFiles(bare, { a: 'a' });
     const ref = world.ref();

@@ -4,7 +4,7 @@ import { parseRemoteRefs } from '../../../integrations/git/rules/remoteRefs.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 
-/** Names and ids as servers give them. */
+/** Names and ids of refs from servers. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
@@ -15,7 +15,7 @@ beforeEach(() => world.server.reset());
 const clone = (url: string, more: { branch?: string; depth?: number } = {}, ref = world.ref()) =>
   world.mirrors.clone(ref, { url, ...more }, world.hooks());
 
-/** A repository with no other refs than these, as its server may have them, whichever file system keeps ours. */
+/** Makes a repository with exactly these refs, also with names that this file system could not have as files. */
 function serve(
   name: string,
   refs: (string | Buffer)[],
@@ -40,10 +40,10 @@ const unusable = [
 ];
 const usable = ['refs/heads/feature/ü', 'refs/heads/-x', 'refs/heads/heads/x', 'refs/tags/v1'];
 
-describe('refs that cannot be kept here', () => {
+describe('refs with unusable names', () => {
   const origin = (name: string) => name.replace('refs/heads/', 'refs/remotes/origin/');
 
-  test('are left out of a clone and of a fetch, and all others come', async () => {
+  test('are left out of a clone and a fetch, and all others are there', async () => {
     const { url } = serve('mixed.git', [main, ...unusable, ...usable]);
     const ref = world.ref();
     const { manifest, defaultBranch } = await clone(url, {}, ref);
@@ -68,7 +68,7 @@ describe('refs that cannot be kept here', () => {
     ).toBe(2);
   });
 
-  test('are left out of a clone that goes on, and of one of a single branch', async () => {
+  test('are left out of a resumed clone and a shallow one', async () => {
     const { url } = serve('again.git', [main, ...unusable, ...usable]);
     const ref = world.ref();
     world.server.cutAfter = 200;
@@ -83,19 +83,19 @@ describe('refs that cannot be kept here', () => {
     ['too long', `refs/heads/${'d'.repeat(260)}`],
     ['like a full name', 'refs/heads/refs/heads/main'],
     ['like an option', 'refs/heads/--upload-pack=touch'],
-  ])('give way to another branch where they are the default: %s', async (name, head) => {
+  ])('are replaced by another default branch: %s', async (name, head) => {
     const { url } = serve(`default-${name.replaceAll(' ', '-')}.git`, [main, head], { head });
     expect(await clone(url)).toMatchObject({ defaultBranch: 'main' });
   });
 
-  test('are named as the reason if there are no others', async () => {
+  test('are given as the reason if a repository has no other refs', async () => {
     const { url } = serve('none.git', [unusable[0] ?? '']);
     const error = await clone(url).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'GIT_REMOTE_REFUSED', message: expect.stringContaining('name') });
   });
 });
 
-test('a repository with ids of SHA-256 is refused as such', async () => {
+test('a repository with SHA-256 ids is refused with that reason', async () => {
   const bare = join(world.server.root, 'sha256.git');
   gitIn(world.server.root, 'init', '--quiet', '--bare', '--object-format=sha256', '--initial-branch=main', bare);
   gitIn(bare, 'update-ref', main, gitIn(bare, 'commit-tree', '-m', 'x', gitIn(bare, 'write-tree')));
@@ -103,10 +103,10 @@ test('a repository with ids of SHA-256 is refused as such', async () => {
   expect(error).toMatchObject({ code: 'GIT_REMOTE_REFUSED', message: expect.stringContaining('SHA-256') });
 });
 
-describe('a server that writes its own lines', () => {
+describe('a server that injects lines', () => {
   const id = 'a'.repeat(40);
 
-  /** The protocol's first version, in which a server says all at once. */
+  /** Answers with these refs in the first version of the protocol, which has them in one answer. */
   const says = (refs: string[]) => {
     const line = (text: string) => `${(Buffer.byteLength(text) + 4).toString(16).padStart(4, '0')}${text}`;
     world.server.interfere = (req, res) => {
@@ -127,7 +127,7 @@ describe('a server that writes its own lines', () => {
     ['another object', 'HEAD:refs/heads/stolen'],
     ['nothing', ''],
     ['41 digits', 'a'.repeat(41)],
-  ])('cannot have %s taken for an id', async (_name, injected) => {
+  ])('cannot pass %s as an id', async (_name, injected) => {
     says([`${id} HEAD`, `${id} refs/heads/x\n${injected}\trefs/heads/main`]);
     const ref = world.ref();
     const error = await clone(world.server.url('hostile.git'), {}, ref).catch((thrown: unknown) => thrown);
@@ -136,7 +136,7 @@ describe('a server that writes its own lines', () => {
     expect(readdirSync(join(world.folderOf(ref), 'home'))).not.toContain('written');
   });
 
-  test('cannot name a branch that git would read as something else', () => {
+  test('cannot have a branch name that git would read as something else', () => {
     const hostile = ['a:refs/heads/b', '*', '../x', 'a^', '--exec=x', 'HEAD', '', id, 'x\u0007', `${'y'.repeat(241)}`];
     const lines = [
       `ref: refs/heads/a:refs/heads/b\tHEAD`,

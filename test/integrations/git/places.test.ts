@@ -4,7 +4,7 @@ import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** How much git one process runs at once. */
+/** The slots for git operations in one process. */
 let world: MirrorsWorld;
 beforeEach(async () => {
   world = await buildMirrors();
@@ -26,7 +26,7 @@ async function read(mirrors: GitMirrors, ref: RepositoryRef, signalOfIt = signal
   await bundle?.[Symbol.asyncDispose]();
 }
 
-/** Holds each operation that has got its place, until it is let go. */
+/** Holds each operation that has got a slot, until `letGo`. */
 function holdAll() {
   const held: { itemId: string; letGo: () => void }[] = [];
   world.records.beforeCurrent = ({ itemId }) => {
@@ -37,13 +37,13 @@ function holdAll() {
   return held;
 }
 
-test('what finds no place has its turn in the order in which it came, and locks nothing until then', async () => {
+test('waiting operations get slots in the order of their arrival, and hold no lock before', async () => {
   const refs = [await cloned(), await cloned(), await cloned()];
   const mirrors = world.another({ ATRIUM_GIT_SLOTS: '1' });
   const held = holdAll();
   const reading = refs.map((ref) => read(mirrors, ref));
   for (const [index, ref] of refs.entries()) {
-    await waitFor('a turn', () => held.length > 0);
+    await waitFor('an operation with a slot', () => held.length > 0);
     for (const waiting of refs.slice(index + 1)) {
       await using lock = await tryLockFolder(`${world.folderOf(waiting)}.lock`, signal);
       expect(lock).toBeDefined();
@@ -54,12 +54,12 @@ test('what finds no place has its turn in the order in which it came, and locks 
   await Promise.all(reading);
 });
 
-test('there are as many places as the operator says', async () => {
+test('ATRIUM_GIT_SLOTS sets the number of slots', async () => {
   const refs = [await cloned(), await cloned(), await cloned()];
   const mirrors = world.another({ ATRIUM_GIT_SLOTS: '2' });
   const held = holdAll();
   const reading = refs.map((ref) => read(mirrors, ref));
-  await waitFor('two turns', () => held.length === 2);
+  await waitFor('two operations with slots', () => held.length === 2);
   await using lock = await tryLockFolder(`${world.folderOf(refs[2] ?? world.ref())}.lock`, signal);
   expect([lock !== undefined, held.length]).toEqual([true, 2]);
   await lock?.[Symbol.asyncDispose]();
@@ -68,7 +68,7 @@ test('there are as many places as the operator says', async () => {
   await Promise.all(reading);
 });
 
-test('what is called off while it waits, or waits for too long, leaves its place to the next', async () => {
+test('an operation that is aborted or times out while waiting does not use a slot', async () => {
   const refs = [await cloned(), await cloned(), await cloned()];
   const [first, second, third] = refs as [RepositoryRef, RepositoryRef, RepositoryRef];
   const mirrors = world.another({ ATRIUM_GIT_SLOTS: '1' }, { timeoutMs: 5_000 });
@@ -87,7 +87,7 @@ test('what is called off while it waits, or waits for too long, leaves its place
   await read(mirrors, third);
 });
 
-test('servers that say nothing hold up what needs them, and nothing else', async () => {
+test('clones from silent servers do not block operations on saved mirrors', async () => {
   const saved = await cloned();
   const mirrors = world.another({ ATRIUM_GIT_SLOTS: '1', ATRIUM_GIT_SILENCE_SECONDS: '3600' });
   world.server.reset();
@@ -97,7 +97,7 @@ test('servers that say nothing hold up what needs them, and nothing else', async
     mirrors.clone(ref, { url: world.server.url(`${ref.itemId}.git`) }, world.hooks({ signal: stop.signal })),
   );
   const ended = Promise.allSettled(clones);
-  await waitFor('the server to be asked', () => world.server.requests.length > 0);
+  await waitFor('a request to the server', () => world.server.requests.length > 0);
   await read(mirrors, saved);
   expect(world.server.requests).toHaveLength(1);
   stop.abort(new Error('enough'));

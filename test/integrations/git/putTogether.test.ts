@@ -8,7 +8,7 @@ import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 import { pidsWith, processesWith } from '../../support/processes.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Saves while putting bundles together fails. This is due at the fifth bundle. */
+/** Saves while merging the bundles into one fails. The merge is due at the fifth bundle. */
 let saved: SavedMirrorsWorld;
 beforeAll(async () => {
   saved = await buildSavedMirrors();
@@ -21,18 +21,18 @@ const mirrorOf = (ref: RepositoryRef) => join(saved.world.folderOf(ref), 'mirror
 const packs = (count: number) => Array(count).fill(expect.stringMatching(/^pack-[0-9a-f]{40}\.pack$/));
 const kept = (count: number) => Array(count).fill('kept');
 
-/** The packs of a mirror, and other files that git has left beside them. */
+/** The packs of a mirror, and other files that git left beside them. */
 function packsOf(ref: RepositoryRef): string[] {
   return saved.packFilesOf(ref).filter((name) => !/\.(?:idx|rev)$/.test(name));
 }
 
-/** The git that puts everything together. */
+/** The ids of git's processes that merge everything into one pack. */
 const packing = (ref: RepositoryRef) => pidsWith('pack-objects', join(mirrorOf(ref), 'objects', 'pack', 'pack'));
 
 const manyFiles = () =>
   Object.fromEntries(Array.from({ length: 800 }, () => [randomBytes(6).toString('hex'), randomBytes(4_000)]));
 
-/** Makes the first commit's file unreadable for git. */
+/** Damages the pack, so that git cannot read the first commit's file. */
 function damage(ref: RepositoryRef): void {
   const files = packsOf(ref).map((name) => join(mirrorOf(ref), 'objects', 'pack', name));
   expect(files).toHaveLength(1);
@@ -44,7 +44,7 @@ function damage(ref: RepositoryRef): void {
   writeFileSync(file, pack);
 }
 
-describe('a change is saved, and everything is put together later, where', () => {
+describe('a change is saved, and the bundles are merged later, if', () => {
   interface Case {
     ref: RepositoryRef;
     disk: { isFull: boolean };
@@ -67,7 +67,7 @@ describe('a change is saved, and everything is put together later, where', () =>
     const { mirrors, chainOf } = mirrorsWith(0, {
       freeSpace: () => ({ bytes: disk.isFull ? 0 : plenty, files: plenty }),
     });
-    // Git takes long to compare each file with all of another pack.
+    // Makes git slow: it compares each file with all files of another pack.
     commitFiles(bare, manyFiles());
     await clone(mirrors, ref);
     gitIn(mirrorOf(ref), '--git-dir=.', 'config', 'pack.window', '100000');
@@ -77,7 +77,7 @@ describe('a change is saved, and everything is put together later, where', () =>
     const caller = new AbortController();
     const tip = commit();
     const changing = fetch(mirrors, ref, { signal: caller.signal });
-    await waitFor('git to put everything together', () => packing(ref).length > 0);
+    await waitFor('git to merge the packs', () => packing(ref).length > 0);
     happen({ ref, disk, caller });
     await expect(changing).resolves.toMatchObject({
       version: 5,
@@ -117,7 +117,7 @@ test('a change of a damaged mirror is saved too, and the mirror is restored', as
   await mirrors.measure(ref, tip, signal);
 });
 
-test('a removed branch goes at once, and its objects later', async () => {
+test('a removed branch is gone at once, and its objects later', async () => {
   const { environment, mirrorsWith, objectsOf, remote } = saved;
   const { bare, clone, commit, fetch } = remote('branch.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -131,12 +131,12 @@ test('a removed branch goes at once, and its objects later', async () => {
   expect(Object.keys(manifest.refs)).not.toContain('refs/remotes/origin/try');
   expect(await chainOf(ref)).toEqual([1, 2]);
   saved.anHourLater(ref);
-  // Nothing has to change for that.
+  // This also works at a fetch without changes.
   await fetch(mirrors, ref);
   expect([await chainOf(ref), await objectsOf(ref)]).toEqual([[4], kept(1)]);
 });
 
-test('if there is no room for a change, and git fails to make room, the full quota is reported', async () => {
+test('a change fails with QUOTA_EXCEEDED if there is no room and git cannot make room', async () => {
   const { environment, mirrorsWith, objectsOf, remote } = saved;
   const { bare, change, clone, fetch } = remote('full.git', 300_000);
   const ref = await buildRepositoryRow(environment);
@@ -144,7 +144,7 @@ test('if there is no room for a change, and git fails to make room, the full quo
   await clone(mirrors, ref);
   damage(ref);
   await change(mirrors, ref);
-  // The second commit of the remote gives way to another one.
+  // Replace the remote's second commit by another one.
   gitIn(bare, 'update-ref', 'refs/heads/main', 'main~1');
   await expect(change(mirrors, ref)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
   expect([await chainOf(ref), await objectsOf(ref)]).toEqual([[1, 2], kept(2)]);

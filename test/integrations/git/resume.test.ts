@@ -9,13 +9,13 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { gitIn, gitWith, writeHistory } from '../../support/gitRepository.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Clones that are cut in the middle, and how much of them is sent again. */
+/** Clones that are cut in the middle, and how many bytes are sent again. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
   writeHistory(world.server.create('tip.git'), { commits: 2, filesEach: 100, weight: 6_000_000, keepsFiles: false });
   writeHistory(world.server.create('history.git'), { commits: 300, filesEach: 4, weight: 32_000, keepsFiles: true });
-  // Cut within its second file, which is too large to be looked at in one piece.
+  // Will be cut within its second file, which is too large to be read in one piece.
   const large = { commits: 1, filesEach: 2, weight: 24_000_000, keepsFiles: false };
   writeHistory(world.server.create('large.git'), large);
   writeText(world.server.create('text.git'));
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(() => world.server.reset());
 
-/** Files of text that change a little with each commit, so that a pack of them is deltas. */
+/** Writes text files that change a little with each commit, so that their pack has deltas. */
 function writeText(bare: string): void {
   const parts: string[] = [];
   const files = Array.from({ length: 40 }, () => Array.from({ length: 400 }, () => randomBytes(24).toString('base64')));
@@ -52,7 +52,7 @@ async function sentInAll(name: string): Promise<number> {
   return world.server.sent;
 }
 
-/** Everything is there, as an ordinary clone has it. */
+/** Expects the same objects as in an ordinary clone. */
 function expectComplete(ref: RepositoryRef, name: string): void {
   const objects = (list: string) => list.split('\n').toSorted();
   const theirs = gitIn(join(world.server.root, name), 'rev-list', '--all', '--objects', '--no-object-names');
@@ -67,7 +67,7 @@ test.each([
   ['tip.git', 0.05],
   ['history.git', 0.05],
   ['text.git', 0.25],
-])('%s, cut at half, continues from there', async (name, mostAgain) => {
+])('a clone of %s that is cut half-way continues from there', async (name, mostAgain) => {
   const whole = await sentInAll(name);
   world.server.reset();
   world.server.cutAfter = Math.floor(whole / 2);
@@ -103,7 +103,7 @@ test('a clone that is cut within a large file continues after the file before it
   expectComplete(ref, 'large.git');
 });
 
-test('a clone that is cut again and again ends, and never starts anew', async () => {
+test('a clone that is cut again and again completes without starting again', async () => {
   const whole = await sentInAll('history.git');
   world.server.reset();
   world.server.cutAfter = Math.floor(whole / 4);
@@ -123,7 +123,7 @@ test('a clone that is cut again and again ends, and never starts anew', async ()
   expectComplete(ref, 'history.git');
 });
 
-test('a shallow and a partial clone continue too, and stay shallow and partial', async () => {
+test('a shallow and a partial clone continue, and stay shallow and partial', async () => {
   for (const [kind, name] of [
     [{ depth: 1 }, 'tip.git'],
     [{ filter: 'blob:none' as const }, 'history.git'],
@@ -142,7 +142,7 @@ test('a shallow and a partial clone continue too, and stay shallow and partial',
   }
 });
 
-test('a clone that cannot continue from what was kept starts anew', async () => {
+test('a clone that cannot continue from the kept objects starts again', async () => {
   const whole = await sentInAll('tip.git');
   world.server.reset();
   world.server.cutAfter = Math.floor(whole / 2);
@@ -150,18 +150,18 @@ test('a clone that cannot continue from what was kept starts anew', async () => 
   const source = { url: world.server.url('tip.git') };
   await expect(world.mirrors.clone(ref, source, world.hooks())).rejects.toMatchObject({ code: 'GIT_REMOTE_FAILED' });
   world.server.cutAfter = undefined;
-  // Of a commit that is nowhere.
+  // A ref to a commit that does not exist.
   writeFileSync(join(world.folderOf(ref), 'partial.git', 'refs', 'heads', 'lost'), `${'d'.repeat(40)}\n`);
   await world.mirrors.clone(ref, source, world.hooks());
   expectComplete(ref, 'tip.git');
 });
 
-test('a killed process leaves what arrived, and the next one waits for the killed one’s git and continues', async () => {
+test("after a kill, the next process waits for the killed one's git and continues its clone", async () => {
   const whole = await sentInAll('history.git');
   world.server.reset();
   const ref = world.ref();
   const source = { url: world.server.url('history.git') };
-  // Held in the middle: the server sends the half, and then nothing.
+  // The server sends half of the pack, and then nothing.
   world.server.holdAfter = Math.floor(whole / 2);
   const job = join(temporaryFolder(), 'job.json');
   writeFileSync(job, JSON.stringify({ environment: world.environment, ref, source, port: world.server.port }));
@@ -171,8 +171,8 @@ test('a killed process leaves what arrived, and the next one waits for the kille
   const packs = join(world.folderOf(ref), 'partial.git', 'objects', 'pack');
   const arrived = () =>
     Math.max(0, ...namesIn(packs).map((name) => statSync(join(packs, name), { throwIfNoEntry: false })?.size ?? 0));
-  await waitFor('the half', () => world.server.isHolding);
-  await waitFor('a pack', () => arrived() > 0.45 * whole);
+  await waitFor('the server to send half', () => world.server.isHolding);
+  await waitFor('half of the pack', () => arrived() > 0.45 * whole);
   child.kill('SIGKILL');
   await once(child, 'exit');
   world.server.holdAfter = undefined;

@@ -7,7 +7,7 @@ import { commitFiles, writeHistory } from '../../support/gitRepository.ts';
 import { processesWith } from '../../support/processes.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Mirrors on a disk that has no room left, and what is kept of them for how long. */
+/** Mirrors on a full disk, and the removal of unused mirrors. */
 let world: MirrorsWorld;
 beforeEach(async () => {
   world = await buildMirrors();
@@ -20,7 +20,7 @@ const mirrorOf = (ref: RepositoryRef) => join(world.folderOf(ref), 'mirror.git')
 const partialOf = (ref: RepositoryRef) => join(world.folderOf(ref), 'partial.git');
 const has = (refs: RepositoryRef[]) => refs.map((ref) => existsSync(mirrorOf(ref)));
 
-/** As if it had been used last so many days ago. */
+/** Sets the last use to this number of days ago. */
 function lastUsed(ref: RepositoryRef, days: number): void {
   const at = new Date(Date.now() - days * day);
   utimesSync(`${world.folderOf(ref)}.lock`, at, at);
@@ -34,10 +34,10 @@ async function cloned(mirrors: GitMirrors = world.mirrors): Promise<RepositoryRe
   return ref;
 }
 
-/** Mirrors on a disk of which so much is free. */
+/** Mirrors on a disk with this free space. */
 const withFree = (bytes: () => number, settings = {}) =>
   world.another(settings, {}, { freeSpace: () => ({ bytes: bytes(), files: plenty }) });
-/** Mirrors on a disk that has room for so many. */
+/** Mirrors on a disk with room for this number of mirrors. */
 const withRoomFor = (most: number) => withFree(() => (mirrorsHere() <= most ? plenty : 0));
 const mirrorsHere = () =>
   readdirSync(world.dir).filter((name) => existsSync(join(world.dir, name, 'mirror.git'))).length;
@@ -53,16 +53,16 @@ function sweep(mirrors: GitMirrors, more: Partial<MirrorSweep> = {}): Promise<nu
   });
 }
 
-test('without room no clone begins', async () => {
+test('a clone does not begin without enough free space', async () => {
   const mirrors = withFree(() => 1_000_000);
   await expect(cloned(mirrors)).rejects.toMatchObject({ code: 'GIT_DISK_FULL', kind: 'unavailable' });
   expect(world.server.requests).toEqual([]);
-  // How much it is, is the operator's to say.
+  // The operator can lower the required free space.
   const frugal = withFree(() => 1_000_000, { ATRIUM_GIT_MIN_FREE_MIB: '0' });
   expect(has([await cloned(frugal)])).toEqual([true]);
 });
 
-test('a disk that takes no more files is full, however many bytes are left', async () => {
+test('a disk without free inodes counts as full', async () => {
   const kept = await cloned();
   const withFiles = (files: number, settings = {}) =>
     world.another(settings, {}, { freeSpace: () => ({ bytes: plenty, files }) });
@@ -71,7 +71,7 @@ test('a disk that takes no more files is full, however many bytes are left', asy
   expect(has([await cloned(withFiles(1_000, { ATRIUM_GIT_MIN_FREE_MIB: '10' }))])).toEqual([true]);
 });
 
-test('nor does one go on, and what came of it makes room for others', async () => {
+test('a running clone is stopped when the disk is full, and its partial data are removed', async () => {
   writeHistory(world.server.create('large.git'), { commits: 50, filesEach: 2, weight: 32_000 });
   world.server.holdAfter = 800_000;
   const ref = world.ref();
@@ -82,7 +82,7 @@ test('nor does one go on, and what came of it makes room for others', async () =
   expect(processesWith(world.folderOf(ref))).toEqual([]);
 });
 
-test('what was not used for longest goes first, but nothing in which somebody works, and can be had again', async () => {
+test('the mirrors that were not used for longest are removed first, unless locked, and can be restored', async () => {
   const [oldest, busy, newer, newest] = [await cloned(), await cloned(), await cloned(), await cloned()];
   for (const [index, ref] of [oldest, busy, newer, newest].entries()) lastUsed(ref, 4 - index);
   await using _lock = await lockFolder(`${world.folderOf(busy)}.lock`, new AbortController().signal);
@@ -99,7 +99,7 @@ test('what was not used for longest goes first, but nothing in which somebody wo
   expect([again.version, ...has([oldest])]).toEqual([1, true]);
 });
 
-test('what is left of a clone goes when it is saved, or nobody has gone on with it for a week', async () => {
+test('a partial clone is removed once it is saved, or after a week without an attempt', async () => {
   const saved = await cloned();
   mkdirSync(partialOf(saved));
   const [fresh, old] = [world.ref(), world.ref()];
@@ -116,7 +116,7 @@ test('what is left of a clone goes when it is saved, or nobody has gone on with 
   expect(has([saved])).toEqual([true]);
 });
 
-test('one that cannot be tidied up is told, and keeps nobody from it', async () => {
+test('a folder that cannot be cleaned up is reported, and the others are cleaned up', async () => {
   const [broken, gone] = [world.ref(), world.ref()];
   mkdirSync(partialOf(broken), { recursive: true });
   mkdirSync(`${world.folderOf(broken)}.lock`);
@@ -129,7 +129,7 @@ test('one that cannot be tidied up is told, and keeps nobody from it', async () 
   expect([removed, failed, existsSync(world.folderOf(gone))]).toEqual([1, [broken.itemId], false]);
 });
 
-test('a lock goes with its folder, and whoever waits for it locks what comes to its place', async () => {
+test('a process that waits for a removed lock file gets the lock on a new file', async () => {
   const gone = await cloned();
   const file = `${world.folderOf(gone)}.lock`;
   const { signal } = new AbortController();
@@ -137,16 +137,16 @@ test('a lock goes with its folder, and whoever waits for it locks what comes to 
   const second = lockFolder(file, signal);
   const { ino } = statSync(file);
   const waiting = new RegExp(`-> FLOCK .*:${ino} `);
-  await waitFor('the second to wait', () => waiting.test(readFileSync('/proc/locks', 'utf8')));
+  await waitFor('the second to wait for the lock', () => waiting.test(readFileSync('/proc/locks', 'utf8')));
 
   rmSync(file);
   await first[Symbol.asyncDispose]();
   await using _second = await second;
-  // Nobody else gets it: it is the one that is there.
+  // The second lock is on the file that exists, so a third attempt fails.
   expect(await tryLockFolder(file, signal)).toBeUndefined();
 });
 
-test('nothing is left of a repository that is gone', async () => {
+test('a removed repository leaves nothing', async () => {
   const [gone, before] = [await cloned(), await cloned()];
   await world.mirrors.remove(gone, new AbortController().signal);
   rmSync(world.folderOf(before), { recursive: true });

@@ -6,7 +6,7 @@ import type { Git } from '../../../integrations/git/process/git.ts';
 import { buildBareGit } from '../../builders/bareGit.ts';
 import { gitIn, gitWith } from '../../support/gitRepository.ts';
 
-/** Packs that were cut, made by somebody who wants to keep us busy. */
+/** Cut packs from an attacker who wants to cause endless work. */
 
 const mebibyte = 1_048_576;
 const blob = 3;
@@ -21,7 +21,7 @@ function headOf(type: number, size: number): Buffer {
   return Buffer.from(bytes);
 }
 
-/** A part of a deflate stream that may be repeated as often as one likes. */
+/** The start of a deflate stream, and a part that can be repeated any number of times. */
 async function zeros(size: number): Promise<{ start: Buffer; again: Buffer }> {
   const deflate = createDeflate();
   const flushed = async () => {
@@ -34,7 +34,7 @@ async function zeros(size: number): Promise<{ start: Buffer; again: Buffer }> {
   return { start: await flushed(), again: await flushed() };
 }
 
-/** A pack of whole files, and then one that is of a tebibyte and of which 128 GiB are in 128 MiB. */
+/** Writes a pack of complete files, and then a file of 1 TiB, of which 128 MiB inflate to 128 GiB. */
 async function writeBomb(git: Git, files: string[]): Promise<void> {
   const { start, again } = await zeros(16 * mebibyte);
   const head = Buffer.from('PACK\0\0\0\x02\0\0\0\0', 'latin1');
@@ -54,7 +54,7 @@ test('an abort is noticed while an endless object is inflated', async () => {
   await expect(salvaged).rejects.toThrow('not wanted any more');
 });
 
-test('an object that takes too long ends the search, and the objects before it are kept', async () => {
+test('an object that takes too long ends the salvage, and the objects before it are kept', async () => {
   await using bare = await buildBareGit(new AbortController().signal);
   const { git } = bare;
   await writeBomb(git, ['one', 'two', 'three']);

@@ -8,7 +8,7 @@ import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { buildSavedMirrors, type SavedMirrorsWorld } from '../../builders/savedMirrors.ts';
 import { gitIn } from '../../support/gitRepository.ts';
 
-/** When the fifth bundle is saved, all are put together; before, where that gives room back. */
+/** Bundles are merged into one when the fifth is saved, or earlier if that frees room. */
 let saved: SavedMirrorsWorld;
 beforeAll(async () => {
   saved = await buildSavedMirrors();
@@ -18,7 +18,7 @@ afterAll(() => saved[Symbol.asyncDispose]());
 const { signal } = new AbortController();
 const packsOf = (ref: RepositoryRef) => saved.packFilesOf(ref).filter((name) => name.endsWith('.pack'));
 
-test('a chain of bundles is put together also where its space has no room for a second copy', async () => {
+test('a chain of bundles is merged although the space has no room for a second copy', async () => {
   const { environment, mirrorsWith, objectsOf, remote, usedBy, world } = saved;
   const { clone, change } = remote('large.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -26,14 +26,14 @@ test('a chain of bundles is put together also where its space has no room for a 
   await clone(mirrors, ref);
   const tip = await change(mirrors, ref, { times: 9 });
   expect(await chainOf(ref)).toEqual([11, 12]);
-  // What was replaced has given its room back.
+  // The replaced bundles no longer count.
   expect(await objectsOf(ref)).toEqual(Array(2).fill('kept'));
   expect(await usedBy(ref)).toBeLessThan(1_100_000);
   world.loseMachine();
   await mirrors.measure(ref, tip, signal);
 });
 
-test('a full space takes more where a change makes as much needless', async () => {
+test('a full space accepts a change that makes old objects unnecessary', async () => {
   const { environment, mirrorsWith, remote, usedBy, world } = saved;
   const { bare, clone, fetch, change } = remote('rewritten.git', 300_000);
   const ref = await buildRepositoryRow(environment);
@@ -46,11 +46,11 @@ test('a full space takes more where a change makes as much needless', async () =
   const found = () => readFileSync(join(world.folderOf(ref), 'whole.json'), 'utf8');
   const first = found();
   await expect(fetch(full.mirrors, ref)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
-  // It was not all put together again, to find out the same.
+  // The bundles were not merged again for the same result.
   expect(found()).toBe(first);
   expect(packsOf(ref)).toHaveLength(3);
 
-  // The second commit of the remote gives way to another one.
+  // Replace the remote's second commit by another one.
   gitIn(bare, 'update-ref', 'refs/heads/main', gitIn(bare, 'rev-parse', 'main~2'));
   const tip = await change(full.mirrors, ref);
   expect(await full.chainOf(ref)).toEqual([3]);
@@ -61,7 +61,7 @@ test('a full space takes more where a change makes as much needless', async () =
   await expect(full.mirrors.measure(ref, lost, signal)).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
 });
 
-test('discarded work gives its room back, and a full space takes new work again', async () => {
+test('a deleted branch frees its room, and a full space accepts new work again', async () => {
   const { environment, mirrorsWith, remote, usedBy, world } = saved;
   const { bare, clone, fetch, change, commit } = remote('discarded.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -81,7 +81,7 @@ test('discarded work gives its room back, and a full space takes new work again'
   await full.mirrors.measure(ref, tip, signal);
 });
 
-test('a small loss in a large repository with much room waits for more bundles', async () => {
+test('a small gain in a large repository does not cause a merge while there is much room', async () => {
   const { environment, mirrorsWith, remote } = saved;
   const { bare, clone, fetch, commit } = remote('roomy.git', 300_000);
   const ref = await buildRepositoryRow(environment);
@@ -109,7 +109,7 @@ describe('a process that is killed', () => {
     gitIn(bare, 'branch', '-D', 'try');
     return { ref, tip, fetch };
   };
-  /** As the sweeper does, when the leases of those that are no more have run out. */
+  /** Removes objects as the sweeper does, as if all leases had expired. */
   const sweep = async () => {
     const { environment, store } = saved;
     const { database } = environment;
@@ -122,11 +122,11 @@ describe('a process that is killed', () => {
     await removeDoomed({ database, store });
   };
 
-  test('after it has stored everything, and before that is saved, loses and leaves nothing', async () => {
+  test('after storing the merged bundle and before saving it loses and leaves nothing', async () => {
     const { environment, mirrorsWith, objectsOf, store, world } = saved;
     const { ref, tip, fetch } = await discarded('killed1.git');
     const usual = createMirrorRecords({ database: environment.database, store, quotaBytes: 600_000 });
-    // A process that is no more renews and disposes of nothing.
+    // A killed process does not renew or dispose of its plans.
     const plan: MirrorRecords['plan'] = async ({ spaceId }, { objectKey, bytes }) => {
       const { DriveObject } = driveModels(environment.database);
       await DriveObject.begin(environment.database, { objectKey, spaceId, bytes, quotaBytes: 0 });
@@ -149,7 +149,7 @@ describe('a process that is killed', () => {
     await mirrors.measure(ref, tip, signal);
   });
 
-  test('after that is saved, and before the others are removed, does neither', async () => {
+  test('after saving the merged bundle and before removing the others loses and leaves nothing', async () => {
     const { mirrorsWith, objectsOf, usedBy, world } = saved;
     const { ref, tip, fetch } = await discarded('killed2.git');
     const { mirrors, chainOf } = mirrorsWith(600_000, { remove: () => Promise.reject(new Error('killed')) });
@@ -163,7 +163,7 @@ describe('a process that is killed', () => {
   });
 });
 
-test('a repository too large for one file keeps its bundles, and restores from them', async () => {
+test('a repository that is too large for one bundle keeps its bundles, and is restored from them', async () => {
   const { remote, world } = saved;
   const { clone, change } = remote('grown.git', 300_000);
   const mirrors = world.another({ ATRIUM_GIT_MAX_MIB: '1' });

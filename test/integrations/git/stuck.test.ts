@@ -8,7 +8,7 @@ import { buildBareGit } from '../../builders/bareGit.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { gitIn, gitWith, writeHistory } from '../../support/gitRepository.ts';
 
-/** Clones that cannot continue from what they have: they start anew, and do not fail for ever. */
+/** Clones that cannot continue from their partial data start again, and do not fail for ever. */
 let world: MirrorsWorld;
 beforeAll(async () => {
   world = await buildMirrors();
@@ -18,7 +18,7 @@ beforeEach(() => world.server.reset());
 
 const partialOf = (ref: RepositoryRef) => join(world.folderOf(ref), 'partial.git');
 
-/** A clone of a repository of 3 MB that has been cut at half. */
+/** Makes a clone of a 3 MB repository that is cut half-way. */
 async function cutClone(name: string) {
   const bare = world.server.create(name);
   writeHistory(bare, { commits: 100, filesEach: 4, weight: 32_000, keepsFiles: true });
@@ -30,7 +30,7 @@ async function cutClone(name: string) {
   return { bare, ref, source };
 }
 
-/** Clones, and returns how many objects each try continued from: 0 for a try that started anew. */
+/** Clones. Returns the number of kept objects for each try: 0 for a try that started again. */
 async function cloneAgain(ref: RepositoryRef, source: { url: string }): Promise<number[]> {
   const kept: number[] = [];
   const onProgress = ({ keptObjects }: { keptObjects: number }) => {
@@ -48,9 +48,9 @@ function expectComplete(ref: RepositoryRef, bare: string): void {
   expect(existsSync(partialOf(ref))).toBe(false);
 }
 
-test('a clone that needs an object which the server no longer has', async () => {
+test('a clone that needs an object which the server no longer has starts again', async () => {
   const { bare, ref, source } = await cutClone('forgotten.git');
-  // A branch whose commit came, and that is gone with its file before the file came.
+  // The clone has the commit of a branch, but the branch and its file were removed before the file arrived.
   const blob = gitWith({ cwd: bare, input: 'soon gone' }, 'hash-object', '-w', '--stdin');
   const tree = gitWith({ cwd: bare, input: `100644 blob ${blob}\tf\n` }, 'mktree');
   gitIn(bare, 'update-ref', 'refs/heads/lost', gitIn(bare, 'commit-tree', '-m', 'x', tree));
@@ -63,7 +63,7 @@ test('a clone that needs an object which the server no longer has', async () => 
   expectComplete(ref, bare);
 });
 
-test('a clone in which git finds an object that it refuses', async () => {
+test('a clone with an object that git refuses starts again', async () => {
   const { bare, ref, source } = await cutClone('refused.git');
   const blob = gitWith({ cwd: bare, input: 'x' }, 'hash-object', '-w', '--stdin');
   const input = Buffer.concat([Buffer.from('100644 .git\0'), Buffer.from(blob, 'hex')]);
@@ -78,13 +78,13 @@ test('a clone in which git finds an object that it refuses', async () => {
   expectComplete(ref, bare);
 });
 
-test('a clone whose server breaks off whenever it is asked for missing objects', async () => {
+test('a clone whose server fails for each request for missing objects starts again after three attempts', async () => {
   const { bare, ref, source } = await cutClone('stubborn.git');
   let posts = 0;
   world.server.interfere = (req, res) => {
     if (req.method !== 'POST') return false;
     posts += 1;
-    // Two lists of refs, and then what is wanted.
+    // Two requests for the list of refs, then requests for objects.
     if (posts <= 2) return false;
     res.writeHead(500).end();
     return true;
@@ -100,12 +100,12 @@ test('a clone whose server breaks off whenever it is asked for missing objects',
   expectComplete(ref, bare);
 });
 
-test('the list of missing objects may be larger than the memory', async () => {
+test('the list of missing objects may be larger than the memory limit for output', async () => {
   await using bare = await buildBareGit(new AbortController().signal);
   const { git } = bare;
   const run = git.run.bind(git);
   git.run = (args, call) => run(args, { maxOutputBytes: 1_048_576, ...call });
-  // One folder of files that are nowhere: their list has 2.5 MB.
+  // A folder of files that do not exist. Their list has 2.5 MB.
   const files = 60_000;
   const entry = Buffer.from('100644 0000000\0aaaaaaaaaaaaaaaaaaaa', 'latin1');
   const tree = Buffer.alloc(files * entry.length);
@@ -113,12 +113,12 @@ test('the list of missing objects may be larger than the memory', async () => {
     const at = index * entry.length;
     entry.copy(tree, at);
     tree.write(String(index).padStart(7, '0'), at + 7, 'latin1');
-    // What differs comes first: git finds its place for an id by that.
+    // Vary the first bytes of the ids, since git's hash tables use those.
     tree.writeUInt32LE(index, at + entry.length - 20);
   }
   const id = gitWith({ cwd: git.dir, input: tree }, 'hash-object', '-t', 'tree', '-w', '--literally', '--stdin');
   let asked = 0;
-  // A remote that brings nothing: it is asked for all of them, once.
+  // A remote that sends nothing. It gets one request for all objects.
   const remote = {
     async do(_git: Git, _args: string[], { input = '' }: { input?: string }) {
       asked += input.length / 41;

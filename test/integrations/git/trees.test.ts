@@ -9,7 +9,7 @@ import { buildTrees } from '../../builders/trees.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 import { drivers } from '../computers/drivers.ts';
 
-// One is enough: what differs between them is tested with computers.
+// One driver is enough, since the tests of computers cover the differences.
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options)).slice(0, 1);
 const author = { name: 'Ada Lovelace', email: 'ada@example.com' };
 const { signal } = new AbortController();
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-describe.each(usable)('$name', ({ options }) => {
+describe.each(usable)('GitTrees with $name', ({ options }) => {
   type Tested = Awaited<ReturnType<typeof buildTrees>>;
   let all: Tested;
   let built: Tested['built'];
@@ -36,7 +36,7 @@ describe.each(usable)('$name', ({ options }) => {
   const treesWith = (...given: Parameters<Tested['treesWith']>) => all.treesWith(...given);
   const filled = (...given: Parameters<Tested['filled']>) => all.filled(...given);
 
-  it('fills a tree that is whole, with branch, upstream and origin, and again changes nothing', async () => {
+  it('fills a complete tree with branch, upstream and origin, and a second fill changes nothing', async () => {
     const { work, path, state, source, filling } = await filled({ 'a.txt': 'one\n', 'folder/b.txt': 'two\n' });
     const status = await trees.status(work(), signal);
     expect(status).toEqual({
@@ -58,19 +58,19 @@ describe.each(usable)('$name', ({ options }) => {
     expect(await run(`cat ${path}/a.txt; ls -A .cache/atrium/git`)).toBe('mine\n');
   });
 
-  it('makes the tree of a shallow clone', async () => {
+  it('fills the tree of a shallow clone', async () => {
     const { path, state } = await filled({ 'a.txt': 'one\n' }, { depth: 1 });
     expect(state.manifest.shallow).toHaveLength(1);
     expect(await run(`cd ${path}; git log --format=%s | wc -l; git fsck; cat a.txt`)).toBe('1\none\n');
   });
 
-  it('says what a partial clone has not brought, and asks no remote for it', async () => {
+  it('reports missing objects of a partial clone, and does not fetch them from a remote', async () => {
     const { work, path } = await filled({ 'a.txt': 'one\n', 'first.txt': 'other\n' }, { filter: 'blob:none' });
     world.server.reset();
     await expect(trees.diff(work(), { from: 'main~1', to: 'main' }, signal)).rejects.toMatchObject({
       code: 'GIT_OBJECTS_MISSING',
     });
-    // Nor is what a remote of the tree's own is run as.
+    // A remote in the tree's own settings is not run either.
     await run(`cd ${path}; git config remote.origin.url 'ext::touch hooked'; git config protocol.ext.allow always`);
     await expect(trees.diff(work(), { from: 'main~1', to: 'main' }, signal)).rejects.toMatchObject({
       code: 'GIT_OBJECTS_MISSING',
@@ -79,7 +79,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await trees.log(work(), { limit: 5 }, signal)).commits).toHaveLength(2);
   });
 
-  it('is removed with all that belongs to it, and no other folder is', async () => {
+  it('removes a tree with everything that belongs to it, and no other folder', async () => {
     const { work, path } = await filled();
     await run(`cd ${path}; touch mine
       for way in in out new; do mkdir -p ~/.cache/atrium/git/$(cat .git/atrium-item)-$way/x; done`);
@@ -90,7 +90,7 @@ describe.each(usable)('$name', ({ options }) => {
     await trees.remove(work(), signal);
   });
 
-  it('does not take the place of another folder', async () => {
+  it('does not fill a folder that exists', async () => {
     const { ref, work, path, state } = await filled();
     await run(`mkdir ${path}x; echo mine > ${path}x/file`);
     const there = { ...work(), path: `${path}x` };
@@ -102,7 +102,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect(await trees.isFilled({ ...work(), ...ref }, signal)).toBe(true);
   });
 
-  it('tells every kind of change, and cuts a list that is too long', async () => {
+  it('lists every kind of change, and cuts a too long list', async () => {
     const { work, path } = await filled({ 'a.txt': 'a\n', 'b.txt': 'b\n', 'c.txt': 'c c c c\n', 'd.txt': 'd\n' });
     await run(`cd ${path}; echo 1 > a.txt; rm b.txt; git mv c.txt 'c 2.txt'; echo new > 'ü\nx'; echo s > s; git add s`);
     const { changes } = await trees.status(work(), signal);
@@ -119,7 +119,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect([many.changes.length, many.truncated]).toEqual([2_000, true]);
   });
 
-  it('commits in the user’s name, once for an order, and the mirror has it after', async () => {
+  it("commits in the user's name once for each order, and the commit gets into the mirror", async () => {
     const { ref, work, path, save } = await filled();
     await run(`cd ${path}; echo two >> a.txt; echo new > b.txt; rm first.txt`);
     const order = work();
@@ -137,7 +137,7 @@ describe.each(usable)('$name', ({ options }) => {
         message: 'Say more\n\nWith a body.',
       },
     ]);
-    // The same order reads on; another one finds nothing.
+    // The same order returns the same commit. Another order finds nothing to commit.
     expect(await trees.commit(order, commit, signal)).toEqual(made);
     await expect(trees.commit(work(), commit, signal)).rejects.toMatchObject({ code: 'GIT_NOTHING_TO_COMMIT' });
     const { manifest } = await save();
@@ -145,7 +145,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await world.mirrors.state(ref))?.manifest.refs['refs/heads/main']).toBe(made.id);
   });
 
-  it('commits only the paths that are named', async () => {
+  it('commits only the given paths', async () => {
     const { work, path } = await filled();
     await run(`cd ${path}; echo 2 > a.txt; echo 2 > first.txt; echo 2 > '*.txt'`);
     await trees.commit(work(), { message: 'One', author, at: new Date(), paths: ['a.txt', '*.txt'] }, signal);
@@ -154,13 +154,13 @@ describe.each(usable)('$name', ({ options }) => {
     );
   });
 
-  it('commits once, though the process was lost before its end was seen', async () => {
+  it('commits once, although the process was lost before its end was seen', async () => {
     const { work, path } = await filled();
     await run(`cd ${path}; echo 2 > a.txt`);
     const order = work();
     const commit = { message: 'Once', author, at: new Date() };
     const { id } = await trees.commit(order, commit, signal);
-    // As a machine leaves it that lost its power: nobody knows of the process any more. Another change has come since.
+    // As after a power failure, the process is forgotten. Another change has been made since.
     await built.host.stop(computer.computerId);
     const processes = ownProcessesDir(join(built.dir, computer.computerId, 'processes'));
     renameSync(join(processes, `${order.workId}-change`), join(processes, 'gone'));
@@ -171,7 +171,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await trees.commit(work(), commit, signal)).id).not.toBe(id);
   });
 
-  it('makes branches, with git’s own words, and refuses those that cannot be', async () => {
+  it("creates branches and returns git's output, and refuses invalid ones", async () => {
     const { work, path, save } = await filled();
     expect(await trees.branch(work(), { name: 'quiet', checkout: false }, signal)).toEqual({ output: '' });
     expect(await trees.branch(work(), { name: 'ok', checkout: true }, signal)).toEqual({
@@ -204,7 +204,7 @@ describe.each(usable)('$name', ({ options }) => {
     ]);
   });
 
-  it('saves no more branches and tags than a remote may have, and sends nothing for that', async () => {
+  it('refuses to save more refs than a remote may have, without sending anything', async () => {
     const { ref, work, path } = await filled();
     const { bundleOut } = treesWith({ maxRefs: 5 });
     const state = await world.mirrors.state(ref);
@@ -218,7 +218,7 @@ describe.each(usable)('$name', ({ options }) => {
     expect(refs).toHaveLength(5);
   });
 
-  it('saves nothing but branches and tags, whatever git in it says that there is', async () => {
+  it('saves only branches and tags, also with a manipulated git inside', async () => {
     const { ref, work, path } = await filled();
     const state = await world.mirrors.state(ref);
     if (state === undefined) throw new Error('Nothing is saved.');
@@ -235,7 +235,7 @@ end
     expect(refs.map(({ name }) => name)).toEqual(['refs/heads/more']);
   });
 
-  it('loses no uncommitted change by a checkout', async () => {
+  it('refuses a checkout that would lose uncommitted changes', async () => {
     const { work, path } = await filled();
     await run(`cd ${path}; git checkout -q -b other; echo x > a.txt; git -c user.name=A -c user.email=a@x commit -qam x;
       git checkout -q main; echo mine > a.txt`);
@@ -244,7 +244,7 @@ end
       message: expect.stringMatching(/^What is changed in a\.txt would be lost\. Commit it, or discard it/),
     });
     expect(await run(`cat ${path}/a.txt`)).toBe('mine\n');
-    // Nor a file that git does not know.
+    // The same for an untracked file.
     await run(`cd ${path}; git checkout -q -- a.txt; git checkout -q other; echo n > 'n 1.txt'; git add .;
       git -c user.name=A -c user.email=a@x commit -qam n; git checkout -q main; echo mine > 'n 1.txt'`);
     await expect(trees.checkout(work(), { branch: 'other' }, signal)).rejects.toMatchObject({
@@ -253,7 +253,7 @@ end
     });
   });
 
-  it('pages a log that goes on meanwhile, and shows what differs', async () => {
+  it('pages through a log that grows meanwhile, and shows diffs', async () => {
     const { work, path } = await filled();
     const first = await trees.log(work(), { limit: 1 }, signal);
     await run(
@@ -276,7 +276,7 @@ end
     expect([cut.truncated, Buffer.byteLength(cut.text)]).toEqual([true, 1_048_576]);
   });
 
-  it('brings what the remote has: commits, branches and what is gone', async () => {
+  it("brings the remote's commits, branches and deletions", async () => {
     const { work, path, bare, bring } = await filled();
     const next = commitFiles(bare, { 'a.txt': 'theirs\n' });
     gitIn(bare, 'branch', 'feature', next);
@@ -289,7 +289,7 @@ end
     gitIn(bare, 'branch', '-D', 'feature');
     await bring();
     expect((await trees.branches(work(), signal)).map(({ name }) => name)).toEqual(['feature', 'main', 'origin/main']);
-    // Both sides have commits now.
+    // Now both sides have new commits.
     await trees.checkout(work(), { branch: 'main' }, signal);
     await run(`cd ${path}; echo ours > a.txt; git -c user.name=A -c user.email=a@x commit -qam ours`);
     commitFiles(bare, { 'a.txt': 'theirs again\n' });
@@ -304,7 +304,7 @@ end
     expect(await run(`cd ${path}; git status --porcelain; cat a.txt`)).toBe('ours\n');
   });
 
-  it('brings a branch whose name has become that of a folder, and the other way round', async () => {
+  it('brings a branch whose name becomes the folder of another, and the reverse', async () => {
     const { work, bare, bring } = await filled();
     const remote = async () => (await trees.branches(work(), signal)).map(({ name }) => name).slice(1);
     gitIn(bare, 'branch', 'feature', 'main');
@@ -321,7 +321,7 @@ end
     }
   });
 
-  it('brings new tags, and neither moves nor removes those that it has', async () => {
+  it('brings new tags, and does not move or remove existing ones', async () => {
     const { ref, work, path, bare, source, bring, save } = await filled();
     gitIn(bare, 'tag', 'theirs', 'main');
     await run(`cd ${path}; git tag mine main~1; git tag both main~1; git tag folder/mine`);
@@ -337,7 +337,7 @@ end
     gitIn(bare, 'tag', '-d', 'theirs');
     await bring();
     expect(await tags()).toBe(expected);
-    // Also one that has come to the tree since it was saved.
+    // The same for a tag that was made in the tree since the last save.
     gitIn(bare, 'tag', 'late', 'main');
     await world.mirrors.fetch(ref, source, world.hooks());
     await run(`cd ${path}; git tag late main~1`);
@@ -346,7 +346,7 @@ end
     expect(await run(`cd ${path}; git rev-parse late`)).toBe(`${first}\n`);
   });
 
-  it('deletes nothing that is saved because the tree is damaged', async () => {
+  it('does not delete saved refs because the tree is damaged', async () => {
     const { ref, work, path, save } = await filled();
     const kept = `../kept-${ref.itemId}`;
     await run(`cd ${path}; git branch other; git tag v1; git pack-refs --all; cp .git/packed-refs ${kept}`);
@@ -365,20 +365,20 @@ end
       await run(`cd ${path}; cp ${kept} .git/packed-refs; rm -f .git/refs/heads/*`);
     }
     expect((await save()).manifest.refs).toEqual(refs);
-    // What somebody wants to go does.
+    // Refs that a user deletes are deleted.
     await run(`cd ${path}; git branch -D other; git tag -d v1`);
     const left = Object.entries(refs).filter(([name]) => !['refs/heads/other', 'refs/tags/v1'].includes(name));
     expect((await save()).manifest.refs).toEqual(Object.fromEntries(left));
     await run(`cd ${path}; git branch -m main trunk`);
     expect((await save()).manifest).toMatchObject({ head: 'refs/heads/trunk' });
-    // And so does the branch that is checked out, while there is another one.
+    // The checked-out branch can be deleted too, as long as there is another one.
     await run(`cd ${path}; git branch other; git update-ref -d HEAD`);
     const { manifest } = await save();
     expect(Object.keys(manifest.refs).filter((name) => name.startsWith('refs/heads/'))).toEqual(['refs/heads/other']);
     await expect(trees.status(work(), signal)).resolves.toMatchObject({ branch: 'trunk', commit: null });
     await run(`cd ${path}; git symbolic-ref HEAD refs/heads/other; git update-ref -d HEAD`);
     await expect(save()).rejects.toMatchObject({ code: 'GIT_TREE_DAMAGED' });
-    // Whoever meant it goes on from there.
+    // A user who deleted the last branch can go on with a new commit.
     const { id } = await trees.commit(work(), { message: 'Anew', author, at: new Date() }, signal);
     expect((await save()).manifest.refs['refs/heads/other']).toBe(id);
   });
@@ -388,7 +388,7 @@ end
     ['cherry-pick', 'cherryPick'],
     ['rebase', 'rebase'],
     ['revert', 'revert'],
-  ])('says that a %s is not finished, and leaves it alone', async (command, unfinished) => {
+  ])('reports an unfinished %s, and leaves it alone', async (command, unfinished) => {
     const { work, path, bare, bring } = await filled();
     await run(`cd ${path}; git config user.name A; git config user.email a@x;
       git checkout -q -b other; echo other > a.txt; git commit -qam other;
@@ -420,11 +420,11 @@ end
     expect(await trees.status(work(), signal)).toMatchObject({ unfinished: null });
   });
 
-  it('removes a lock whose git is gone, and waits for one that works', async () => {
+  it('removes the lock of a git that is gone, and reports a running git as GIT_TREE_BUSY', async () => {
     const { work, path } = await filled();
     await run(`cd ${path}; touch .git/index.lock .git/refs/heads/main.lock; echo 2 > a.txt`);
     await trees.commit(work(), { message: 'Unlocked', author, at: new Date() }, signal);
-    // An editor is open in a terminal.
+    // As with an editor that is open in a terminal.
     const client = await built.host.work(computer.computerId);
     await client.startProcess({
       processId: `prc_${randomBytes(4).toString('hex')}`,
@@ -436,7 +436,7 @@ end
     await expect(trees.checkout(work(), { branch: 'main' }, signal)).resolves.toBeDefined();
   });
 
-  it('runs no hook, asks nobody, and takes in nothing that fsck refuses', async () => {
+  it('runs no hooks and no configured programs, and saves no objects that fsck refuses', async () => {
     const { work, path, save } = await filled();
     await run(`cd ${path}; printf '#!/bin/sh\\ntouch /home/*/hooked hooked\\nexit 1\\n' > .git/hooks/pre-commit;
       mkdir -p .git/hooks; cp .git/hooks/pre-commit .git/hooks/post-checkout; chmod +x .git/hooks/*;
@@ -456,13 +456,13 @@ end
     expect((await save()).manifest.head).toBe('refs/heads/b');
   });
 
-  it('works the same while the computer sleeps, and when it starts in the middle', async () => {
+  it('works while the computer sleeps, and if it starts in the middle', async () => {
     const { work, path, save } = await filled();
     await built.host.stop(computer.computerId);
     await run(`cd ${path}; echo asleep > a.txt`);
     const { id } = await trees.commit(work(), { message: 'Asleep', author, at: new Date() }, signal);
     expect((await save()).manifest.refs['refs/heads/main']).toBe(id);
-    // A filter holds the next one up until the computer has started.
+    // A filter delays the next commit until the computer has started.
     await run(`cd ${path}; git config filter.slow.clean 'touch ../begun; while [ -e ../hold ]; do sleep 0.1; done; cat';
       mkdir -p .git/info; echo '*.txt filter=slow' > .git/info/attributes; touch ../hold; echo started > a.txt`);
     const order = work();
@@ -475,7 +475,7 @@ end
     expect(await run(`cd ${path}; git rev-list --count HEAD; git status --porcelain`)).toBe('4\n');
   });
 
-  it('leaves nothing behind where it cannot be filled, and goes nowhere near its neighbours', async () => {
+  it('leaves nothing after a failed fill, and does not touch neighbouring folders', async () => {
     const { ref, work, path, state, source } = await filled();
     const order = { ...work(), path: `repositories/${'n'.repeat(255)}` };
     const ours = `ls -A .cache/atrium/git | grep ${ref.itemId}`;
@@ -493,7 +493,7 @@ end
     expect(await run(`cat ${order.path}/a.txt ${beside}/file; ${ours}`)).toBe('one\nmine\n');
   });
 
-  it('saves the commit of a branch whose name cannot be saved', async () => {
+  it('saves the commit of a branch with an unusable name', async () => {
     const { ref, work, path, save } = await filled();
     const long = 'n'.repeat(250);
     await run(`cd ${path}; git checkout -q -b ${long}; echo two > a.txt`);
@@ -502,13 +502,13 @@ end
     const saved = (await world.mirrors.state(ref))?.manifest;
     expect(saved?.head).toBe(id);
     expect(Object.keys(saved?.refs ?? {})).not.toContain(`refs/heads/${long}`);
-    // One without a commit leaves what was checked out before.
+    // A branch without a commit does not change the saved head.
     await run(`cd ${path}; git symbolic-ref HEAD refs/heads/${long}x`);
     await save();
     expect((await world.mirrors.state(ref))?.manifest.head).toBe(id);
   });
 
-  it('takes the name of anybody, and shows a log whatever its settings are', async () => {
+  it('commits for a user with an odd name, and shows a log with any settings of the tree', async () => {
     const { work, path } = await filled();
     await run(`echo two > ${path}/a.txt`);
     const nameless = { name: '.', email: 'dot@example.com' };
@@ -533,5 +533,5 @@ function gitIds(text: string): string[] {
 }
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('trees are not tested on this machine, which has no driver', () => expect(usable).toEqual([]));
 }

@@ -4,7 +4,7 @@ import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { buildTrees } from '../../builders/trees.ts';
 import { drivers } from '../computers/drivers.ts';
 
-// One is enough: what differs between them is tested with computers.
+// One driver is enough, since the tests of computers cover the differences.
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options)).slice(0, 1);
 const { signal } = new AbortController();
 let world: MirrorsWorld;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => {
+describe.each(usable)('$name: uncommitted changes of a tree', ({ options }) => {
   let all: Awaited<ReturnType<typeof buildTrees>>;
   beforeAll(async () => {
     all = await buildTrees(world, options);
@@ -33,7 +33,7 @@ describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => 
       return state;
     };
     const keep = async () => trees.keepUncommitted(work(), (await stateOf()).manifest.refs['refs/atrium/wip'], signal);
-    /** Returns how many bytes were sent for it. */
+    /** Saves the changes in the mirror. Returns the number of bytes that were sent. */
     const save = async (now: Uncommitted) => {
       const { bundle, refs } = await trees.bundleOut(work(), await stateOf(), signal, now);
       const bytes = Buffer.concat((await bundle?.toArray()) ?? []);
@@ -46,7 +46,7 @@ describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => 
     return { ...made, said, box, keep, save, filesOf };
   }
 
-  it('is kept beside the repository, and of what is saved only the rest is sent', async () => {
+  it('are kept beside the repository, and a save sends only new objects', async () => {
     const { said, box, keep, save } = await kept();
     const look = 'find .git -type f | sort | xargs sha1sum';
     await said('echo two > a.txt; head -c 300000 /dev/urandom > random; mkdir new; cp random new/other');
@@ -63,14 +63,14 @@ describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => 
     await said('echo one > a.txt; rm -r random new');
     const none = await keep();
     expect(none).toEqual({ commit: undefined, left: undefined });
-    // The box of what was saved stays until something else is.
+    // The folder of the saved changes stays until other changes are saved.
     expect(await said(`ls ${box}`)).toBe(`${second.commit}\n`);
     await save(none);
     expect(await keep()).toEqual(none);
     expect(await said(`ls ${box}`)).toBe('');
   });
 
-  it('is kept whatever locks a git has left that was killed', async () => {
+  it('are kept although a killed git left locks', async () => {
     const { said, keep } = await kept();
     const locks = 'mkdir -p .git/refs/atrium; touch .git/index.lock .git/packed-refs.lock .git/refs/atrium/wip.lock';
     await said(`git update-ref refs/atrium/wip HEAD; ${locks}; echo two > a.txt`);
@@ -82,7 +82,7 @@ describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => 
     expect(second.commit).not.toBe(first.commit);
   });
 
-  it('is kept without what is too large or cannot be read, and that is told', async () => {
+  it('are kept without files that are too large or unreadable, which are reported', async () => {
     const { said, keep, save, filesOf } = await kept();
     await said(`truncate -s 33M '*.bin' a.txt; echo small > small.bin; git init -q nested; echo n > nested/n
       echo secret > closed; chmod 000 closed`);
@@ -93,7 +93,7 @@ describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => 
     expect(await save(now)).toBeLessThan(5_000);
   });
 
-  it('is not kept where it is too much together', async () => {
+  it('are not kept if they are too large together', async () => {
     const { said, keep } = await kept();
     await said('for i in 1 2 3 4 5 6 7 8 9; do truncate -s 32M file$i; done');
     await expect(keep()).rejects.toMatchObject({
@@ -106,5 +106,5 @@ describe.each(usable)('$name: what is in no commit of a tree', ({ options }) => 
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('uncommitted changes are not tested on this machine, which has no driver', () => expect(usable).toEqual([]));
 }

@@ -11,7 +11,7 @@ test.each([
   ['half a minute', '30', 30],
   ['until a reset', undefined, 42],
   ['a day', '86400', 3_600],
-])('a limit says how long to wait: %s', (_what, after, seconds) => {
+])('the error for a rate limit has the time to wait: %s', (_what, after, seconds) => {
   const reset = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now / 1_000 + 42) };
   const headers = after === undefined ? reset : { 'retry-after': after };
   expect(hostingFailure(answered(403, headers), now)).toMatchObject({
@@ -19,7 +19,7 @@ test.each([
   });
 });
 
-test('a clock that is wrong is named', () => {
+test('a wrong clock of this machine is given as the reason for a refused key', () => {
   const date = new Date(now - 300_000).toUTCString();
   expect(hostingFailure(answered(401, { date }), now)).toMatchObject({
     message: 'GitHub does not take the App’s key: this machine’s clock is 300 s ahead.',
@@ -29,7 +29,7 @@ test('a clock that is wrong is named', () => {
   });
 });
 
-test('no answer, and a late one', () => {
+test('no answer gives GIT_HOSTING_UNAVAILABLE, and a late one GIT_HOSTING_TOO_SLOW', () => {
   const unreached = Object.assign(new Error('connect ECONNREFUSED'), { status: 500 });
   expect(hostingFailure(unreached)).toMatchObject({ code: 'GIT_HOSTING_UNAVAILABLE', kind: 'unavailable' });
   const cause = new DOMException('too late', 'TimeoutError');
@@ -37,14 +37,14 @@ test('no answer, and a late one', () => {
   expect(hostingFailure(late)).toMatchObject({ code: 'GIT_HOSTING_TOO_SLOW', kind: 'upstreamTimeout' });
 });
 
-test('nothing of the request is passed on, which holds what we have shown', () => {
+test('the error does not contain the request with its credentials', () => {
   const error = Object.assign(answered(422), { request: { headers: { authorization: 'token secret' } } });
   expect(JSON.stringify([hostingFailure(error), (hostingFailure(error) as Error).cause ?? null])).not.toContain(
     'secret',
   );
 });
 
-test('a signature holds over the very bytes, by either secret', () => {
+test('a signature is valid for the exact bytes and either secret', () => {
   const raw = Buffer.from('{"a": 1}');
   const check =
     (signature: string | undefined, bytes = raw) =>

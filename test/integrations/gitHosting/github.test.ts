@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => github.stop());
 beforeEach(() => {
   Object.assign(github, { answerMs: 0, pageSize: 100, newTokenMs: 0 });
-  // A deadline may be over before the request has come there.
+  // A request may time out before the fake has used its failure.
   github.failNoMore();
 });
 
@@ -26,7 +26,7 @@ function provider(timeouts = { callMs: 30_000, proofMs: 30_000 }, changes: { cli
   return createGitHub({ appId, privateKey, address, gitHost, oauth, timeouts });
 }
 
-/** A person’s code, as it comes back from GitHub. */
+/** A user's authorization code, as GitHub returns it. */
 function codeOf(at: ReturnType<typeof provider>, login: string) {
   const back = new URL(github.authorize(at.authorizeUrl('state'), github.person(login)));
   return back.searchParams.get('code') ?? '';
@@ -38,7 +38,7 @@ const failureOf = (work: Promise<unknown>): Promise<DomainError> =>
     (error: DomainError) => error,
   );
 
-test('a request that is never answered ends', async () => {
+test('a request without an answer fails with GIT_HOSTING_TOO_SLOW', async () => {
   const { id } = github.install('silent');
   github.failNext('hold');
   expect(await failureOf(provider({ callMs: 200, proofMs: 30_000 }).installation(String(id)))).toMatchObject({
@@ -46,14 +46,14 @@ test('a request that is never answered ends', async () => {
   });
 });
 
-test('so does one that its caller gives up', async () => {
+test('a request that its caller aborts fails with GIT_HOSTING_TOO_SLOW', async () => {
   const { id } = github.install('given-up');
   github.failNext('hold');
   const asked = provider().installation(String(id), AbortSignal.timeout(100));
   expect(await failureOf(asked)).toMatchObject({ code: 'GIT_HOSTING_TOO_SLOW' });
 });
 
-test('a proof whose many pages come one by one ends, and gives the person’s token back', async () => {
+test("a proof with many slow pages times out, and revokes the user's token", async () => {
   const at = provider({ callMs: 30_000, proofMs: 500 });
   const person = github.person('patient');
   for (let index = 0; index < 40; index++) {
@@ -67,7 +67,7 @@ test('a proof whose many pages come one by one ends, and gives the person’s to
   expect([...github.userTokens]).toEqual([]);
 });
 
-test('an answer that is cut is not repeated: it may hold the person’s token', async () => {
+test("the error for a truncated answer does not quote it, since it may contain the user's token", async () => {
   const at = provider();
   const code = codeOf(at, 'cut');
   github.failNext({ status: 200, raw: '{"access_token":"ghu_a_secret_of_a_person","token_ty' });
@@ -76,14 +76,14 @@ test('an answer that is cut is not repeated: it may hold the person’s token', 
   expect([error.message, error.stack, inspect(error)].join()).not.toContain('ghu_');
 });
 
-test('a client secret that is not right is not laid to the person', async () => {
+test('a wrong client secret is reported as such, and not as a wrong code of the user', async () => {
   const at = provider(undefined, { clientSecret: 'another' });
   expect(await failureOf(at.prove(codeOf(at, 'quinn')))).toMatchObject({ code: 'GIT_HOSTING_KEY_REFUSED' });
   const right = provider();
   expect(await failureOf(right.prove('invented'))).toMatchObject({ code: 'GIT_HOSTING_CODE_REFUSED' });
 });
 
-test('a token that is of no use is ended', async () => {
+test('a token that the user may not have or that fails is revoked', async () => {
   const { id, repositories } = github.install('acme');
   const [repository] = repositories;
   const request = { installationId: String(id), repository: { id: String(repository?.id) }, mayWrite: true };
@@ -93,7 +93,7 @@ test('a token that is of no use is ended', async () => {
   const mint = (changes: object) => provider().mint({ ...request, path: 'acme/tool', onBehalfOf, ...changes });
   expect(await failureOf(mint({}))).toMatchObject({ code: 'GIT_HOSTING_REFUSED' });
   expect(await failureOf(mint({ path: 'acme/other' }))).toMatchObject({ code: 'GIT_HOSTING_NOT_FOUND' });
-  // The first two requests make it, and wait until it is known.
+  // The first two requests create the token and wait until it is valid. The third one fails.
   github.failNext(undefined, undefined, { status: 500 });
   expect(await failureOf(mint({ mayWrite: false }))).toMatchObject({ code: 'GIT_HOSTING_UNAVAILABLE' });
   expect(github.tokens.map(({ isRevoked }) => isRevoked)).toEqual([true, true, true]);

@@ -11,11 +11,11 @@ test.each([
     { readOnlyHint: true, destructiveHint: true },
     { isReadOnly: true, isIdempotent: false, mayDestroy: false },
   ],
-])('a tool that says %s', (_what, annotations, expected) => {
+])('the hints of a tool that says %s are read', (_what, annotations, expected) => {
   expect(hintsOf(annotations)).toEqual(expected);
 });
 
-test.each([null, 'true', 1, 0, '', 'false', [], {}])('%j is no hint', (value) => {
+test.each([null, 'true', 1, 0, '', 'false', [], {}])('%j is not read as a hint', (value) => {
   const silent = { isReadOnly: false, isIdempotent: false, mayDestroy: true };
   expect(hintsOf({ readOnlyHint: value, idempotentHint: value, destructiveHint: value })).toEqual(silent);
   expect(hintsOf(value)).toEqual(silent);

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { discoverIssuer } from '../../../integrations/oidc/issuer.ts';
 
-test('an issuer whose answer never ends is left, without holding what it has said', async () => {
+test('an endless answer of an issuer is aborted after a limit', async () => {
   const left = Promise.withResolvers<number>();
   let sent = 0;
   const endless = async function* () {
@@ -23,7 +23,7 @@ test('an issuer whose answer never ends is left, without holding what it has sai
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const config = { issuer, clientId: 'atrium', clientSecret: undefined } as Parameters<typeof discoverIssuer>[0];
   await expect(discoverIssuer(config)).rejects.toMatchObject({ code: 'ISSUER_FAILED' });
-  // The first megabyte, and what the connection's buffers hold.
+  // The first megabyte, and the contents of the connection's buffers.
   expect(await left.promise).toBeLessThan(16_000_000);
   server.close();
 });

@@ -5,8 +5,8 @@ import { until } from '../../support/processes.ts';
 import { processorMs, readerProcesses } from '../../support/readerProcesses.ts';
 
 /**
- * The pool of processes that read: who waits, who is ended, what is remembered. What they read is in the tests beside
- * this one.
+ * The pool of reader processes: its queue, its limits, and its memory of costly documents. reading.test.ts tests the
+ * contents.
  */
 let readers: DocumentReaders;
 const open = (options: ReaderOptions = {}) => {
@@ -22,7 +22,7 @@ const page = (text: string) => Buffer.from(`<html><title>T</title><body><p>${tex
 const ofA = { spaceId: 'spc_a' };
 const ofB = { spaceId: 'spc_b' };
 
-test('a process is used again for its space, and never for another', async () => {
+test('a process is reused only for the same space', async () => {
   open({ places: 1 });
   expect(await readers.page(page('one'), ofA)).toEqual({
     kind: 'read',
@@ -37,7 +37,7 @@ test('a process is used again for its space, and never for another', async () =>
   expect(readerProcesses()).not.toEqual(first);
 });
 
-test('a process that has read fifty documents makes room for a new one', async () => {
+test('a process is replaced after fifty documents', async () => {
   open();
   await readers.page(page('first'), ofA);
   const first = readerProcesses();
@@ -45,7 +45,7 @@ test('a process that has read fifty documents makes room for a new one', async (
   expect(readerProcesses()).not.toEqual(first);
 });
 
-test('reading that takes too long is ended without blocking the event loop, and the same bytes are not tried again', async () => {
+test('a document that takes too long is aborted without blocking the event loop, and is not tried again', async () => {
   open({ limits: { processorMs: 500 } });
   let turns = 0;
   const timer = setInterval(() => turns++, 10);
@@ -59,17 +59,17 @@ test('reading that takes too long is ended without blocking the event loop, and 
   expect(await readers.page(page('next'), ofA)).toMatchObject({ kind: 'read' });
 });
 
-test('the clock ends what the processor’s time does not', async () => {
+test('a document is also aborted by a limit of wall-clock time', async () => {
   open({ limits: { timeMs: 300 } });
   expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
 });
 
-test('a process that is killed while it reads is the end of that document; one that was killed before is replaced', async () => {
+test('a document whose process is killed counts as costly, and a process that was killed while idle is replaced', async () => {
   open();
   await readers.page(page('first'), ofA);
   const [idle] = readerProcesses();
   process.kill(idle as number, 'SIGKILL');
-  // Its end has not been noticed yet.
+  // The end of the process has not been noticed yet.
   expect(await readers.page(page('second'), ofA)).toMatchObject({ kind: 'read' });
   const [working] = readerProcesses();
   const before = processorMs(working as number);
@@ -80,7 +80,7 @@ test('a process that is killed while it reads is the end of that document; one t
   expect(await readers.page(page('third'), ofA)).toMatchObject({ kind: 'read' });
 });
 
-test('a caller who gives up ends the process, and the document is not remembered', async () => {
+test('a caller who aborts ends the process, and the document is not remembered as costly', async () => {
   open({ limits: { processorMs: 500 } });
   const stop = new AbortController();
   const reading = readers.page(slowPage, { ...ofA, signal: stop.signal });
@@ -93,7 +93,7 @@ test('a caller who gives up ends the process, and the document is not remembered
   expect(await again).toEqual({ kind: 'costly' });
 });
 
-test('a full queue refuses; of one space one is read at a time, and another space passes it', async () => {
+test('a space reads one document at a time, other spaces overtake it, and its full queue refuses more', async () => {
   open({ places: 2, waitingOfOne: 1, limits: { processorMs: 1_000 } });
   const slow = readers.page(slowPage, ofA);
   await until(() => readerProcesses().length === 1);
@@ -107,7 +107,7 @@ test('a full queue refuses; of one space one is read at a time, and another spac
   expect(await refused).toMatchObject([busy, busy]);
 });
 
-test('no document waits for a place longer than the deadline', async () => {
+test('a document waits for a slot no longer than the deadline', async () => {
   open({ places: 1, maxWaitMs: 200 });
   const slow = readers.page(slowPage, ofA);
   const stop = new AbortController();
@@ -119,7 +119,7 @@ test('no document waits for a place longer than the deadline', async () => {
   await expect(slow).rejects.toThrow('has ended');
 });
 
-test('a process without work is ended after a while', async () => {
+test('an idle process is ended after a while', async () => {
   open({ idleMs: 50 });
   await readers.page(page('one'), ofA);
   await until(() => readerProcesses().length === 0);

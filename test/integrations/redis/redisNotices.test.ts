@@ -38,26 +38,26 @@ withRedis('over Redis', () => {
     await redis.stop();
   });
 
-  it('tells the processes of its installation, and nobody else', async () => {
+  it('notices reach only listening processes of the same installation', async () => {
     const api = open(redis.url);
     const other = open(redis.url, { installation: 'elsewhere' });
     const worker = open(redis.url, { listens: false });
     const all = [api, other, worker];
-    await waitFor('all to be there', () => all.every(({ notices }) => notices.areHeard));
+    await waitFor('all connections', () => all.every(({ notices }) => notices.areHeard));
     for (let turn = 0; turn < 50; turn++) worker.notices.tell(`trn_${turn}`, turn + 1);
     await waitFor('the notices', () => api.heard.length === 50);
     expect(api.heard).toEqual(Array.from({ length: 50 }, (_, turn) => `trn_${turn} ${turn + 1}`));
     other.notices.tell('trn_other', 1);
-    await waitFor('its own', () => other.heard.length > 0);
+    await waitFor('the other notice', () => other.heard.length > 0);
     expect(other.heard).toEqual(['trn_other 1']);
     expect(worker.heard).toEqual([]);
-    // Nothing is stored there.
+    // Notices store nothing in Redis.
     expect(await redis.command('DBSIZE')).toBe(0);
   });
 
-  it('takes nothing from a message that it does not understand', async () => {
+  it('malformed messages are ignored', async () => {
     const api = open(redis.url);
-    await waitFor('it to be there', () => api.notices.areHeard);
+    await waitFor('the connection', () => api.notices.areHeard);
     for (const message of [
       '',
       '\n\n',
@@ -71,34 +71,34 @@ withRedis('over Redis', () => {
     ]) {
       await redis.command('PUBLISH', turnsChannel('here'), message);
     }
-    await waitFor('the last one', () => api.heard.includes('trn_b 7'));
+    await waitFor('the last message', () => api.heard.includes('trn_b 7'));
     expect(api.heard.filter((line) => !line.startsWith(' '))).toEqual(['trn_b 7']);
   });
 
-  it.each(['killed', 'frozen'] as const)('says so when Redis is %s, and comes back with it', async (how) => {
+  it.each(['killed', 'frozen'] as const)('a connection reports that Redis is %s, and recovers', async (how) => {
     const api = open(redis.url);
-    await waitFor('it to be there', () => api.notices.areHeard);
+    await waitFor('the connection', () => api.notices.areHeard);
     if (how === 'killed') await redis.kill();
     else redis.freeze();
-    await waitFor('the silence', () => !api.notices.areHeard);
+    await waitFor('the loss', () => !api.notices.areHeard);
     await expect(api.notices.check()).rejects.toThrow();
     for (let turn = 0; turn < 20_000; turn++) api.notices.tell(`trn_${turn}`, 1);
     if (how === 'killed') await redis.restart();
     else redis.thaw();
-    await waitFor('its return', () => api.notices.areHeard);
+    await waitFor('the recovery', () => api.notices.areHeard);
     await api.notices.check();
     api.notices.tell('trn_after', 2);
     await waitFor('the notice', () => api.heard.includes('trn_after 2'));
     expect(api.changes.slice(0, 3)).toEqual([true, false, true]);
   });
 
-  it('makes a new connection when the old one never answers again, and stops at once while it tries', async () => {
+  it('a connection that never answers again is closed, and close works during the reconnect', async () => {
     const api = open(redis.url);
-    await waitFor('it to be there', () => api.notices.areHeard);
+    await waitFor('the connection', () => api.notices.areHeard);
     redis.freeze();
     try {
-      await waitFor('the silence', () => !api.notices.areHeard);
-      await waitFor('the end of its connection', async () =>
+      await waitFor('the loss', () => !api.notices.areHeard);
+      await waitFor('the end of the connection', async () =>
         /closed|answer/.test(await api.notices.check().then(String, String)),
       );
       await api.notices.close();
@@ -107,7 +107,7 @@ withRedis('over Redis', () => {
     }
   });
 
-  it('doctor says whether it works, and never shows the password', async () => {
+  it('doctor reports whether Redis works, without the password', async () => {
     const { password, port } = new URL(redis.url);
     const config = (url?: string) => ({ installation: 'here', redis: { url } });
     expect(await checkRedis(config(redis.url))).toEqual({ state: 'ok', detail: `redis://127.0.0.1:${port}` });
@@ -117,23 +117,23 @@ withRedis('over Redis', () => {
     expect(String(failure)).not.toMatch(/wrong-one/);
   });
 
-  it('needs no more rights than docs/operations.md says', async () => {
+  it('notices need only the rights in docs/operations.md', async () => {
     const rights = ['resetchannels', '&atrium:here:*', '-@all', '+@connection', '+publish', '+subscribe'];
     await redis.command('ACL', 'SETUSER', 'atrium', 'on', '>limited', ...rights);
     const { port } = new URL(redis.url);
     const api = open(`redis://atrium:limited@127.0.0.1:${port}`);
-    await waitFor('it to be there', () => api.notices.areHeard);
+    await waitFor('the connection', () => api.notices.areHeard);
     api.notices.tell('trn_a', 1);
     await waitFor('the notice', () => api.heard.includes('trn_a 1'));
   });
 });
 
-it('gives up a server that takes the connection and says nothing', async () => {
+it('a server that accepts the connection and never answers is reported', async () => {
   const silent = createServer(() => undefined).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const url = `redis://127.0.0.1:${(silent.address() as AddressInfo).port}`;
   const api = open(url);
-  await waitFor('the reason', async () => /answer/.test(await api.notices.check().then(String, String)));
+  await waitFor('the error', async () => /answer/.test(await api.notices.check().then(String, String)));
   await api.notices.close();
   silent.close();
 });

@@ -6,7 +6,7 @@ import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { buildBucket, type TestBucket } from '../../builders/drive.ts';
 import { stackEnvironment } from '../../support/environment.ts';
 
-/** The short way of storing an object: what it stores, and that everything else is left to the SDK. */
+/** The fast path for storing an object, which leaves all failures to the SDK. */
 let bucket: TestBucket;
 beforeAll(async () => {
   bucket = await buildBucket();
@@ -60,7 +60,7 @@ async function read(store: ObjectStore, key: string): Promise<Buffer> {
   return Buffer.concat(await (await store.read(key)).toArray());
 }
 
-test.each([0, 1, 1_024, 5_000_000])('%i bytes are stored as they are', async (size) => {
+test.each([0, 1, 1_024, 5_000_000])('%i bytes are stored unchanged', async (size) => {
   const store = storeAt();
   const [key, bytes] = [keyOf(), randomBytes(size)];
   expect(await store.direct?.put(key, bytes)).toBe(true);
@@ -71,7 +71,7 @@ test.each<[string, Partial<Storage>]>([
   ['refuses the key', { secretAccessKey: 'another' }],
   ['has no such bucket', { bucket: 'none-of-this-name' }],
   ['is not there', { endpoint: 'http://127.0.0.1:9' }],
-])('a store that %s: nothing is stored, and it is not asked again for a while', async (_name, changes) => {
+])('direct.put returns false for a store that %s, and the SDK then fails as well', async (_name, changes) => {
   const store = storeAt(changes);
   const key = keyOf();
   expect(await store.direct?.put(key, Buffer.from('x'))).toBe(false);
@@ -82,7 +82,7 @@ test.each<[string, Partial<Storage>]>([
 test.each([
   ['as they were sent', 'xxxx', true],
   ['changed on their way', 'yyyy', false],
-])('bytes that arrive %s', async (_name, arriving, isStored) => {
+])('bytes that arrive %s are stored only if they are intact', async (_name, arriving, isStored) => {
   const target = new URL(stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
   const url = await serve(async (req, res) => {
     await req.resume().toArray();
@@ -106,7 +106,7 @@ test.each<[string, RequestListener]>([
     (req, res) => void res.writeHead(200, { 'content-length': 10 }).write('x', () => req.socket.destroy()),
   ],
   ['says nothing', () => undefined],
-])('where the store %s once, the SDK stores the object', async (_name, fault) => {
+])('if the store %s once, the SDK stores the object', async (_name, fault) => {
   let requests = 0;
   const url = await serve((req, res) => {
     requests += 1;
@@ -120,7 +120,7 @@ test.each<[string, RequestListener]>([
   expect(requests).toBe(3);
 });
 
-test('without an address or keys of its own there is only the SDK', () => {
+test('without a configured endpoint or keys there is no fast path', () => {
   expect(storeAt({ endpoint: undefined }).direct).toBeUndefined();
   expect(storeAt({ accessKeyId: undefined, secretAccessKey: undefined }).direct).toBeUndefined();
 });

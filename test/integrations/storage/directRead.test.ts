@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
 import { DirectRead } from '../../../integrations/storage/directRead.ts';
 
-/** A store that answers byte by byte what a test says; the real one is behind the tests of the API. */
+/** A store with scripted raw answers. The tests of the API use the real store. */
 const bytes = randomBytes(5 * 1_048_576 + 3);
 const sha256 = (content: Buffer) => createHash('sha256').update(content).digest('hex');
 const headOf = (length = bytes.length, status = '200 OK') => `HTTP/1.1 ${status}\r\nContent-Length: ${length}\r\n\r\n`;
@@ -12,7 +12,7 @@ const headOf = (length = bytes.length, status = '200 OK') => `HTTP/1.1 ${status}
 let answer: (socket: Socket, request: string) => void;
 let closed: Promise<unknown>;
 const server = createServer((socket) => {
-  // Not `once`, which rejects where the reader resets the connection.
+  // Not `once`, which rejects if the reader resets the connection.
   closed = new Promise((resolve) => socket.on('close', resolve));
   socket.on('error', () => undefined);
   socket.once('data', (request) => answer(socket, request.toString()));
@@ -26,7 +26,7 @@ const open = (...[range]: Parameters<typeof DirectRead.open> extends [string, un
     range,
   );
 
-/** Keeps what it gets, and takes it slowly: many windows pass while it still has earlier ones to take. */
+/** A slow reader that keeps what it gets. Many windows arrive before it has taken the earlier ones. */
 function slowReader(): { reader: Writable; content(): Buffer } {
   const taken: Buffer[] = [];
   const reader = new Writable({
@@ -53,7 +53,7 @@ test.each<[string, (socket: Socket) => void]>([
       }
     },
   ],
-])('an answer that comes %s reaches a slow reader as it is', async (_name, send) => {
+])('an answer that comes %s reaches a slow reader unchanged', async (_name, send) => {
   answer = send;
   const read = await open();
   const { reader, content } = slowReader();
@@ -63,7 +63,7 @@ test.each<[string, (socket: Socket) => void]>([
   await closed;
 });
 
-test('a range is asked for, and answered as one', async () => {
+test('a range is requested and returned', async () => {
   let asked = '';
   answer = (socket, request) => {
     asked = request;
@@ -85,18 +85,18 @@ test.each([
   ['no HTTP', 'SSH-2.0-OpenSSH\r\n\r\n'],
   ['a head without end', 'HTTP/1.1 200 OK\r\n'.padEnd(40_000, 'x')],
   ['nothing', ''],
-])('%s is left to the usual way', async (_name, head) => {
+])('an answer with %s is left to the SDK', async (_name, head) => {
   answer = (socket) => socket.end(head);
   expect(await open()).toBeUndefined();
   await closed;
 });
 
-test('a store that is not there, or behind TLS, is left to the usual way', async () => {
+test('a store that does not listen, or uses TLS, is left to the SDK', async () => {
   expect(await DirectRead.open('https://127.0.0.1:1/bucket/key', { length: 10, silenceMs: 1_000 })).toBeUndefined();
   expect(await DirectRead.open('http://127.0.0.1:1/bucket/key', { length: 10, silenceMs: 1_000 })).toBeUndefined();
 });
 
-test('a silent store is an error, and so is one that stops in the middle', async () => {
+test('a store that is silent or stalls in the middle fails with an error', async () => {
   answer = () => undefined;
   await expect(open()).rejects.toThrow(/does not answer/);
   answer = (socket) => socket.write(Buffer.concat([Buffer.from(headOf()), bytes.subarray(0, 1_000_000)]));
@@ -105,7 +105,7 @@ test('a silent store is an error, and so is one that stops in the middle', async
   expect(reader.destroyed).toBe(true);
 });
 
-test('a store that breaks off breaks the reader off: it never looks whole', async () => {
+test('a store that breaks off destroys the reader, so that the content never looks complete', async () => {
   answer = (socket) => socket.end(Buffer.concat([Buffer.from(headOf()), bytes.subarray(0, 1_000_000)]));
   const { reader } = slowReader();
   await expect((await open())?.sendTo(reader)).rejects.toThrow('in the middle');

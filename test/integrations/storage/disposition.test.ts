@@ -1,6 +1,6 @@
 import { contentDisposition } from '../../../integrations/storage/disposition.ts';
 
-/** What some browser, old or new, runs as a page, a script or a program. */
+/** Types that a browser, old or new, may run as a page, a script or a program. */
 test.each([
   'text/html',
   'TEXT/HTML',
@@ -25,19 +25,19 @@ test.each([
   'application/octet-stream',
   'image/svg+xml, image/png',
   '',
-])('%s is only ever saved', (contentType) => {
+])('%s is only saved, never shown', (contentType) => {
   expect(contentDisposition({ name: 'a', contentType })).toMatch(/^attachment; /);
 });
 
 test.each(['image/png', 'video/mp4', 'text/plain', 'application/pdf'])(
-  '%s may be shown, and saved where that is asked',
+  '%s may be shown, or saved on request',
   (contentType) => {
     expect(contentDisposition({ name: 'a', contentType })).toMatch(/^inline; /);
     expect(contentDisposition({ name: 'a', contentType }, true)).toMatch(/^attachment; /);
   },
 );
 
-test('a name cannot add a header, or end its own', () => {
+test('a file name cannot add a header or end its own value', () => {
   const value = contentDisposition({ name: 'a";\r\nx: y; filename="é', contentType: 'text/html' });
   expect(value).not.toMatch(/[\r\n]/);
   expect(value.match(/"/g)).toHaveLength(2);

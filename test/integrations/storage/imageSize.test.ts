@@ -16,7 +16,7 @@ test.each([
   ['lossy WebP', bytes('RIFF    WEBPVP8 ', Array(10).fill(0), [0x40, 0x01, 0xf0, 0x40]), 320, 240],
   ['lossless WebP', bytes('RIFF    WEBPVP8L', [0, 0, 0, 0, 0x2f, 0x3f, 0xc1, 0x3b, 0x00]), 320, 240],
   ['extended WebP', bytes('RIFF    WEBPVP8X', Array(8).fill(0), [0x3f, 0x01, 0, 0xef, 0, 0]), 320, 240],
-])('%s', (_name, file, width, height) => {
+])('the size of %s is read', (_name, file, width, height) => {
   expect(imageSize(file)).toEqual({ width, height });
 });
 
@@ -27,11 +27,11 @@ test.each([
   ['a JPEG whose segment is no longer than nothing', bytes([0xff, 0xd8, 0xff, 0xe1, 0, 0, 0xff, 0xe1, 0, 0])],
   ['a picture without height', pngOf(5, 0)],
   ['a text', Buffer.from('GIF is a format, and so is RIFF.')],
-])('%s has none', (_name, file) => {
+])('%s has no size', (_name, file) => {
   expect(imageSize(file)).toBeUndefined();
 });
 
-test('whatever the bytes are, an answer comes', () => {
+test('random bytes give a valid size or none', () => {
   const starts = [
     [0xff, 0xd8],
     [0x89, 0x50, 0x4e, 0x47],

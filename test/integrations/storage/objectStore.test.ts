@@ -13,12 +13,12 @@ import { removeDoomed } from '../../../models/drive/removeObjects.ts';
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 
-/** Attribution: the store's failures are reported as such, and no other failure is. */
+/** Only failures of the object store are reported as such. */
 let environment: TestEnvironment;
 let wire: TcpProxy;
 let store: ObjectStore;
 beforeAll(async () => {
-  environment = await createTestEnvironment({ ATRIUM_S3_TIMEOUT_SECONDS: '60' }); // on a busy machine, a part takes long
+  environment = await createTestEnvironment({ ATRIUM_S3_TIMEOUT_SECONDS: '60' }); // a part takes long on a busy machine
   wire = await startTcpProxy(() => stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
   store = new ObjectStore({ ...environment.config.storage, endpoint: wire.url });
 });
@@ -33,7 +33,7 @@ async function* bytes(count: number): AsyncGenerator<Buffer> {
 }
 
 test.each([1, 20_000_000])(
-  'a database that is away while %d bytes are counted is not called the object store',
+  'a failing database while %d bytes are counted is not reported as a failing object store',
   async (count) => {
     const gone = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', fatal: true });
     const options = { fileName: 'a', maxBytes: 1e9, reserve: () => Promise.reject(gone) };
@@ -41,7 +41,7 @@ test.each([1, 20_000_000])(
   },
 );
 
-test('a store that breaks off in the middle of an object is one that is away', async () => {
+test('a store that breaks off in the middle of an object gives STORAGE_UNAVAILABLE', async () => {
   const key = newObjectKey();
   await store.write(key, bytes(8_000_000), { fileName: 'a', maxBytes: 1e9, reserve: async () => undefined });
   expect((await buffer(await store.read(key))).length).toBeGreaterThanOrEqual(8_000_000);
@@ -50,13 +50,13 @@ test('a store that breaks off in the middle of an object is one that is away', a
   await expect(buffer(body)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
 });
 
-describe('an object is removed with its parts', () => {
+describe('the removal of an object with its parts', () => {
   const unfinished = async (key: string) => {
     const list = new ListMultipartUploadsCommand({ Bucket: store.bucket, Prefix: key });
     return ((await store.client.send(list)).Uploads ?? []).map(({ Key }) => Key);
   };
 
-  /** Whenever the store has discarded parts, `late` comes. Returns how to end that. */
+  /** Calls `late` each time after the store has discarded parts. Returns a function that ends this. */
   function afterEachAbort(late: () => Promise<unknown>): () => void {
     store.client.middlewareStack.add(
       (next, context) => async (args) => {
@@ -69,7 +69,7 @@ describe('an object is removed with its parts', () => {
     return () => store.client.middlewareStack.remove('late');
   }
 
-  test('and with those that were on their way when the others were discarded', async () => {
+  test('also discards parts that arrived meanwhile', async () => {
     const key = newObjectKey();
     await store.parts.begin(key);
     await store.parts.begin(key);
@@ -83,7 +83,7 @@ describe('an object is removed with its parts', () => {
     expect(await unfinished(key)).toEqual([]);
   });
 
-  test('or it is not: a store where parts stay is told, and the object is kept for later', async () => {
+  test('reports an object whose parts keep arriving, and succeeds later', async () => {
     const key = newObjectKey();
     await store.parts.begin(key);
     const end = afterEachAbort(() => store.parts.begin(key));
@@ -93,7 +93,7 @@ describe('an object is removed with its parts', () => {
     expect(await unfinished(key)).toEqual([]);
   });
 
-  test('and a part under way is not torn off when its upload is given up', async () => {
+  test('after an aborted upload waits for a part that is being sent', async () => {
     const key = newObjectKey();
     const aborted: unknown[] = [];
     const send = store.parts.send.bind(store.parts);
@@ -117,7 +117,7 @@ describe('an object is removed with its parts', () => {
   });
 });
 
-test('an upload whose parts are gone is complete where its object is there as a whole', async () => {
+test('an upload whose parts are gone counts as complete if its object exists with the right size', async () => {
   const key = newObjectKey();
   const send = async (uploadId: string, size: number) => {
     const part = { key, uploadId, partNumber: 1 };
@@ -138,7 +138,7 @@ test('an upload whose parts are gone is complete where its object is there as a 
   await expect(store.parts.complete(key, other, [part])).rejects.toMatchObject({ code: 'UPLOAD_EXPIRED' });
 });
 
-test('one that the store refuses to remove holds up no other, and is tried again', async () => {
+test('an object that the store refuses to remove does not block others, and is tried again', async () => {
   const { database } = environment;
   const { DriveObject } = driveModels(database);
   const spaceId = newId('space');
@@ -149,7 +149,7 @@ test('one that the store refuses to remove holds up no other, and is tried again
     const rest = { leaseExpiresAt: null, createdAt: new Date(), size: 10 };
     await DriveObject.create({ objectKey, spaceId, state: 'doomed', isComplete: true, ...rest });
   }
-  // As a store answers for an object under a legal hold.
+  // A store answers so for an object under a legal hold.
   store.client.middlewareStack.add(
     (next, context) => async (args) => {
       if (context.commandName !== DeleteObjectsCommand.name) return next(args);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { PartBuffer } from '../../../integrations/storage/partBuffer.ts';
 
-test('takes what there is room for, grows to a part and no further, and is used again', () => {
+test('a PartBuffer takes as many bytes as a part has, and can be used again after clear', () => {
   const bytes = randomBytes(300_000);
   const buffer = new PartBuffer(200_000);
   for (let round = 0; round < 2; round++) {

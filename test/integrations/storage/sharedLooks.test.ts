@@ -1,7 +1,7 @@
 import type { Damage } from '../../../integrations/storage/checkedContent.ts';
 import { SharedLooks } from '../../../integrations/storage/sharedLooks.ts';
 
-/** A look that ends when the test says so, and counts how often it is taken. */
+/** A look that the test ends. `signals` has one signal for each call. */
 function pendingLook() {
   const { promise, resolve, reject } = Promise.withResolvers<Damage | null>();
   const signals: AbortSignal[] = [];
@@ -12,7 +12,7 @@ function pendingLook() {
   return { look, signals, resolve, reject };
 }
 
-test('all who ask at a time share a look, and later ones its answer', async () => {
+test('simultaneous callers share a look, and later callers get its answer', async () => {
   const looks = new SharedLooks();
   const { look, signals, resolve } = pendingLook();
   const asked = [looks.share('a', look), looks.share('a', look)];
@@ -23,7 +23,7 @@ test('all who ask at a time share a look, and later ones its answer', async () =
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });
 
-test('one that fails is told to all, and made again', async () => {
+test('a failed look fails for all its callers, and the next caller starts another', async () => {
   const looks = new SharedLooks();
   const { look, reject } = pendingLook();
   const asked = [looks.share('a', look), looks.share('a', look)];
@@ -32,7 +32,7 @@ test('one that fails is told to all, and made again', async () => {
   expect(await looks.share('a', async () => null)).toBeNull();
 });
 
-test('it ends when the last one leaves, and whoever comes then begins another', async () => {
+test('a look is aborted when its last caller leaves, and the next caller starts another', async () => {
   const looks = new SharedLooks();
   const { look, signals } = pendingLook();
   const [first, second] = [new AbortController(), new AbortController()];

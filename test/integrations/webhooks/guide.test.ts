@@ -11,7 +11,7 @@ import { type Received, startReceiver } from '../../builders/webhookReceiver.ts'
 import { temporaryFolder } from '../../support/folders.ts';
 import { start, type TestProcess } from '../../support/processes.ts';
 
-// What we sign is verified by the standard's own library, and by the programs of the guide as they stand there.
+// Atrium's signatures are verified by the standard's own library and by the programs in the guide.
 
 const page = readFileSync('docs/webhooks.md', 'utf8');
 const program = (language: string) => new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '';
@@ -36,7 +36,7 @@ async function receive(secrets: string[]): Promise<Received> {
   }
 }
 
-test('the library of the standard takes it, by either secret during a rotation', async () => {
+test("the standard's library accepts a webhook, by either secret during a rotation", async () => {
   const verify = (secret: string, { headers, body: raw }: Received) =>
     new Webhook(secret).verify(raw, headers as Record<string, string>);
   const signedByOne = await receive([now]);
@@ -47,10 +47,10 @@ test('the library of the standard takes it, by either secret during a rotation',
   expect(() => verify(foreign, signedByBoth)).toThrow('No matching signature');
 });
 
-/** What a receiver answers to this, sent as it stands. Settles with '' where the connection ends without an answer. */
+/** Sends this text to a receiver. Returns its status line, or '' if the connection ends without an answer. */
 async function answerTo(port: number, text: string, { hangsUp = false } = {}): Promise<string> {
   const socket = connect(port, '127.0.0.1');
-  // A receiver may close while it is still sent a body that it does not want.
+  // A receiver may close the connection while a body that it refuses is still being sent.
   socket.on('error', () => undefined);
   let answer = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => {
@@ -69,7 +69,7 @@ const post = (headers: Record<string, string>, length = 2, content = '{}') =>
     .join('\r\n');
 
 const python = 'python3';
-// Each machine that runs these tests has a Python for the sandboxes; where one has not, Node's program has been run.
+// Machines that run these tests usually have Python. Without it, only Node's program is tested.
 const hasPython = spawnSync(python, ['--version']).status === 0;
 const programs = [
   { language: 'js', command: process.execPath, file: 'receiver.mjs' },
@@ -96,14 +96,14 @@ describe.each(programs)('the program $file', ({ language, command, file }) => {
     await receiver.exited;
   });
 
-  test('takes what is signed with its secret, and nothing else', async () => {
+  test('accepts only webhooks that are signed with its secret', async () => {
     const host = `127.0.0.1:${port}`;
     expect(await send(host, [now, before])).toMatchObject({ answer: 204, error: null });
     await receiver.printed(/whd_1 turn\.ended \{ ?'?turnId'?: 'trn_1', '?note'?: 'ä' ?\}/);
     expect(await send(host, [now])).toMatchObject({ answer: 401, error: 'ANSWER_NOT_2XX' });
   });
 
-  test('answers 401 to headers that are missing or wrong', async () => {
+  test('answers 401 to missing or wrong headers', async () => {
     const id = { 'webhook-id': 'whd_1' };
     const sent = { 'webhook-timestamp': `${Math.floor(Date.now() / 1_000)}` };
     const signature = { 'webhook-signature': 'v1,\xe4\xf6 v1,\xff' };
@@ -120,9 +120,9 @@ describe.each(programs)('the program $file', ({ language, command, file }) => {
     }
   });
 
-  test('answers 413 to a body over 1 MiB, and outlives one that is broken off', async () => {
+  test('answers 413 to a body over 1 MiB, and survives a truncated one', async () => {
     const bytes = 1_048_577;
-    // Python's program decides by the length, and closes at once what it does not read.
+    // Python's program decides by the length, and closes without reading the body.
     const content = language === 'js' ? 'x'.repeat(bytes) : '';
     expect(await answerTo(port, post({}, bytes, content))).toContain(' 413 ');
     await answerTo(port, post({}, 1_000), { hangsUp: true });
@@ -133,7 +133,7 @@ describe.each(programs)('the program $file', ({ language, command, file }) => {
 });
 
 if (hasPython) {
-  test('verify of the program for Python takes a dict, and raises ValueError alone', async () => {
+  test("verify in Python's program takes a dict, and raises only ValueError", async () => {
     const { headers, body: raw } = await receive([now, before]);
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'receiver.py'), program('python'));

@@ -4,17 +4,17 @@ import { EgressGuard } from '../../../integrations/egress/guard.ts';
 import { sendWebhook } from '../../../integrations/webhooks/sendWebhook.ts';
 import { startReceiver } from '../../builders/webhookReceiver.ts';
 
-// Endpoints are of strangers: whatever they answer, an attempt ends in its time and keeps a status.
+// Endpoints may be hostile. For any answer, an attempt ends in time with a status.
 
 const owner = { purpose: 'webhook', policy: { allow: [], deny: [] }, record: async () => undefined };
 const webhook = { id: 'whd_1', body: '{}', secrets: ['whsec_AAAA'] };
 
-/** Far less than an attempt may take, and more than any other answer here needs. */
+/** Much shorter than the timeout of an attempt, but longer than the other answers here need. */
 const timeoutMs = 1_000;
 const sendTo = (host: string, guard = new EgressGuard({ allowInternal: [host] })) =>
   sendWebhook(guard, owner, { ...webhook, url: `http://${host}/` }, timeoutMs);
 
-/** Sends to a server that treats each connection like this, and waits for the connection to be closed. */
+/** Sends to a server that handles each connection with `treat`. Waits until the connection is closed. */
 async function sendToHostile(treat: (socket: Socket) => void) {
   const closed: Promise<unknown>[] = [];
   const server: Server = createServer((socket) => {
@@ -29,7 +29,7 @@ async function sendToHostile(treat: (socket: Socket) => void) {
   return end;
 }
 
-/** Writes this for as long as the other side is there. */
+/** Writes the text again and again until the connection is closed. */
 function writeOn(socket: Socket, text: string): void {
   const timer = setInterval(() => socket.write(text), 5);
   socket.on('close', () => clearInterval(timer));
@@ -38,7 +38,7 @@ function writeOn(socket: Socket, text: string): void {
 const tooLate = { answer: null, error: 'TIMEOUT' };
 const failed = { answer: null, error: 'CONNECTION_FAILED' };
 
-test('an answer whose body never ends is taken by its status, and cut off', async () => {
+test('an answer with an endless body counts by its status, and is cut off', async () => {
   const end = await sendToHostile((socket) => {
     socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
     writeOn(socket, `1000\r\n${'a'.repeat(0x1000)}\r\n`);
@@ -57,11 +57,11 @@ test.each<[string, (socket: Socket) => void, object]>([
   ['headers of a megabyte', (socket) => socket.write(`HTTP/1.1 200 OK\r\na: ${'a'.repeat(1_000_000)}\r\n\r\n`), failed],
   ['something else than HTTP', (socket) => socket.write('\u0000\u001b[31mgo away\r\n\r\n'), failed],
   ['an end', (socket) => socket.destroy(), failed],
-])('%s is a failure, of which a code is kept', async (_what, treat, expected) => {
+])('an answer with %s fails with a code', async (_what, treat, expected) => {
   expect(await sendToHostile(treat)).toEqual(expected);
 });
 
-test('a redirect to what is inside is not followed', async () => {
+test('a redirect to an internal address is not followed', async () => {
   const [inside, outside] = await Promise.all([startReceiver(), startReceiver()]);
   outside.answerWith(307, { location: inside.url });
   const guard = new EgressGuard({ allowInternal: [inside.host, outside.host] });
@@ -70,7 +70,7 @@ test('a redirect to what is inside is not followed', async () => {
   await Promise.all([inside.close(), outside.close()]);
 });
 
-test('a name that becomes an internal one after it was checked is refused when it is dialled', async () => {
+test('a name that resolves to an internal address when the webhook is sent is refused', async () => {
   const inside = await startReceiver();
   const answers = [['93.184.215.14'], ['127.0.0.1']];
   const guard = new EgressGuard({ allowInternal: [], resolve: async () => answers.shift() ?? [] });
@@ -87,7 +87,7 @@ test.each([
   ['503 and a year', 503, '31536000', 86_400_000],
   ['503 and nonsense', 503, 'soon', undefined],
   ['500, which says nothing of when', 500, '120', undefined],
-])('Retry-After of %s', async (_what, status, value, expected) => {
+])('Retry-After is read from an answer with %s', async (_what, status, value, expected) => {
   const receiver = await startReceiver();
   receiver.answerWith(status, { 'retry-after': value });
   const end = await sendTo(receiver.host);
@@ -95,7 +95,7 @@ test.each([
   await receiver.close();
 });
 
-test('where it goes cannot be recorded: nothing is sent, and that is no failure of the endpoint', async () => {
+test('nothing is sent if the destination cannot be recorded, and the error is not that of the endpoint', async () => {
   const receiver = await startReceiver();
   const guard = new EgressGuard({ allowInternal: [receiver.host] });
   const unrecorded = { ...owner, record: () => Promise.reject(new Error('The database is away.')) };

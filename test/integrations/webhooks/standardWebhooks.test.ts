@@ -1,6 +1,6 @@
 import { signWebhook, verifyWebhook } from '../../../integrations/webhooks/standardWebhooks.ts';
 
-// The example of the standard's own libraries.
+// The example in the standard's own libraries.
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek';
 const timestamp = '1614265330';
@@ -11,12 +11,12 @@ const nowMs = 1_614_265_330_000;
 const verify = (changed: object = {}, secrets = [secret], body = raw, at = nowMs) =>
   verifyWebhook(body, { id, timestamp, signature, ...changed }, secrets, at);
 
-test('the standard’s own example holds, and is signed the same way', () => {
+test("the standard's own example is valid, and signing it gives the same signature", () => {
   expect(verify()).toBe(id);
   expect(signWebhook(raw, { id, timestamp }, secret)).toBe(signature);
 });
 
-test('one of several signatures, and one of several secrets, is enough', () => {
+test('one valid signature of several, and one valid secret of several, is enough', () => {
   const other = 'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
   expect(verify({ signature: `v1,AAAA v1a,xyz ${signature}` })).toBe(id);
   expect(verify({}, [other, secret])).toBe(id);
@@ -54,7 +54,7 @@ test.each<[string, () => unknown, string]>([
   expect(attempt).toThrow(expect.objectContaining(refusal));
 });
 
-test('five minutes either way are allowed', () => {
+test('a timestamp may be five minutes old or ahead', () => {
   expect(verify({}, [secret], raw, nowMs + 299_000)).toBe(id);
   expect(verify({}, [secret], raw, nowMs - 299_000)).toBe(id);
 });

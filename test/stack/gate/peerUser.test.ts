@@ -8,19 +8,19 @@ const server = { address: '127.0.0.1', port: 28_334 };
 const row = (state: string, user: number, inode: number) =>
   `   1: 0100007F:BB5A 0100007F:6EAE ${state} 00000000:00000000 00:00000000 00000000  ${user}        0 ${inode} 3 0000000000000000\n`;
 
-test('the user of the other end is the one of the row of that very connection', () => {
+test('peerUser returns the user in the row of that connection', () => {
   expect(peerUser(row('01', 1000, 77), client, server)).toBe(1000);
   expect(peerUser(row('01', 1000, 77), { ...client, port: 1 }, server)).toBeUndefined();
   expect(peerUser(row('01', 1000, 77), server, client)).toBeUndefined();
 });
 
-test('a connection that its process has closed has no user, though the table says root', () => {
+test('peerUser returns no user for a closed connection, although its row says root', () => {
   expect(peerUser(row('06', 0, 0), client, server)).toBeUndefined();
   expect(peerUser(row('01', 0, 0), client, server)).toBeUndefined();
   expect(peerUser(row('04', 0, 0), client, server)).toBeUndefined();
 });
 
-test('an open table tells of connections that came after it was opened', async () => {
+test('an open table shows connections that were made after it was opened', async () => {
   const table = openSync('/proc/self/net/tcp', 'r');
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
