@@ -112,7 +112,7 @@ test('A late payment of the right amount is credited, even after the checkout en
 test.each([
   ['is unknown to the provider', 2, 'expired', 'CHECKOUT_EXPIRED', 'CHECKOUT_UNKNOWN_TO_PROVIDER'],
   ['was completed and never paid', 22, 'failed', 'PAYMENT_FAILED', 'PAYMENT_NEVER_CAME'],
-])('A checkout whose session %s ends when its time is over, with a finding', async (what, days, status, code, finding) => {
+])('A checkout whose session %s ends after a time limit, with a finding', async (what, days, status, code, finding) => {
   const user = await product.user('forgotten');
   const bought = await buy(user);
   if (what.startsWith('is unknown')) stripe.sessions.delete(bought.sessionId);

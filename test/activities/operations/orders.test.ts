@@ -73,7 +73,7 @@ test.each(purges)('A purge of %s that is started by hand destroys nothing', asyn
   await expectNothingDone(() => startByHand(workflow, { operationId: 'op_none', ...input() }));
 });
 
-test.each(purges)('A purge of %s that names the operation of another deletion destroys nothing', async (_what, workflow, input) => {
+test.each(purges)('A purge of %s that names another deletion destroys nothing', async (_what, workflow, input) => {
   const stranger = await product.user();
   await driveOf(product, stranger).put('/own.txt');
   for (const kind of ['deleteSpace', 'deleteThread', 'purgeItem', 'emptyTrash'] as const) {

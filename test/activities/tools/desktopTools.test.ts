@@ -65,7 +65,7 @@ async function screenshot(session: Session): Promise<Png> {
 async function terminal(session: Session, { colour, geometry, file }: Record<'colour' | 'geometry' | 'file', string>) {
   const command = `LC_ALL=C.UTF-8 xterm -u8 -b 0 -bw 0 -bg '${colour}' -geometry ${geometry} -e 'cat > ${file}'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
-  await waitFor('the file of the terminal', async () => (await computer.exec(`test -e ${file}`)).exitCode === 0 || undefined);
+  await waitFor('the file', async () => (await computer.exec(`test -e ${file}`)).exitCode === 0 || undefined);
 }
 
 const written = (file: string, text: string) =>
@@ -117,7 +117,7 @@ test('the wheel scrolls, and the mouse drags', async () => {
   const session = await start();
   const command = `xterm -b 0 -bw 0 -sb -rightbar -sl 500 -bg '#00a000' -fg '#00a000' -geometry 120x40+0+0 -e 'printf "\\033[41m%0120d\\033[0m" 0; seq 1 200; touch shown; cat'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
-  await waitFor('the lines of the terminal', async () => (await computer.exec('test -e shown')).exitCode === 0 || undefined);
+  await waitFor('the lines', async () => (await computer.exec('test -e shown')).exitCode === 0 || undefined);
   const isRed = async () => {
     const { at } = await screenshot(session);
     for (let y = 0; y < 500; y += 2) {
