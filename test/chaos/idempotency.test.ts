@@ -112,7 +112,7 @@ const kinds: Made[] = [
 const post = ({ path, body }: Made, key: string) =>
   user.fetch(path(), { method: 'POST', body, headers: { 'idempotency-key': key } });
 
-describe.each(kinds)('a $name', (made) => {
+describe.each(kinds)('A $name', (made) => {
   test('The object is made once if the answer to its COMMIT is lost', async () => {
     const key = randomUUID();
     const before = (await count(made.rows)) ?? 0;
@@ -152,7 +152,7 @@ test.each(['INSERT INTO `idempotency_keys`', 'UPDATE `idempotency_keys`'])(
   240_000,
 );
 
-test('a refused request leaves its key free, also for another request', async () => {
+test('A refused request leaves its key free, also for another request', async () => {
   const key = randomUUID();
   const mcp = kinds.find(({ name }) => name === 'MCP server') as Made;
   expect((await post(mcp, key)).status).toBe(409);

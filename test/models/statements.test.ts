@@ -118,7 +118,7 @@ test('The check finds a statement without an index, and accepts one with an inde
   );
 });
 
-test('no statement of the product reads a whole table', async () => {
+test('No statement of the product reads a whole table', async () => {
   expect(statements.length).toBeGreaterThan(250);
   const found: string[] = [];
   const met = new Set<string>();

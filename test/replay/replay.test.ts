@@ -28,7 +28,7 @@ test('The replay finds a change that would break running workflows', async () =>
   expect(failures).toEqual({ 'runChatTurn/answered': expect.stringContaining('DeterminismViolationError') });
 });
 
-test('each workflow and each scenario has a saved history', async () => {
+test('Each workflow and each scenario has a saved history', async () => {
   const saved = (await savedHistories()).map(({ name }) => name);
   expect(saved).toEqual(scenarios.map(({ name }) => name).sort());
   const exported = [...readFileSync(workflows, 'utf8').matchAll(/export \{ (\w+)/g)].map(([, name]) => name);

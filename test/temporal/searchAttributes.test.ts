@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => connection.close());
 
-test('search attributes are registered once, and a workflow can start with them', async () => {
+test('Search attributes are registered once, and a workflow can start with them', async () => {
   expect(await registerSearchAttributes(connection, namespace)).toEqual([...searchAttributes]);
   expect(await registerSearchAttributes(connection, namespace)).toEqual([]);
   const { workflow } = new Client({ connection, namespace });

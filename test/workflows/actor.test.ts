@@ -90,12 +90,12 @@ async function untilCancelled(reached: () => void): Promise<void> {
   await context.cancelled.finally(() => clearInterval(beat));
 }
 
-test('an actor takes steps until it rests', async () => {
+test('An actor takes steps until it rests', async () => {
   await (await start([step, step])).result();
   expect(done).toEqual(['work', 'done', 'work', 'done', 'rest']);
 });
 
-test('an actor that is told during its last look looks again', async () => {
+test('An actor that is told during its last look looks again', async () => {
   const { pass, reached, open } = gate();
   const handle = await start([() => pass().then(rest)]);
   await reached;
@@ -105,7 +105,7 @@ test('an actor that is told during its last look looks again', async () => {
   expect(done).toEqual(['rest', 'rest']);
 });
 
-test('an actor that watches looks again when it is told', async () => {
+test('An actor that watches looks again when it is told', async () => {
   const handle = await start([() => ({ do: 'watch', waitMs: hour })]);
   await waitFor('the watch', async () => (await handle.query(stepQuery)) === 'watch');
   await handle.signal(changedSignal);

@@ -232,7 +232,7 @@ test('Few credits limit the length of the answer', async () => {
   expect(limit).toBeLessThan(250);
 });
 
-test('a call that fails before it answers costs nothing', async () => {
+test('A call that fails before it answers costs nothing', async () => {
   const user = await buyer('failing', 10);
   const answer = await user.ask({ content: fake({ status: 400, body: '{}' }, 'failing'), modelId: 'calls' });
   expect(await user.ended(answer.turnId)).toMatchObject({ status: 'failed' });

@@ -48,7 +48,7 @@ test('A command’s output is streamed as it is written, and repeated in the res
   expect(shown.at(-1)?.position).toBe(12);
 });
 
-test('output is shown while the command still runs', async () => {
+test('Output is shown while the command still runs', async () => {
   const stream = await user.send({
     content: toolLines([
       ['computer_exec', { command: 'echo begun; while [ ! -e go ]; do sleep 0.1; done; echo done' }],
@@ -62,7 +62,7 @@ test('output is shown while the command still runs', async () => {
   expect(toolOutputs(chunks)).toMatchObject([{ stdout: 'begun\ndone\n' }]);
 });
 
-test('a flood of tiny writes to both streams is shown in few pieces', async () => {
+test('A flood of tiny writes to both streams is shown in few pieces', async () => {
   const each = 10_000;
   const command = `perl -e 'for (1..${each}) { syswrite(STDOUT, "a"); syswrite(STDERR, "b") }'`;
   const { chunks } = await run([['computer_exec', { command }]]);

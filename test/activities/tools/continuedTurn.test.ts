@@ -128,7 +128,7 @@ test('A turn that is stopped during the switch ends in the history that receives
   expect([histories.length, histories[0]]).toEqual([1, triedAgain]);
 });
 
-test('a turn that keeps continuing in new histories can be stopped at any moment', async () => {
+test('A turn that keeps continuing in new histories can be stopped at any moment', async () => {
   const many = toolLines(Array.from({ length: 30 }, (_, limit) => ['drive_list', { limit: limit + 1 }] as const));
   const turns = await Promise.all(
     Array.from({ length: 5 }, async (_, at) => {

@@ -125,7 +125,7 @@ test('Viewers, keys without databases:write and members of other spaces cannot q
 });
 
 // Runs last, because it leaves databases in the space.
-test('another database under the approved name is not changed, and the model is told', async () => {
+test('Another database under the approved name is not changed, and the model is told', async () => {
   const own = databasesOf(user);
   const { id } = await own.make('spare');
   const meanwhile = async () => {

@@ -71,7 +71,7 @@ async function terminal(session: Session, { colour, geometry, file }: Record<'co
 const written = (file: string, text: string) =>
   waitFor('the text in the file', async () => (await computer.exec(`cat ${file}`)).stdout === text || undefined);
 
-test('an agent starts a desktop, points at a window, and types into it', async () => {
+test('An agent starts a desktop, points at a window, and types into it', async () => {
   const { outputs } = await run([['desktop_start', { resolution: '1920x1080' }]]);
   const [{ sessionId, display }] = outputs as [{ sessionId: string; display: string }];
   expect(display).toBe(':10');
@@ -113,7 +113,7 @@ test('A model that sees images gets the screen with the result of the call', asy
   expect([png.width, png.height, png.at(30, 30)]).toEqual([800, 600, [0x20, 0x40, 0x60]]);
 });
 
-test('the wheel scrolls, and the mouse drags', async () => {
+test('The wheel scrolls, and the mouse drags', async () => {
   const session = await start();
   const command = `xterm -b 0 -bw 0 -sb -rightbar -sl 500 -bg '#00a000' -fg '#00a000' -geometry 120x40+0+0 -e 'printf "\\033[41m%0120d\\033[0m" 0; seq 1 200; touch shown; cat'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });

@@ -168,7 +168,7 @@ test('A tool list stored by an earlier version, without defaults, still asks for
   await pool.query('UPDATE mcp_servers SET listed_at = ?', [new Date(0)]);
 });
 
-test('a large result is kept as a file', async () => {
+test('A large result is kept as a file', async () => {
   expect((await call('mcp_tracker_dump', {})).output).toMatchObject({ isLarge: true, bytes: 200_000 });
 });
 
@@ -245,7 +245,7 @@ test('Invalid servers, taken names and strangers are refused', async () => {
   expect((await add({ name: 'two' }, stranger)).status).toBe(404);
 });
 
-test('adding a server reports at once whether it answers, and whether it accepts the token', async () => {
+test('Adding a server reports at once whether it answers, and whether it accepts the token', async () => {
   const added = async (fields: object) => {
     const response = await add(fields);
     return { httpStatus: response.status, ...((await response.json()) as ServerBody) };

@@ -10,7 +10,7 @@ const nothing: unknown = new Proxy(() => nothing, {
 const toolOf = (inputSchema: object) => ({ name: 'odd', inputSchema }) as Tool;
 const registryOf = (tool: Tool) => new ToolRegistry({ tools: [tool], standingOf: () => Promise.reject(new Error()) });
 
-test("every tool's input schema compiles", () => {
+test("Every tool's input schema compiles", () => {
   expect(() => createTools(nothing as ToolDeps).compileAll()).not.toThrow();
 });
 

@@ -170,7 +170,7 @@ test('Of a gzip bomb only the part that is read is unpacked', async () => {
   expect(residentMiB(product.process.pid) - before).toBeLessThan(200);
 });
 
-test('stopping the turn ends the request', async () => {
+test('Stopping the turn ends the request', async () => {
   const stream = await user.send({ content: toolLines([['web_fetch', { url: at('/stall') }]]), modelId: 'demo' });
   await waitFor('the request', () => stalled > 0);
   await user.fetch(`/chat/turns/${idsOf(stream).turnId}/stop`, { method: 'POST' });

@@ -72,7 +72,7 @@ test('With another master key no signing key opens, and the error says what to r
   await expect(identity.signingKeys.current()).rejects.toThrow(/another master key.*Restore/s);
 });
 
-test('a sealed private key moved to another row does not open', async () => {
+test('A sealed private key moved to another row does not open', async () => {
   const envelope = await openEnvelope(environment.database, environment.config);
   const sealed = await envelope.seal('system', 'signing_keys/sgk_1', Buffer.from('private'));
   await expect(envelope.open('system', 'signing_keys/sgk_2', sealed)).rejects.toThrow(/does not open/);

@@ -50,7 +50,7 @@ test('A migration that does not get its lock fails, names the holder, and change
   }
 });
 
-test('a migration does not wait for one of another database on the same server', async () => {
+test('A migration does not wait for one of another database on the same server', async () => {
   const [one, two] = await Promise.all([setUp(), setUp()]);
   try {
     await holdLock(one.other);
@@ -109,7 +109,7 @@ test('An older version refuses a database that a newer one has migrated, and nam
   }
 });
 
-test('a database from before the first release is refused, and the refusal says so', async () => {
+test('A database from before the first release is refused, and the refusal says so', async () => {
   const { database, close } = await setUp();
   try {
     await migrate(database);
