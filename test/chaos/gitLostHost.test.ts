@@ -33,7 +33,7 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
     await product.restart();
   }
 
-  test('Saved commits and the saved draft survive', async () => {
+  test('Saved commits and the saved draft survive the loss of the machine', async () => {
     const { id, git, tree, computer, repository } = await buildCheckedOut(product);
     const said = async (path: string, command: string) => (await computer.exec(`cd ${path} && { ${command}; }`)).stdout;
     await said(repository.treePath, `git checkout -q -b side; echo side > side.txt; git add .; ${commit} side`);

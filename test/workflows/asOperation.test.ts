@@ -63,7 +63,7 @@ test.each([
   ['nothing', [{ operationId: 'op_1', end: { status: 'succeeded' } }]],
   ['result', [{ operationId: 'op_1', end: { status: 'succeeded', result: { itemId: 'itm_1' } } }]],
   ['ended', []],
-] as const)('Work with outcome "%s" ends its operation', async (outcome, expected) => {
+] as const)('Work with outcome "%s" records the expected end', async (outcome, expected) => {
   await (await start(outcome)).result();
   expect(ends).toEqual(expected);
 });

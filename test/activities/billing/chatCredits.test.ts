@@ -95,7 +95,7 @@ test('A call is billed by the provider’s token counts, at the rate of each kin
   expect(page.data[0]).toMatchObject({ detail: 'tokens', turnId: expect.stringMatching(/^trn_/) });
 });
 
-test('Of 50 messages sent for the last credit one is answered, and 49 get 402 with a link to top up', async () => {
+test('One of 50 messages sent for the last credit is answered, and 49 get 402 with a link to top up', async () => {
   const user = await buyer('last', 1);
   const streams = await Promise.all(
     Array.from({ length: 50 }, (_, n) => user.send({ content: `last ${n}`, modelId: 'calls' })),
@@ -125,7 +125,7 @@ test('A client of the OpenAI API gets 402 as an OpenAI error', async () => {
   expect(requestsWith(product.provider, 'For nothing')).toEqual([]);
 });
 
-test('Of 40 concurrent answers about as many run as the credits cover, the others get 402, and no debt remains', async () => {
+test('40 concurrent answers run as far as the credits cover them, the others get 402, and no debt remains', async () => {
   const user = await buyer('crowd', 30);
   const streams = await Promise.all(
     Array.from({ length: 40 }, (_, n) => user.send({ content: answerOf(182, `crowd ${n}`), modelId: 'answers' })),

@@ -58,7 +58,7 @@ async function expectNothingDone(work: () => Promise<unknown>): Promise<void> {
   expect(await contentsOf(product.environment.database, tables)).toEqual(before);
 }
 
-/** A running operation, whether its subject is deleted or not. */
+/** A running operation. Its subject need not be deleted. */
 const begin = (kind: OperationKind, subjectId: string, spaceId = user.spaceId) =>
   operationModels(product.environment.database).Operation.begin({ kind, spaceId, userId: user.id, subjectId });
 

@@ -63,7 +63,7 @@ test('An agent lists databases and reads from them', async () => {
   expect(await read('SHOW TABLES LIKE "notes"')).toMatchObject({ data: { rows: [['notes']] } });
 });
 
-test('database_query changes no data, whatever statement it gets', async () => {
+test('The tool database_query never changes data', async () => {
   const before = await read('SELECT COUNT(*) FROM notes');
   for (const sql of [
     "INSERT INTO notes (words) VALUES ('x')",

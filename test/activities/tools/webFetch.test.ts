@@ -164,7 +164,7 @@ test('A deeply nested page is read, and a page that takes too long is ended whil
   ]);
 });
 
-test('Of a gzip bomb only the part that is read is unpacked', async () => {
+test('Only the part of a gzip bomb that is read is unpacked', async () => {
   const before = residentMiB(product.process.pid);
   expect(await fetched({ url: at('/bomb') })).toMatchObject([{ nextOffset: 40_000, isCut: true }]);
   expect(residentMiB(product.process.pid) - before).toBeLessThan(200);

@@ -27,7 +27,7 @@ const settlement = (spaceId: string, id: string, cost: number, enforced = true) 
   ...{ id, spaceId, userId: 'usr_1', turnId: 'trn_1', modelId: 'm', cost, enforced },
 });
 
-test('Of 50 concurrent holds for the last credit one succeeds, and 49 are refused with a link to top up', async () => {
+test('One of 50 concurrent holds for the last credit succeeds, and 49 are refused with a link to top up', async () => {
   const spaceId = await buildCredits(environment.database, 1);
   const results = await Promise.allSettled(
     Array.from({ length: 50 }, (_, i) => tx((t) => reserve(t, request(spaceId, `fifty${i}:0`, 1_000_000)))),

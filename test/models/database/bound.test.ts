@@ -24,7 +24,7 @@ test('A model reads the database that it was taken from, also when it was taken 
   }
 });
 
-test('transactionOf returns a transaction, and undefined for a database', async () => {
+test('The function transactionOf returns a transaction, and undefined for a database', async () => {
   const [{ database } = { database: undefined }] = environments;
   if (database === undefined) throw new Error('There is no database.');
   expect(transactionOf(database)).toBeUndefined();

@@ -42,7 +42,7 @@ beforeAll(async () => {
 
 afterAll(() => environment.close());
 
-test('Deep pages of threads, also of those that wait for their user, read only their own rows', async () => {
+test('Deep pages of threads, also of threads that wait for their user, read only their own rows', async () => {
   const made = { space_id: spaceId, user_id: userId, created_at: time(0) };
   const waiting = new Set([7, 2_000, 3_999]);
   await fill(

@@ -61,7 +61,7 @@ test.each([
   expect(await findRecording(database, id)).toMatchObject(row);
 });
 
-test('Of several workers that save a recording at once, one puts it into the drive', async () => {
+test('Only one of several workers that save a recording at once puts it into the drive', async () => {
   const { database } = environment;
   const id = await insertRecording({ status: 'saving', settled_at: null });
   const attempts = ['itm_1', 'itm_2', 'itm_3'].map((itemId) =>
@@ -71,7 +71,7 @@ test('Of several workers that save a recording at once, one puts it into the dri
   expect((await findRecording(database, id))?.itemId).toMatch(/^itm_[123]$/);
 });
 
-test('Of several concurrent starts of a recording one succeeds', async () => {
+test('Only one of several concurrent starts of a recording succeeds', async () => {
   const { database } = environment;
   const sessionId = await insertDesktop({ status: 'running', end_code: null, ended_at: null });
   const fields = {

@@ -42,7 +42,7 @@ test.each([
   ['it could not be saved for long', { ...stopped, status_at: daysAgo(2) }, { saved_at: daysAgo(3) }, isNot],
   ['something of it cannot be saved', {}, { error_code: 'GIT_DRAFT_INCOMPLETE' }, isNot],
   ['its computer is gone', { status: 'stopped', deleted_at: used }, {}, isDue],
-])('Whether a draft is due if %s', async (_, computer, draft, expected) => {
+])('The sweep decides whether a draft is due if %s', async (_, computer, draft, expected) => {
   const { database } = environment;
   const { itemId, spaceId } = await buildRepositoryRow(environment);
   const { id: computerId } = await defaultComputer(database, spaceId);

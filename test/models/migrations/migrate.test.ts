@@ -50,7 +50,7 @@ test('A migration that does not get its lock fails, names the holder, and change
   }
 });
 
-test('A migration does not wait for one of another database on the same server', async () => {
+test('A migration does not wait for a migration of another database on the same server', async () => {
   const [one, two] = await Promise.all([setUp(), setUp()]);
   try {
     await holdLock(one.other);
@@ -60,7 +60,7 @@ test('A migration does not wait for one of another database on the same server',
   }
 });
 
-test('Of several concurrent migrations one does the work, and the others find it done', async () => {
+test('One of several concurrent migrations does the work, and the others find it done', async () => {
   const { database, close } = await setUp();
   try {
     const ran = await Promise.all([1, 2, 3].map(() => migrate(database)));
@@ -109,7 +109,7 @@ test('An older version refuses a database that a newer one has migrated, and nam
   }
 });
 
-test('A database from before the first release is refused, and the refusal says so', async () => {
+test('A database from before the first release is refused, and the error says so', async () => {
   const { database, close } = await setUp();
   try {
     await migrate(database);
