@@ -12,7 +12,7 @@ import { insertRows } from '../builders/rows.ts';
 import { endpointRow } from '../builders/webhookRows.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-// A restored installation does nothing by itself that reaches others, until it is resumed.
+// A restored installation starts nothing that reaches the outside until an operator resumes it.
 
 const hourMs = 3_600_000;
 const spaceId = newId('space');
@@ -49,7 +49,7 @@ async function buildAppRun(triggerKind: string): Promise<string> {
   return id;
 }
 
-test('an automation’s time is neither run nor passed by, and what is missed by then is listed', async () => {
+test('A due automation waits until the installation resumes, and its missed run is listed then', async () => {
   const { database } = environment;
   const limits = { catchUpMs: 12 * hourMs, maxRunsPerDay: 10, aheadMs: 0 };
   const due = ago(50 * hourMs);
@@ -66,18 +66,18 @@ test('an automation’s time is neither run nor passed by, and what is missed by
   ]);
 });
 
-test('a run of an automation that somebody has asked for waits', async () => {
+test('A manual run of an automation waits', async () => {
   const { database } = environment;
   const id = await buildAutomation(new Date(Date.now() + hourMs));
   const runId = newId('automationRun');
   const run = { id: runId, automation_id: id, space_id: spaceId, kind: 'manual', trigger_key: runId };
   await insertRows(database, { automation_runs: { ...run, status: 'pending', created_at: new Date() } });
-  // It asks for nothing that would be needed to start it.
+  // The activity gets no workflows to start the run with, and needs none.
   await createStartAutomationRun({ database } as never)({ runId });
   expect(await rowsOf('SELECT status FROM automation_runs WHERE id = ?', [runId])).toEqual([{ status: 'pending' }]);
 });
 
-test('schedules of apps, and runs that a schedule or a webhook has asked for, wait; those of people do not', async () => {
+test('App schedules and app runs of webhooks wait, but app runs that people request do not', async () => {
   const { database } = environment;
   const clock = { cron: '0 * * * *', time_zone: 'UTC', jitter_seconds: 0, enabled: 1 };
   const id = newId('appSchedule');
@@ -97,7 +97,7 @@ test('schedules of apps, and runs that a schedule or a webhook has asked for, wa
   expect(await nextRunStep(database, webhook, limits)).toMatchObject({ do: 'attempt' });
 });
 
-test('deliveries to webhook endpoints and mail wait, and are asked for again', async () => {
+test('Webhook deliveries and mail wait and are retried after a minute', async () => {
   const { config, database } = environment;
   const endpoint = endpointRow({ spaceId, createdBy: 'usr_1' });
   await insertRows(database, { webhook_endpoints: endpoint });

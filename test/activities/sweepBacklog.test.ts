@@ -3,7 +3,7 @@ import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// A retention that is far behind, and work that is lost meanwhile.
+// The removal of old turn logs is far behind, and an operation is lost meanwhile.
 
 const [turns, turnsPerInsert] = [80_000, 4_000];
 
@@ -37,10 +37,10 @@ async function count(sql: string): Promise<number> {
 
 const backlog = 'turns WHERE ended_at IS NOT NULL AND log_purged_at IS NULL';
 
-test('an intent that is lost while old logs are removed is started long before they are gone', async () => {
+test('A lost operation is started while a backlog of old logs is still being removed', async () => {
   await insertOldTurns();
-  await waitFor('the retention to be under way', async () => (await count(backlog)) < turns);
-  // Of a space that is gone: the sweep starts it, and the operation ends by itself.
+  await waitFor('the sweep to remove the first logs', async () => (await count(backlog)) < turns);
+  // The operation's space is gone, so the operation ends by itself after the sweep starts it.
   await product.environment.database.pool.query(
     `INSERT INTO operations (id, kind, space_id, user_id, subject_id, status, created_at)
       VALUES ('op_00000000000000000000000001', 'deleteThread', NULL, 'usr_1', 'thr_1', 'running', ?)`,

@@ -6,7 +6,7 @@ import { createOperationSweeps } from '../../activities/operations/sweeps.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-// The sweeper over more rows than one page holds, with a launcher that says what became of each workflow.
+// The sweeper works on more rows than one page holds. A fake launcher says what became of each workflow.
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ const idOf = (prefix: string, index: number) => `${prefix}_${String(index).padSt
 async function insertTurns(status: 'running' | 'waiting', from: number, count: number): Promise<void> {
   const rows = Array.from({ length: count }, (_, index) => {
     const id = idOf('trn', from + index);
-    // Many of one millisecond: a page must not leave out those that share its last one.
+    // Many rows share a millisecond, so a page must not skip rows with the same time as its last row.
     const createdAt = new Date(created.getTime() + Math.floor(index / 300));
     return [id, `thr_${id}`, 'spc_1', 'usr_1', 1, status, 'msg', 'msg', 'ask', 'demo', 'default', createdAt];
   });
@@ -40,7 +40,7 @@ async function insertOperations(kinds: string[]): Promise<void> {
   );
 }
 
-test('every lost turn is started, and those that are well are not asked about one by one', async () => {
+test('Every lost turn is started, and running turns are not described one by one', async () => {
   const [well, lost] = [perPage + 100, 150];
   await insertTurns('running', 0, 50);
   await insertTurns('waiting', 50, well + lost - 50);
@@ -72,7 +72,7 @@ test('every lost turn is started, and those that are well are not asked about on
   expect(new Set(started).size).toBe(lost - 1);
 });
 
-test('an operation that fails in the sweep does not stop those after it', async () => {
+test('An operation that fails in the sweep does not stop the operations after it', async () => {
   await insertOperations(['ofANewerVersion', ...Array.from({ length: perPage + 10 }, () => 'deleteThread')]);
   const started: string[] = [];
   const deps = {

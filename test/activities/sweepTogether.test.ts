@@ -23,7 +23,7 @@ function together(
   return () => new MockActivityEnvironment().run(sweep);
 }
 
-/** Ends with the time of the sweep. */
+/** Rejects when the time of the sweep is over. */
 async function untilOutOfTime(): Promise<never> {
   const { cancelled } = keepAlive();
   return new Promise((_, reject) => {
@@ -32,7 +32,7 @@ async function untilOutOfTime(): Promise<never> {
   });
 }
 
-test('sweeps run beside each other, and the failure of one is told when the others have ended', async () => {
+test('Sweeps run concurrently, and a failure is reported after the others have ended', async () => {
   const { promise: firstSeen, resolve: seeFirst } = Promise.withResolvers<void>();
   const { promise: failed, resolve: fail } = Promise.withResolvers<void>();
   let hasEnded = false;
@@ -53,12 +53,12 @@ test('sweeps run beside each other, and the failure of one is told when the othe
   expect(hasEnded).toBe(true);
 });
 
-test('what each has done is answered', async () => {
+test('The report lists the result of each sweep', async () => {
   const sweep = together({ sweepFirst: async () => 1, sweepSecond: async () => ({ looked: 2 }) });
   expect(await sweep()).toEqual({ sweepFirst: 1, sweepSecond: { looked: 2 } });
 });
 
-test('a sweep that uses up its time is no failure, and only those that came through are young', async () => {
+test('A sweep that runs out of time is no failure, and only finished sweeps get a new time', async () => {
   const at = (name: string, days: number) => [name, new Date(Date.now() - days * 24 * hour), null, null];
   const rows = [at('sweepSlow', 2), at('sweepFine', 3)];
   await environment.database.pool.query('INSERT INTO sweep_rounds VALUES ?', [rows]);
@@ -71,7 +71,7 @@ test('a sweep that uses up its time is no failure, and only those that came thro
   });
 });
 
-test('a list that takes several rounds goes on behind the last row, and each row is looked at once', async () => {
+test('A list that takes several rounds continues after the last row, and each row is looked at once', async () => {
   const since = new Date(0);
   const ids = Array.from({ length: 100 }, (_, index) => String(index).padStart(3, '0'));
   const looked: string[] = [];
@@ -94,11 +94,11 @@ test('a list that takes several rounds goes on behind the last row, and each row
   let rounds = 1;
   while (((await sweep()) as { many: unknown }).many === 'unfinished') rounds++;
   expect([...looked].sort()).toEqual(ids);
-  // Each stops after the rows that it has at hand, twenty at most.
+  // Each round stops after the rows in progress, at most twenty.
   expect(rounds).toBeGreaterThan(5);
 });
 
-test('a sweep that does not stop is left behind until it ends, and the others go on', async () => {
+test('A sweep that does not stop is skipped until it ends, and the others go on', async () => {
   const { promise: freed, resolve: free } = Promise.withResolvers<void>();
   let begun = 0;
   const sweep = together(

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-test('every sweep of every area is run', () => {
+test('The sweeper runs every sweep of every area', () => {
   const { config, database } = environment;
   const deps = { config, database, workflows: {} } as MainDeps;
   const made = [
@@ -49,7 +49,7 @@ test('every sweep of every area is run', () => {
   expect(sweepNames.toSorted()).toEqual(made.toSorted());
 });
 
-test('what the schedule of the sweeper names is there', () => {
+test('Every activity that the sweeper’s schedules name exists', () => {
   const { config, database } = environment;
   expect(createMain({ config, database, workflows: {} } as MainDeps).activities).toMatchObject(
     Object.fromEntries(Object.values(sweeperActivities).flatMap(([name]) => [[name, expect.any(Function)]])),

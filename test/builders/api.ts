@@ -12,7 +12,7 @@ import { createLogger } from '../../telemetry/logger.ts';
 import { createLauncher } from '../../temporal/launcher.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 
-/** The whole API in this process, with a database of the test's own. */
+/** The whole API in this process, with its own database. */
 export interface TestApi {
   app: Express;
   /** The dependencies of the API, for a test that starts its own server. */

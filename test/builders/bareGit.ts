@@ -5,7 +5,7 @@ import { lockFolder } from '../../integrations/git/process/lock.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gitIn } from '../support/gitRepository.ts';
 
-/** Our git in a new bare repository, which it has locked. */
+/** The product's git in a new bare repository that it has locked. */
 export async function buildBareGit(signal: AbortSignal): Promise<{ git: Git } & AsyncDisposable> {
   const home = temporaryFolder();
   const dir = join(home, 'bare.git');

@@ -56,7 +56,7 @@ export function browsersOf({ user }: Pick<TestComputer, 'user'>, spaceId = user.
       (await expect<{ data: BrowserTab[] }>(200, 'GET', `/sessions/${id}/tabs`)).data,
     /** Waits until the session has ended. By then its profile is saved, or saving has failed. */
     ended: (session: Pick<BrowserSession, 'id'>) =>
-      waitFor('the end', async () => {
+      waitFor('the session to end', async () => {
         const now = await browsers.get(session);
         return now.status === 'ended' ? now : undefined;
       }),

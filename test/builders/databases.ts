@@ -57,7 +57,7 @@ export async function enter({ url }: Pick<ConnectionBody, 'url'>): Promise<Conne
   return Object.assign(connection, { [Symbol.asyncDispose]: async () => connection.destroy() });
 }
 
-/** Whether one can connect with these details. */
+/** Whether a client can connect with these details. */
 export async function opens(details: Pick<ConnectionBody, 'url'>): Promise<boolean> {
   return enter(details).then(
     (connection) => {

@@ -44,9 +44,9 @@ export interface RemoteHost extends AsyncDisposable {
   host: Host;
   dir: string;
   pid: number;
-  /** Computers that it reported to have ended by themselves. */
+  /** Computers that the host reported to have ended by themselves. */
   ended: { computerId: string; end: HolderEnd }[];
-  /** Kills it like a worker with kill -9. Its computers go on. */
+  /** Kills the host like a worker with kill -9. Its computers go on. */
   kill(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 
 /**
- * A PDF with these objects, the first of which is its catalogue. A stream is given with the further entries of its
+ * A PDF with these objects, of which the first is its catalogue. A stream comes with the other entries of its
  * dictionary.
  */
 export function pdfOf(objects: readonly (string | { entries: string; stream: Buffer })[]): Buffer {

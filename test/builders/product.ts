@@ -12,7 +12,7 @@ import { waitFor } from '../support/waitFor.ts';
 import { buildChatUser, type ChatUser } from './chat.ts';
 import { buildIdentity } from './identity.ts';
 
-/** How long the turns of a file may take to stop. Otherwise its Atrium is replaced, which takes as long. */
+/** How long the turns of a file may take to stop. After that its Atrium is replaced, which takes about as long. */
 const endTurnsMs = 5_000;
 
 /** A whole Atrium in its own process, with the fake provider for its models. */

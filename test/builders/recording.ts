@@ -30,7 +30,7 @@ export function recordingsOf(computer: TestComputer, sessionId: string) {
     stop: (id: string) => computer.expect<Recording>(200, 'POST', `${path}/${id}/stop`),
     list: async () => (await computer.expect<{ data: Recording[] }>(200, 'GET', path)).data,
     until: (id: string, status: Recording['status']) =>
-      waitFor(`it to be ${status}`, async () => {
+      waitFor(`the recording to be ${status}`, async () => {
         const recording = await get(id);
         return recording.status === status ? recording : undefined;
       }),

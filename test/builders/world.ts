@@ -31,8 +31,8 @@ export interface World {
   people: People;
   spaceId: string;
   /**
-   * Sends a request as one of them, in a new session, or without a credential as `nobody`. A body that is no form and
-   * no multipart is sent as JSON.
+   * Sends a request as one of them in a new session, or without a credential as `nobody`. A body is sent as JSON unless
+   * it is a form or multipart.
    */
   fetch(
     kind: Kind | 'nobody',
@@ -141,8 +141,8 @@ async function linkToBrowser(world: World): Promise<{ id: string; token: string 
 
 /**
  * For each path parameter of the contract: makes such an object in the world's space, and returns its value for the
- * path. A parameter needs a line here if the POST on its list does not make such an object. Use `Area.name` if another area uses the name for something else, and
- * `operationId.name` if an operation needs more of the object.
+ * path. A parameter needs a line here if the POST on its list does not make such an object. Use `Area.name` if another
+ * area uses the name for something else, and `operationId.name` if an operation needs more of the object.
  */
 export const objects: Record<string, Builder> = {
   spaceId: ({ spaceId }) => spaceId,
@@ -239,7 +239,7 @@ export const objects: Record<string, Builder> = {
   // For the newest session, which is the one in the same path.
   'Browsers.linkId': async (world) => (await linkToBrowser(world)).id,
   'Browsers.token': async (world) => (await linkToBrowser(world)).token,
-  // The session has ended, so no tab exists.
+  // The session has ended, so it has no tab.
   tabId: () => 'tab',
   // For the newest computer, which is the one in the same path.
   'Desktops.sessionId': async (world) => {

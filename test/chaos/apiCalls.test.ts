@@ -5,16 +5,16 @@ import { hurriedSweeper } from '../support/productSettings.ts';
 import { collect, untilChunk } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** What becomes of a model call that an API makes, whose turn's workflow runs in a worker elsewhere. */
+/** Model calls that an API process makes, while the workflow of the turn runs in a worker in another process. */
 const heartbeatSeconds = 2;
 const limitSeconds = 9;
 const words = (count: number) => Array.from({ length: count }, (_, word) => `w${word} `).join('');
 
 let product: TestProduct;
 let worker: ProductProcess;
-/** It makes calls, and is replaced by each test that ends it. */
+/** The API that makes model calls. Each test that ends it starts a new one. */
 let api: ProductProcess;
-/** One person, at that API and at one that only reads. */
+/** One person, at that API and at an API that makes no model calls. */
 let user: ChatUser;
 let reader: ChatUser;
 
@@ -64,8 +64,8 @@ async function expectAnswer(turnId: string, count: number): Promise<void> {
   expect(await reader.answerOf(turn)).toBe(words(count));
 }
 
-it('is made once, however long it takes', async () => {
-  // Longer than the local activity waits, and than a hold lasts.
+it('A long call is made only once', async () => {
+  // Takes longer than the local activity waits and than a hold lasts.
   const { turnId, stream } = await begin('long', { tokens: 140, intervalMs: 50 });
   expect((await collect(stream)).complete).toBe(true);
   await expectAnswer(turnId, 140);
@@ -73,7 +73,7 @@ it('is made once, however long it takes', async () => {
   expect(requestsWith(product.provider, 'long')).toHaveLength(1);
 });
 
-it('is made again by a worker when the API is killed', async () => {
+it('A worker repeats the call of a killed API', async () => {
   const { turnId, stream } = await begin('killed', { tokens: 60, intervalMs: 20 });
   await api.kill('SIGKILL');
   const read = await collect(stream);
@@ -84,7 +84,7 @@ it('is made again by a worker when the API is killed', async () => {
   await startApi();
 });
 
-it('is made again by a worker when the API freezes, which writes nothing more when it thaws', async () => {
+it('A worker repeats the call of a frozen API, which writes nothing more when it thaws', async () => {
   const { turnId, stream } = await begin('frozen', { tokens: 60, intervalMs: 20 });
   await api.kill('SIGSTOP');
   const read = await collect(stream);
@@ -92,14 +92,14 @@ it('is made again by a worker when the API freezes, which writes nothing more wh
   await expectAnswer(turnId, 60);
   const { lastSeq } = await reader.turn(turnId);
   await api.kill('SIGCONT');
-  // It answers again, and has found out by then that the turn is not its own.
+  // The thawed API answers again, and has found out by then that it lost the turn.
   const next = await user.ask({ content: fake({ tokens: ['Thawed.'] }), modelId: 'fake-1' });
   expect(next.text).toBe('Thawed.');
   expect(await reader.turn(turnId)).toMatchObject({ lastSeq, status: 'completed' });
   expect(await callOf(turnId)).toMatchObject({ attempts: 2, outputTokens: 60 });
 });
 
-it('is handed over at once by an API that stops', async () => {
+it('An API that stops hands its call over at once', async () => {
   const { turnId, stream } = await begin('handed over', { tokens: 150, intervalMs: 20 });
   await api.stop();
   const [[given]] = (await product.environment.database.pool.query(
@@ -113,7 +113,7 @@ it('is handed over at once by an API that stops', async () => {
   await startApi();
 });
 
-it('is finished by an API that stops, where that takes no longer than its grace', async () => {
+it('An API that stops finishes a call that ends within its grace period', async () => {
   const { turnId, stream } = await begin('finished', { tokens: 40, intervalMs: 20 });
   await api.stop();
   expect((await collect(stream)).chunks.some(({ type }) => type === 'data-attempt')).toBe(false);
@@ -130,7 +130,7 @@ it.each([
     requests: 3,
     leastMs: 1_000,
   },
-])('is tried again by a worker as the provider says: it refuses it $refusal', async ({ script, requests, leastMs }) => {
+])('A worker retries as the provider says: the provider refuses $refusal', async ({ script, requests, leastMs }) => {
   const name = `refused ${script.status}`;
   const { turnId } = await user.send({ content: fake(script, name), modelId: 'fake-1' }).then(idsOf);
   expect(await reader.ended(turnId)).toMatchObject({ status: 'failed' });
@@ -141,7 +141,7 @@ it.each([
   }
 });
 
-it('ends when the turn is stopped', async () => {
+it('A call ends when its turn is stopped', async () => {
   const { turnId, stream } = await begin('stopped', { tokens: 400, intervalMs: 20 });
   await reader.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   expect((await collect(stream)).chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
@@ -151,7 +151,7 @@ it('ends when the turn is stopped', async () => {
   );
 });
 
-it('ends with the time that its turn has, and what it said is kept and counted', async () => {
+it('A call ends at the time limit of its turn, and its text is kept', async () => {
   const { turnId, stream } = await begin('endless', { tokens: 10_000, intervalMs: 20 });
   const read = await collect(stream);
   expect(read.chunks.at(-1)).toMatchObject({ type: 'error', code: 'TIME_LIMIT' });

@@ -15,7 +15,7 @@ describe.each(usable.slice(0, 1))('$name: killed while an app runs', () => {
   }, 90_000);
   afterAll(() => product.close());
 
-  test('its command runs once, and its end and its log are found', async () => {
+  test('The command of the app runs once, and its end and its log are found', async () => {
     const user = await buildChatUser(product);
     const apps = appsOf(product, user);
     const computer = await buildComputer(product, user);
@@ -23,7 +23,7 @@ describe.each(usable.slice(0, 1))('$name: killed while an app runs', () => {
     const id = await apps.app(manifestOf(command, { retry: { attempts: 3, delay: 0 } }));
     await computer.exec('touch hold');
     const lost = apps.run(id).catch(() => undefined);
-    await waitFor('it to begin', async () => (await computer.exec('cat count 2>/dev/null | wc -l')).stdout === '1\n');
+    await waitFor('the command', async () => (await computer.exec('cat count 2>/dev/null | wc -l')).stdout === '1\n');
     for (let kill = 0; kill < 2; kill++) {
       await product.process.kill('SIGKILL');
       await product.restart();
@@ -37,7 +37,7 @@ describe.each(usable.slice(0, 1))('$name: killed while an app runs', () => {
     expect((await apps.runs(id)).body.data).toHaveLength(1);
   }, 300_000);
 
-  test('what has begun goes on to its end, though nobody noted it and whoever asked has left', async () => {
+  test('A command is followed to its end, even if its start was not recorded and its user has left', async () => {
     const owner = await buildChatUser(product);
     const editor = await buildChatUser(product);
     const { members } = product.identity;
@@ -51,22 +51,22 @@ describe.each(usable.slice(0, 1))('$name: killed while an app runs', () => {
     const lost = appsOf(product, editor)
       .run(id)
       .catch(() => undefined);
-    await waitFor('it to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
+    await waitFor('the command', async () => (await computer.exec('ls begun')).exitCode === 0);
     await product.process.kill('SIGKILL');
     await lost;
-    // As though it had been killed right after the start.
+    // As if Atrium had been killed right after the start.
     const { pool } = product.environment.database;
     await pool.query('UPDATE app_runs SET is_started = 0 WHERE space_id = ?', [owner.spaceId]);
     await pool.query('UPDATE app_run_attempts SET started_at = NULL WHERE space_id = ?', [owner.spaceId]);
     await members.remove(owner.spaceId, editor.id);
     await product.restart();
     const [run] = (await apps.runs(id)).body.data;
-    await waitFor('its log', async () => (await apps.log(run?.id ?? '')).text === 'begun\n');
+    await waitFor('the log', async () => (await apps.log(run?.id ?? '')).text === 'begun\n');
     await computer.exec('rm hold');
     expect(await apps.ended(run?.id ?? '')).toMatchObject({ status: 'succeeded', attempt: 1, output: 'begun\nover\n' });
   }, 300_000);
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

@@ -7,7 +7,7 @@ import { hurriedSweeper } from '../support/productSettings.ts';
 import { sizeOf } from '../support/size.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// As many runs as deliveries, each once, however often each is sent and whatever is killed in between.
+// Each delivery makes one run, however often it is sent and whichever process is killed meanwhile.
 
 const deliveries = sizeOf('APP_DELIVERIES', 30);
 const kills = sizeOf('APP_DELIVERY_KILLS', 1);
@@ -19,7 +19,7 @@ jest.setTimeout(1_200_000);
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-describe.each(usable.slice(0, 1))('$name: killed while deliveries come', () => {
+describe.each(usable.slice(0, 1))('$name: Atrium is killed while deliveries come', () => {
   let product: TestProduct;
   beforeAll(async () => {
     const settings = { ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2', ATRIUM_APP_DELIVERIES_PER_MINUTE: '0' };
@@ -27,14 +27,14 @@ describe.each(usable.slice(0, 1))('$name: killed while deliveries come', () => {
   }, 90_000);
   afterAll(() => product.close());
 
-  test('each of them runs once', async () => {
+  test('Each delivery runs once', async () => {
     const user = await buildChatUser(product);
     const apps = appsOf(product, user);
     const computer = await buildComputer(product, user);
     const id = await apps.app(webhookManifest('cat >> ~/ran', { concurrency: 20 }));
     const secret = await apps.secret(id);
     const names = Array.from({ length: deliveries }, (_, number) => `msg_${number}`);
-    // The repeats of one come at once, and again when others have come.
+    // The repeats of a delivery come after other deliveries.
     const sends = Array.from({ length: mostSends }, (_, round) =>
       names.filter((_name, number) => number % mostSends >= round),
     ).flat();
@@ -90,5 +90,5 @@ describe.each(usable.slice(0, 1))('$name: killed while deliveries come', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

@@ -7,7 +7,7 @@ import { hurriedSweeper } from '../support/productSettings.ts';
 import { sizeOf } from '../support/size.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// One run for each tick and each delivery, however often it is told, and whatever is killed in between.
+// Each tick and each delivery makes one run, however often it is reported and whichever process is killed.
 
 const deliveries = sizeOf('AUTOMATION_DELIVERIES', 20);
 const kills = sizeOf('AUTOMATION_KILLS', 2);
@@ -27,7 +27,7 @@ afterAll(() => product.close());
 
 const hourMs = 3_600_000;
 const limits = { catchUpMs: 6 * hourMs, maxRunsPerDay: 500, aheadMs: 0 };
-// No tick of these comes by itself while a test runs.
+// No tick of these schedules comes while a test runs.
 const rarely = { cron: '0 3 1 1 *', timeZone: 'UTC' };
 const hour = new Date().getUTCHours();
 const often = { cron: `*/5 ${(hour + 22) % 24},${(hour + 23) % 24} * * *`, timeZone: 'UTC' };
@@ -38,7 +38,7 @@ const dueSince = (id: string, msAgo: number) =>
     id,
   ]);
 
-test('a tick runs once, however many find that it has come', async () => {
+test('A due tick runs once, even if ten callers try to take it at once', async () => {
   const { database } = product.environment;
   const made = await own.make({ schedule: rarely });
   await dueSince(made.id, 1_000);
@@ -50,7 +50,7 @@ test('a tick runs once, however many find that it has come', async () => {
   expect(Date.parse(nextRunAt ?? '')).toBeGreaterThan(Date.now());
 });
 
-test('after hours in which nothing ran, what was missed is one run, and what is too long ago is none', async () => {
+test('After an outage the missed ticks make one run, and a tick that is too old is skipped as MISSED', async () => {
   const [made, rare] = [await own.make({ schedule: often }), await own.make({ schedule: rarely })];
   await dueSince(made.id, 2 * hourMs);
   await dueSince(rare.id, 7 * hourMs);
@@ -61,7 +61,7 @@ test('after hours in which nothing ran, what was missed is one run, and what is 
   expect(Date.parse((await own.get(rare.id)).nextRunAt ?? '')).toBeGreaterThan(Date.now());
 });
 
-test('a run that was asked for, and whose workflow never began, begins', async () => {
+test('A requested run whose workflow never began is begun by the sweeper', async () => {
   const made = await own.make();
   const runId = newId('automationRun');
   const where = { spaceId: user.spaceId, userId: user.id, id: made.id };
@@ -69,7 +69,7 @@ test('a run that was asked for, and whose workflow never began, begins', async (
   expect(await own.ended(made.id)).toMatchObject([{ id: runId, status: 'completed' }]);
 });
 
-test('deliveries that come again and again while the process is killed run once each', async () => {
+test('Deliveries that are repeated while the process is killed run once each', async () => {
   const made = await own.make({ overlap: 'queue' });
   const secret = await own.secret(made.id);
   const ids = Array.from({ length: deliveries }, (_, number) => `msg_${number}`);
@@ -100,7 +100,7 @@ test('deliveries that come again and again while the process is killed run once 
   for (const id of ids) expect(asked.filter((parts) => parts.includes(`\\"${id}\\"`))).toHaveLength(1);
 });
 
-test('a deleted automation runs no more and leaves nothing, and a deleted space takes its own along', async () => {
+test('Deleting an automation or its space removes the automation and its runs', async () => {
   const { pool } = product.environment.database;
   const rowsOf = async (id: string) => {
     const [rows] = await pool.query(

@@ -21,7 +21,7 @@ async function killAll(): Promise<void> {
 
 const signedIn = 'cookie:login=yes storage:me';
 
-test('an Atrium that is killed leaves no stray Chromium, no session that lies, and no profile less', async () => {
+test('After kills there is no stray Chromium, each session has its true state, and no profile is lost', async () => {
   const computer = await buildComputer(product, await buildChatUser(product));
   const browsers = browsersOf(computer);
   const list = async () => (await browsers.expect<{ data: BrowserSession[] }>(200, 'GET', '/sessions')).data;
@@ -34,24 +34,24 @@ test('an Atrium that is killed leaves no stray Chromium, no session that lies, a
   const site = await startSite(computer);
   const profile = await browsers.profile();
 
-  // While it is started: it runs once, and is told as running.
+  // Killed while the session starts: it runs once, and is reported as running.
   const lost = browsers.start(profile).catch(() => undefined);
-  await waitFor('the order', async () => (await statusOf()) !== undefined);
+  await waitFor('the row of the session', async () => (await statusOf()) !== undefined);
   await killAll();
   await lost;
-  const session = await waitFor('it to run', async () => (await list()).find(({ status }) => status === 'running'));
+  const session = await waitFor('the session', async () => (await list()).find(({ status }) => status === 'running'));
   expect(await list()).toHaveLength(1);
   expect(await chromiums()).toBe(1);
 
-  // While it runs: it goes on.
+  // Killed while it runs: it goes on.
   expect((await browsers.visit(session, `${site}/sign-in`)).title).toBe('signed in');
   await killAll();
   expect(await list()).toMatchObject([{ id: session.id, status: 'running' }]);
   expect(await browsers.tabs(session)).toMatchObject([{ url: `${site}/sign-in` }]);
 
-  // While it is ended, and then saved: it ends, and the profile is saved once.
+  // Killed while it ends, and while it is saved: it ends, and the profile is saved once.
   const deleted = browsers.end(session).catch(() => undefined);
-  await waitFor('the end', async () => (await statusOf()) !== 'running');
+  await waitFor('the session to end', async () => (await statusOf()) !== 'running');
   await killAll();
   await deleted;
   await waitFor('the save', async () => ['saving', 'ended'].includes((await statusOf()) ?? ''));
@@ -62,9 +62,9 @@ test('an Atrium that is killed leaves no stray Chromium, no session that lies, a
     const [rows] = await pool.query("SELECT object_key FROM drive_objects WHERE state <> 'doomed'");
     return (rows as unknown[]).length;
   };
-  await waitFor('what was given up to go', async () => (await objects()) === 1);
+  await waitFor('abandoned objects to be removed', async () => (await objects()) === 1);
 
-  // While its Chromium dies. The profile opens again, signed in.
+  // Killed while its Chromium dies: the profile opens again, still signed in.
   const next = await browsers.start(profile);
   await computer.exec('pkill -9 -f -- --user-data-dir');
   await killAll();
@@ -74,10 +74,10 @@ test('an Atrium that is killed leaves no stray Chromium, no session that lies, a
   await browsers.end(last);
   await waitFor('one save', async () => (await objects()) === 1);
 
-  // What of a deleted profile is on the computer and in the store goes, however often that is broken off.
+  // A deleted profile is removed from the computer and from the store, even if the removal is interrupted.
   await browsers.expect(204, 'DELETE', `/profiles/${profile.id}`);
   await killAll();
-  await waitFor('its files to go', async () => {
+  await waitFor('the files to be removed', async () => {
     const { stdout } = await computer.exec('ls -A .local/share/atrium/browsers');
     return stdout === '' && (await objects()) === 0;
   });

@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => product?.close());
 
-/** The next process finds an empty disk, and is another host. */
+/** Loses the machine: the next process finds an empty disk and is another host. */
 async function loseMachine(): Promise<void> {
   const { dir } = product.environment.config.computers;
   await product.process.kill('SIGKILL');
@@ -25,7 +25,7 @@ async function loseMachine(): Promise<void> {
   await product.restart();
 }
 
-test('a machine that is lost takes no login along that was saved', async () => {
+test('A saved login survives the loss of the machine', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const profile = await browsers.profile();

@@ -7,11 +7,11 @@ import type { FakeRequest, FakeScript } from '../fakes/script.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { newReading, sendAndRead } from './persistentReader.ts';
 
-// A worker is killed while the model speaks, and the model can go on behind words of its own.
+// A worker is killed while the model streams. Models that can continue go on after their own words.
 
 const words = Array.from({ length: 80 }, (_, number) => `w${number}`);
 const intervalMs = 25;
-/** The models that have been asked. */
+/** The models that were already asked. */
 const asked = new Set<string>();
 const folder = mkdtempSync(join(tmpdir(), 'atrium-models-'));
 let product: TestProduct;
@@ -23,11 +23,14 @@ interface Said {
 
 const messagesOf = (request: Pick<FakeRequest, 'body'> | undefined) => (request?.body.messages ?? []) as Said[];
 
-/** From the beginning; or behind the words that the prompt ends with, and then the space before the next one is new. */
+/**
+ * Answers from the beginning. If the prompt ends with words of the assistant, answers what follows them, with a leading
+ * space.
+ */
 function respond({ body }: FakeRequest): FakeScript {
   const last = messagesOf({ body }).at(-1);
   if (last?.role !== 'assistant') {
-    // The first time it comes to no end, so that it is not over before the process is killed, however late that is.
+    // The first answer stalls, so that it cannot end before the process is killed.
     const isFirst = !asked.has(body.model);
     asked.add(body.model);
     return {
@@ -54,13 +57,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** One answer, during which the process is killed. */
+/** Asks for an answer, and kills the process while it streams. */
 async function answerOverKill(modelId: string) {
   const user = await product.user();
   const content = `message to ${modelId}`;
   const read = newReading();
   const reading = sendAndRead(user, { content, modelId, outboxItemId: modelId }, read);
-  await waitFor('the first words', () => read.lines.size > 10); // What a client has been sent is kept.
+  await waitFor('the first words', () => read.lines.size > 10); // A client is sent only chunks that are kept.
   await product.process.kill('SIGKILL');
   await product.restart();
   const { lines, turnId } = await reading;
@@ -73,7 +76,7 @@ async function answerOverKill(modelId: string) {
 const textOf = (chunks: UiChunk[]) => chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
 const count = (chunks: UiChunk[], type: UiChunk['type']) => chunks.filter((chunk) => chunk.type === type).length;
 
-test('goes on behind the words that were said, in the same part, and pays for them as input', async () => {
+test('A model that can continue goes on after the kept words in the same part, and they count as input', async () => {
   const { chunks, turn, requests, answer } = await answerOverKill('continuing');
   expect(turn.status).toBe('completed');
   expect(textOf(chunks)).toBe(words.join(' '));
@@ -89,7 +92,7 @@ test('goes on behind the words that were said, in the same part, and pays for th
   expect(turn.usage).toMatchObject({ inputTokens: 1_000 + kept, outputTokens: words.length - kept });
 });
 
-test('begins again where the model cannot', async () => {
+test('The answer begins again if the model cannot continue', async () => {
   const { chunks, turn, requests, answer } = await answerOverKill('other');
   expect(turn.status).toBe('completed');
   expect(answer).toBe(`${words.join(' ')} `);

@@ -9,7 +9,7 @@ import { sizeOf } from '../support/size.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Killed between any two statements to the server, or with a server that is away: what was asked comes about, once, and
+// Atrium is killed between two statements to the server, or the server is away. Each request takes effect once, and
 // nothing else is left.
 
 // Each kill costs a start, which takes long on a busy machine.
@@ -27,7 +27,7 @@ beforeAll(async () => {
   const url = tenants.ATRIUM_TENANT_DATABASE_URL ?? '';
   proxy = await startTcpProxy(() => url);
   const proxied = Object.assign(new URL(url), { host: new URL(proxy.url).host }).href;
-  // Without the other port, all that the product sends comes by here.
+  // Without the admin port, all statements of the product pass this proxy.
   product = await buildProduct({
     ...hurriedSweeper,
     ATRIUM_TENANT_DATABASE_URL: proxied,
@@ -44,7 +44,7 @@ afterAll(async () => {
   await proxy.stop();
 });
 
-/** Kills the process as soon as the server has been sent these words, and before it has answered. Then starts it again. */
+/** Kills the process after the server was sent these words and before it has answered, then starts it again. */
 async function killAt(words: string[], ask: () => Promise<unknown>): Promise<void> {
   const isSent = proxy.loseAnswerTo(...words);
   const asking = ask().catch(() => undefined);
@@ -69,16 +69,16 @@ const restoring = ['DROP DATABASE', 'ACCOUNT UNLOCK', 'foreign_key_checks', 'CRE
 const removing = ['ACCOUNT LOCK', 'DROP DATABASE', 'DROP USER'];
 const some = <T>(all: T[]): T[] => (kills >= all.length ? all : all.slice(-kills));
 
-test.each(some(making))('made, and killed at %s', async (words) => {
+test.each(some(making))('A database whose making is killed at %s is made once', async (words) => {
   await killAt([words], () => own.make(words));
   const [made, ...more] = (await own.list()).filter(({ name }) => name === words);
   const id = made?.id ?? '';
-  await waitFor('it to be ready', async () => (await own.get(id)).status === 'ready');
+  await waitFor('the database to be ready', async () => (await own.get(id)).status === 'ready');
   expect(await opens(await direct(id))).toBe(true);
   expect(more).toEqual([]);
 });
 
-test('given a new password, and killed', async () => {
+test('After a kill during a rotation the new password is valid, and so is the old one for now', async () => {
   const { id } = await own.make('rotated');
   const before = await direct(id);
   await killAt(['IDENTIFIED'], () => own.rotate(id));
@@ -88,7 +88,7 @@ test('given a new password, and killed', async () => {
   expect(await opens(before)).toBe(true);
 });
 
-test.each(some(removing))('removed for good, and killed at %s', async (words) => {
+test.each(some(removing))('A purge that is killed at %s removes the database', async (words) => {
   const { id } = await own.make(`removed at ${words}`);
   const before = await direct(id);
   await own.remove(id);
@@ -100,7 +100,7 @@ test.each(some(removing))('removed for good, and killed at %s', async (words) =>
       id,
     ]),
   );
-  await waitFor('it to be gone', async () => {
+  await waitFor('the database to be gone', async () => {
     const { databases } = await server.find({ database: before.database, user: 'none' });
     return databases.length === 0;
   });
@@ -115,46 +115,46 @@ async function makeFilled(name: string): Promise<string> {
   return id;
 }
 
-test.each(some(backingUp))('backed up, and killed at %s', async (words) => {
+test.each(some(backingUp))('A backup that is killed at %s is made once', async (words) => {
   const id = await makeFilled(`backed up at ${words}`);
   await killAt([words], () => own.backUp(id));
   await waitFor('the backup to be made', async () => (await own.backups(id))[0]?.status === 'kept');
   expect(await own.backups(id)).toHaveLength(1);
 });
 
-test.each(some(restoring))('restored, and killed at %s', async (words) => {
+test.each(some(restoring))('A restore that is killed at %s makes one database with its rows', async (words) => {
   const id = await makeFilled(`to be restored at ${words}`);
   const name = `restored at ${words}`;
   const { id: backup } = await own.backUp(id);
   await killAt([words], () => own.restoreFrom(id, backup, name));
   const [made, ...more] = (await own.list()).filter((one) => one.name === name);
-  await waitFor('it to be ready', async () => (await own.get(made?.id ?? '')).status === 'ready');
+  await waitFor('the database to be ready', async () => (await own.get(made?.id ?? '')).status === 'ready');
   expect(more).toEqual([]);
   await using connection = await enter(await direct(made?.id ?? ''));
   expect((await connection.query('SELECT words FROM notes'))[0]).toEqual([{ words: 'kept' }]);
 });
 
-test('deleted while it is restored, it waits for no end of that, and is made when it is wanted again', async () => {
+test('Deleting a database does not wait for its restore, and undeleting it completes the restore', async () => {
   const id = await makeFilled('to be restored for ever');
   const { id: backup } = await own.backUp(id);
   const isHeld = proxy.holdAnswerTo('INSERT INTO `notes`');
   const restoring = own.restoreFrom(id, backup, 'never wanted').catch(() => undefined);
-  await waitFor('its rows to be sent', isHeld);
+  await waitFor('the rows to be sent', isHeld);
   const [made] = (await own.list()).filter(({ name }) => name === 'never wanted');
   expect((await user.fetch(`${own.root}/${made?.id}`, { method: 'DELETE' })).status).toBe(204);
   await restoring;
   expect((await own.get(made?.id ?? '')).status).toBe('deleted');
   await own.restore(made?.id ?? '');
-  await waitFor('it to be ready', async () => (await own.get(made?.id ?? '')).status === 'ready');
+  await waitFor('the database to be ready', async () => (await own.get(made?.id ?? '')).status === 'ready');
   await using connection = await enter(await direct(made?.id ?? ''));
   expect((await connection.query('SELECT words FROM notes'))[0]).toEqual([{ words: 'kept' }]);
 });
 
-test('the store has the backups of the rows, and nothing else', async () => {
+test('The object store has exactly the backups that have rows', async () => {
   const query = async <T>(sql: string) => (await product.environment.database.pool.query(sql))[0] as T[];
-  // Whoever sent them was killed.
+  // Ends the leases of objects whose senders were killed.
   await query("UPDATE drive_objects SET lease_expires_at = '2000-01-01' WHERE state = 'arriving'");
-  await waitFor('the store to be as the rows', async () => {
+  await waitFor('the store to match the rows', async () => {
     const backups = await query<{ name: string }>('SELECT object_key AS name FROM space_database_backups ORDER BY 1');
     const objects = await query<{ name: string }>(
       'SELECT object_key AS name FROM drive_objects WHERE size > 0 ORDER BY 1',
@@ -163,9 +163,9 @@ test('the store has the backups of the rows, and nothing else', async () => {
   });
 });
 
-test('a server that is away is told of, and what was asked comes about when it is back', async () => {
+test('An unavailable server is reported, and the database is made when the server is back', async () => {
   proxy.shut();
-  // As the answer, or as the operation's end where the caller did not want to wait for that.
+  // Reported by the answer, or by the operation if the request did not wait for its end.
   const answer = await user.fetch(`/api/spaces/${user.spaceId}/databases`, {
     method: 'POST',
     body: { name: 'patient' },
@@ -178,11 +178,11 @@ test('a server that is away is told of, and what was asked comes about when it i
   expect(made?.status).toBe('creating');
   expect(await own.refusal('GET', `/${made?.id}/connection`)).toEqual([409, 'DATABASE_NOT_READY']);
   proxy.open();
-  await waitFor('it to be made', async () => (await own.get(made?.id ?? '')).status === 'ready');
+  await waitFor('the database to be made', async () => (await own.get(made?.id ?? '')).status === 'ready');
 });
 
-test('the server has what the rows say, and nothing else', async () => {
-  await waitFor('the server to be as the rows', async () => {
+test('The server has exactly the databases and users that have rows', async () => {
+  await waitFor('the server to match the rows', async () => {
     const { databases, users } = await server.find(namesOf(product.environment.config.installation));
     return JSON.stringify([...databases, ...users].sort()) === JSON.stringify(await namesInRows());
   });
@@ -197,7 +197,7 @@ function failureOf(operationId: string): Promise<string> {
   });
 }
 
-/** How to get in, past the proxy. */
+/** Connection details that bypass the proxy. */
 async function direct(id: string) {
   const details = await own.connection(id);
   const url = Object.assign(new URL(details.url), { host: `127.0.0.1:${server.port}` }).href;

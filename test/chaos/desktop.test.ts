@@ -25,7 +25,7 @@ async function killAll(): Promise<void> {
   await product.restart();
 }
 
-test('an Atrium that is killed leaves no stray X server, and no session that lies', async () => {
+test('After kills there is no stray X server, and each session has its true state', async () => {
   const computer = await buildComputer(product, await buildChatUser(product));
   const list = async () => (await computer.expect<{ data: Session[] }>(200, 'GET', sessions)).data;
   const servers = async () => Number((await computer.exec('pgrep -c Xtigervnc')).stdout);
@@ -36,33 +36,33 @@ test('an Atrium that is killed leaves no stray X server, and no session that lie
   };
   await computer.exec('true');
 
-  // While it is started: it runs once, and is told as running.
+  // Killed while the session starts: it runs once, and is reported as running.
   const lost = computer.expect<Session>(200, 'POST', sessions, { resolution: '800x600' }).catch(() => undefined);
-  await waitFor('the order', async () => (await statusOf()) !== undefined);
+  await waitFor('the row of the session', async () => (await statusOf()) !== undefined);
   await killAll();
   await lost;
-  const session = await waitFor('it to run', async () => (await list()).find(({ status }) => status === 'running'));
+  const session = await waitFor('the session', async () => (await list()).find(({ status }) => status === 'running'));
   expect(await list()).toHaveLength(1);
   expect(await servers()).toBe(1);
 
-  // While it runs: it goes on.
+  // Killed while it runs: it goes on.
   await killAll();
   expect(await list()).toMatchObject([{ id: session.id, status: 'running' }]);
   expect((await computer.fetch(`${sessions}/${session.id}/screenshot`)).status).toBe(200);
 
-  // While it is ended: it ends.
+  // Killed while it ends: it ends.
   const deleted = computer.fetch(`${sessions}/${session.id}`, { method: 'DELETE' }).catch(() => undefined);
-  await waitFor('the end', async () => (await statusOf()) !== 'running');
+  await waitFor('the session to end', async () => (await statusOf()) !== 'running');
   await killAll();
   await deleted;
   expect(await list()).toMatchObject([{ status: 'ended', end: { code: 'DESKTOP_DELETED' } }]);
   await waitFor('the X server to end', async () => (await servers()) === 0);
 
-  // While its X server dies.
+  // Killed while its X server dies.
   const next = await computer.expect<Session>(200, 'POST', sessions, { resolution: '800x600' });
   await computer.exec('pkill -9 Xtigervnc');
   await killAll();
-  await waitFor('the end', async () => {
+  await waitFor('the session to end', async () => {
     const { end } = await computer.expect<Session>(200, 'GET', `${sessions}/${next.id}`);
     return end?.code === 'X_SERVER_ENDED';
   });

@@ -21,8 +21,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /**
- * The drive while its object store is down, and while its process is killed: nothing is lost, nothing is left, nothing
- * is half done.
+ * The drive while its object store is down, and while its process is killed. Nothing is lost, left over or half done.
  */
 let gate: TcpProxy;
 let product: TestDrive;
@@ -34,7 +33,7 @@ beforeAll(async () => {
     ...hurriedSweeper,
     ATRIUM_S3_ENDPOINT: gate.url,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
-    ATRIUM_S3_TIMEOUT_SECONDS: '3', // a slow disk keeps the store silent for longer than one
+    ATRIUM_S3_TIMEOUT_SECONDS: '3', // on a slow disk the store can be silent for more than one second
   });
 });
 afterAll(async () => {
@@ -68,7 +67,7 @@ async function sendParts(): Promise<Upload> {
   return upload;
 }
 
-/** Everything that was on its way to the space is gone, when the leases have run out and the sweeper has been there. */
+/** Ends the leases of arriving objects, and waits until the sweeper has removed them. */
 async function sweptClean(): Promise<void> {
   const { DriveObject } = driveModels(product.environment.database);
   const { spaceId } = user;
@@ -80,15 +79,15 @@ async function sweptClean(): Promise<void> {
   await expectNoOrphans(product, spaceId);
 }
 
-/** The uploads with parts in the store, without those that come too late and are still looked for. */
+/** The uploads with parts in the store, except those of doomed objects, for which the sweeper looks again. */
 async function unfinished(): Promise<string[]> {
   const doomed = await driveModels(product.environment.database).DriveObject.findAll({ where: { state: 'doomed' } });
   const keys = doomed.map(({ objectKey }) => objectKey);
   return (await product.bucket.unfinished()).filter((key) => !keys.includes(key));
 }
 
-describe('the object store is down', () => {
-  test('503 with Retry-After for what needs it, and nothing half done', async () => {
+describe('The object store is down', () => {
+  test('503 with Retry-After for requests that need the store, and nothing is half done', async () => {
     const file = await drive.put('/a.txt', 'content');
     gate.shut();
     const refused = [
@@ -101,10 +100,10 @@ describe('the object store is down', () => {
       expect([response.status, (await problemOf(response)).code]).toEqual([503, 'STORAGE_UNAVAILABLE']);
       expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
     }
-    // What needs no bytes goes on.
+    // Requests that need no bytes still work.
     expect(await drive.names()).toEqual(['a.txt']);
     expect((await drive.send('PATCH', `/items/${file.id}`, { name: 'renamed.txt' })).status).toBe(200);
-    // And so does the rest of Atrium: a chat needs no object store.
+    // The rest of Atrium works too: chat needs no object store.
     const ready = await fetch(`${product.url}/readyz`);
     expect([ready.status, ((await ready.json()) as { status: string }).status]).toEqual([200, 'degraded']);
     gate.open();
@@ -113,7 +112,7 @@ describe('the object store is down', () => {
     await sweptClean();
   });
 
-  test('frozen, it is 503 too, and no upload or download waits for long', async () => {
+  test('503 while the store is frozen, and no upload or download waits for long', async () => {
     const small = await drive.put('/small.txt', 'content');
     const large = await drive.upload({ path: '/large.bin' }, { bytes: new Uint8Array(2 * mebibyte) });
     const { id: largeId } = (await large.json()) as ItemBody;
@@ -134,7 +133,7 @@ describe('the object store is down', () => {
     await sweptClean();
   });
 
-  test('what reaches it only after its upload was given up is removed when it is looked for again', async () => {
+  test('Parts that arrive after their upload was given up are removed at the second look', async () => {
     const { DriveObject } = driveModels(product.environment.database);
     const { spaceId } = user;
     const objectKey = newObjectKey();
@@ -150,7 +149,7 @@ describe('the object store is down', () => {
     await expectNoOrphans(product, spaceId);
   });
 
-  test('it goes away in the middle of a large upload', async () => {
+  test('503 when the store goes away in the middle of a large upload, and nothing is left', async () => {
     const before = gate.bytesIn();
     const sending = drive.upload({ path: '/large.bin' }, { bytes: new Uint8Array(60 * mebibyte) });
     await waitFor('the first parts', () => gate.bytesIn() - before > 10 * mebibyte);
@@ -162,19 +161,19 @@ describe('the object store is down', () => {
     await sweptClean();
   });
 
-  test('what is removed for good stays out of sight, and goes when the store is back', async () => {
+  test('A file that is removed for good disappears at once, and its object when the store is back', async () => {
     const file = await drive.put('/a.txt', 'content');
     gate.shut();
     const removing = drive.send('DELETE', `/items/${file.id}?permanent=true`);
-    await waitFor('the mark', async () => (await drive.names()).length === 0);
+    await waitFor('the file to disappear', async () => (await drive.names()).length === 0);
     gate.open();
     expect((await removing).status).toBe(204);
     await expectNoOrphans(product, user.spaceId);
   });
 });
 
-describe('the process is killed', () => {
-  test('in the middle of an upload: its client gets no answer, and nothing of it stays', async () => {
+describe('The process is killed', () => {
+  test('An upload that a kill interrupts leaves nothing', async () => {
     const { hostname, port } = new URL(product.url);
     const socket = connect(Number(port), hostname);
     socket.on('error', () => undefined);
@@ -201,21 +200,21 @@ describe('the process is killed', () => {
     expect(await drive.names()).toEqual([]);
   });
 
-  // One kill for three things that must go on after it: to start Atrium again is what takes time.
-  test('while an upload is completed, a folder is removed for good, and an answer is on its way', async () => {
+  // One kill for three things that must go on after it, because starting Atrium takes long.
+  test('After a kill an upload is completed, a folder is purged, and a repeated request gets its answer', async () => {
     for (let n = 0; n < 20; n++) await drive.put(`/folder/${n % 4}/${n}.txt`, `${n}`);
     const [folder] = (await drive.get<{ data: ItemBody[] }>('/items')).data;
     const { id } = await sendParts();
     const sendOnce = () =>
       drive.send('POST', '/upload', formOf({ path: '/once.txt' }, [{ bytes: 'x' }]), { 'idempotency-key': 'once' });
     const answer = await (await sendOnce()).json();
-    // The store is away, so that both are under way when the kill comes.
+    // The store is away, so both operations are still running at the kill.
     gate.shut();
     const under = [
       drive.send('POST', `/uploads/${id}/complete`).catch(() => undefined),
       drive.send('DELETE', `/items/${folder?.id}?permanent=true`).catch(() => undefined),
     ];
-    await waitFor('the intents', async () => {
+    await waitFor('both operations to be recorded', async () => {
       const purge = await operationModels(product.environment.database).Operation.findOne({
         where: { kind: 'purgeItem', subjectId: folder?.id ?? '' },
       });
@@ -239,7 +238,7 @@ describe('the process is killed', () => {
     expect(item).toMatchObject({ path: '/large.bin', sha256 });
     const completed = await drive.send('POST', `/uploads/${id}/complete`);
     expect([completed.status, await completed.json()]).toEqual([200, item]);
-    // What is left are these two, and nothing of the folder.
+    // Only the two files are left, and nothing of the folder.
     await waitFor(
       'the purge',
       async () =>

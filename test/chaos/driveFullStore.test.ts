@@ -7,7 +7,7 @@ import { hurriedSweeper } from '../support/productSettings.ts';
 import { type Room, type SmallStore, shortageHere, startSmallStore } from '../support/smallStore.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** An object store that runs out of room: nothing is half done, and what was refused works when there is room again. */
+/** An object store that runs out of room. Nothing is half done, and a refused upload works when there is room again. */
 const mebibyte = 1_048_576;
 const bytes = new Uint8Array(randomBytes(20 * mebibyte));
 const sha256 = createHash('sha256').update(bytes).digest('hex');
@@ -37,13 +37,13 @@ describe(shortage, () => {
     ['a small file', bytes.slice(0, 1_000), 'none'],
     ['a file whose first parts have room', bytes, 'aPart'],
     ['a file whose parts have room, and not the whole beside them', bytes, 'theParts'],
-  ])('%s: 503, nothing is half done, and it works when there is room', async (_name, content, room) => {
+  ])('%s: 503, nothing is half done, and a retry works when there is room', async (_name, content, room) => {
     const kept = await drive.put('/kept.txt', 'kept');
     store.fill(room);
     const refused = await drive.upload({ path: '/new/file.bin' }, { bytes: content });
     expect([refused.status, (await problemOf(refused)).code]).toEqual([503, code]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    // At once, and not only when the sweeper comes: the parts take the room that is missing. It looks for late ones.
+    // The parts are removed at once, because they take the missing room. The sweeper looks only for late ones.
     expect(
       await driveModels(product.environment.database).DriveObject.count({
         where: { spaceId: user.spaceId, state: ['arriving', 'doomed'], size: { [Op.gt]: 0 } },
@@ -60,7 +60,7 @@ describe(shortage, () => {
     await expectNoOrphans(product, user.spaceId);
   });
 
-  test('parts that a client sends itself: refused by the store, sent again, and completed when there is room', async () => {
+  test('Parts that a full store refused can be sent again, and the upload is completed when there is room', async () => {
     const begun = await drive.send('POST', '/uploads', { path: '/large.bin', size: bytes.length });
     const upload = (await begun.json()) as {
       id: string;
@@ -78,11 +78,11 @@ describe(shortage, () => {
     expect([early.status, (await problemOf(early)).code]).toEqual([409, 'UPLOAD_INCOMPLETE']);
     store.makeRoom();
     for (const part of upload.parts) expect(await send(part)).toBe(200);
-    // Now the whole has no room beside its parts: completing waits for it.
+    // Now there is no room for the whole file beside its parts, so the completion waits.
     store.fill('none');
     const completing = drive.send('POST', `/uploads/${upload.id}/complete`);
     await waitFor(
-      'a try',
+      'the completion to begin',
       async () => (await driveModels(product.environment.database).DriveUpload.findByPk(upload.id))?.operationId,
     );
     store.makeRoom();

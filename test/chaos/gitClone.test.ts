@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => product.close());
 
-test('a clone whose process is killed goes on when there is one again, and is done once', async () => {
+test('A clone whose process is killed goes on after a restart and is done once', async () => {
   const user = await buildChatUser(product);
   const git = gitOf(user);
   let isHeld = false;
@@ -32,14 +32,14 @@ test('a clone whose process is killed goes on when there is one again, and is do
   expect([bundles, orders]).toEqual([[{ version: 1 }], []]);
 });
 
-test('a clone whose workflow was never started, or was lost, is begun by the sweeper', async () => {
+test('The sweeper starts a clone whose workflow was never started or was lost', async () => {
   const user = await buildChatUser(product);
   const git = gitOf(user);
   product.server.requires = 'nobody:knows';
   const { id } = (await git.clone({ url: remoteRepository(product.server).url })).body;
   await git.cloned(id);
   product.server.reset();
-  // As a process leaves it that dies between its commit and the start.
+  // The rows that a process leaves that dies between its commit and the start of the workflow.
   const { pool } = product.environment.database;
   const now = new Date();
   const order = `op_${id.slice('itm_'.length)}`;

@@ -15,7 +15,7 @@ describe.each(usable.slice(0, 1))('$name: a merge of a draft', () => {
   }, 90_000);
   afterAll(() => product.close());
 
-  test('that was killed comes to its end, once', async () => {
+  test('A merge that a kill interrupts is completed once', async () => {
     const user = await buildChatUser(product);
     const git = gitOf(user);
     const remote = remoteRepository(product.server, { 'a.txt': 'one\n' });
@@ -27,7 +27,7 @@ describe.each(usable.slice(0, 1))('$name: a merge of a draft', () => {
     const computer = await buildComputer(product, user);
     const said = async (path: string, command: string) => (await computer.exec(`cd ${path}; ${command}`)).stdout;
     const draft = `drafts/${name}/try`;
-    // Git waits in a filter of the draft's own while it looks for what is not committed.
+    // Git waits in a filter of the draft while it looks for uncommitted changes.
     await said(
       draft,
       `git config filter.slow.clean 'touch ~/begun; while [ -e ~/hold ]; do sleep 0.1; done; cat';
@@ -43,7 +43,7 @@ describe.each(usable.slice(0, 1))('$name: a merge of a draft', () => {
     await said('.', 'rm ~/hold');
     const { pool } = product.environment.database;
     const ended = await waitFor(
-      'the end of it',
+      'the merge to end',
       async () => {
         const sql = "SELECT id, status FROM operations WHERE subject_id = ? AND kind = 'mergeDraft'";
         const [rows] = (await pool.query(sql, [id])) as unknown as [{ id: string; status: string }[]];
@@ -65,5 +65,5 @@ describe.each(usable.slice(0, 1))('$name: a merge of a draft', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

@@ -23,7 +23,7 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
   }, 90_000);
   afterAll(() => product.close());
 
-  /** The next process finds an empty disk, and is another host. */
+  /** Loses the machine: the next process finds an empty disk and is another host. */
   async function loseMachine(): Promise<void> {
     const { computers, git } = product.environment.config;
     await product.process.kill('SIGKILL');
@@ -33,7 +33,7 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
     await product.restart();
   }
 
-  test('takes no commit along that was saved, and of a draft nothing that was', async () => {
+  test('Saved commits and the saved draft survive the loss of the machine', async () => {
     const { id, git, tree, computer, repository } = await buildCheckedOut(product);
     const said = async (path: string, command: string) => (await computer.exec(`cd ${path} && { ${command}; }`)).stdout;
     await said(repository.treePath, `git checkout -q -b side; echo side > side.txt; git add .; ${commit} side`);
@@ -49,10 +49,11 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
     await said(treePath, `echo draft > a.txt; ${commit} draft; echo more > a.txt; mkdir n; echo n > n/n.txt`);
     const look = 'cat a.txt n/n.txt; git log --format=%s -1; git branch --show-current; git status --porcelain';
     const before = await said(treePath, look);
-    // What is committed at a terminal is saved with the next change of the repository, and there is none.
+    // A commit made at a terminal is saved with the next change of the repository. There is none, so these commits are
+    // lost.
     await said(repository.treePath, `echo three > a.txt; ${commit} three; echo four > a.txt`);
     const since = Date.now();
-    // The save that ends next may have looked before.
+    // The save that ends next may have read the draft before these changes.
     for (let times = 0, seen = since; times < 2; times++) {
       seen = await waitFor('the draft to be saved', async () => {
         const at = Date.parse((await find()).savedAt ?? '');
@@ -84,5 +85,5 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

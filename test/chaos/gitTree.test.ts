@@ -7,7 +7,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
+describe.each(usable.slice(0, 1))('$name: git changes that a kill interrupts', () => {
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
@@ -20,7 +20,7 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
     const { remote, id, repository, computer, tree } = await buildCheckedOut(product, { prepare });
     const { treePath: path } = repository;
     const said = async (command: string) => (await computer.exec(`cd ${path}; ${command}`)).stdout;
-    /** Git waits in this filter of the tree's own until `release`. */
+    /** Makes git wait in a filter of the tree until `release`. */
     const hold = async (filter: 'clean' | 'smudge') => {
       await said(`git config filter.slow.${filter} 'touch ../begun; while [ -e ../hold ]; do sleep 0.1; done; cat';
         mkdir -p .git/info; echo '*.txt filter=slow' > .git/info/attributes; touch ../hold`);
@@ -29,10 +29,10 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
         release: () => said('rm ../hold'),
       };
     };
-    /** What has become of the order whose answer was lost, when it has ended. */
+    /** The status of the operation whose answer was lost, after its end. */
     const ended = (kind: string) =>
       waitFor(
-        'the end of it',
+        'the operation to end',
         async () => {
           const { pool } = product.environment.database;
           const sql = 'SELECT id, status FROM operations WHERE subject_id = ? AND kind = ?';
@@ -56,7 +56,7 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
     await product.restart();
   }
 
-  test('a commit is made once, and its answer is found by the key', async () => {
+  test('A commit is made once, and a repeat with the same idempotency key gets its answer', async () => {
     const { tree, said, hold, remote, ended } = await checkedOut();
     const { begun, release } = await hold('clean');
     await said('echo two > a.txt');
@@ -74,7 +74,7 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
     expect([push.status, gitIn(remote.bare, 'rev-parse', 'main')]).toEqual([200, answer.body.commit]);
   }, 300_000);
 
-  test('a check-out comes to its end', async () => {
+  test('A check-out is completed', async () => {
     const { tree, said, hold, ended } = await checkedOut();
     const { begun, release } = await hold('smudge');
     const lost = tree.post('checkout', { branch: 'other' }).catch(() => undefined);
@@ -88,11 +88,11 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
     );
   }, 300_000);
 
-  test('a push that has arrived is not taken for one that was refused', async () => {
+  test('A push that reached the remote counts as succeeded', async () => {
     const { tree, said, remote, ended } = await checkedOut();
     await said('echo two > a.txt');
     const { commit } = (await tree.post<{ commit: string }>('commit', { message: 'Two' })).body;
-    // The remote takes it, and nobody hears of that.
+    // The remote accepts the push, but its answer is lost.
     product.server.interfere = (req, res) => {
       if (req.method === 'POST' && req.url?.endsWith('/git-receive-pack')) {
         res.write = () => true;
@@ -101,7 +101,7 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
       return undefined;
     };
     const lost = tree.post('push', { force: true }).catch(() => undefined);
-    await waitFor('it to arrive', () => gitIn(remote.bare, 'rev-parse', 'main') === commit);
+    await waitFor('the push to arrive', () => gitIn(remote.bare, 'rev-parse', 'main') === commit);
     await product.process.kill('SIGKILL');
     product.server.reset();
     await product.restart();
@@ -113,5 +113,5 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

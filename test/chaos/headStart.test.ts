@@ -8,7 +8,7 @@ import { collect, type EventStream, untilChunk } from '../support/sseClient.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** What becomes of a model call that began before its workflow, when Temporal cannot be reached just then. */
+/** Model calls that begin before their workflow, while Temporal cannot be reached. */
 const tokens = 40;
 const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
     ...hurriedSweeper,
     ATRIUM_TEMPORAL_ADDRESS: new URL(temporal.url).host,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
-    ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1', // where devices are pushed to
+    ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1', // the push service
   });
   user = await product.user();
 });
@@ -51,9 +51,9 @@ async function readiness(): Promise<{ status: number; body: Ready }> {
   return { status: response.status, body: (await response.json()) as Ready };
 }
 
-it('answers while Temporal is away, and ends the turn with its answer', async () => {
+it('A turn is answered and ended while Temporal is away', async () => {
   const stream = await sendWithoutTemporal('Temporal is away');
-  // A load balancer leaves it in.
+  // A load balancer keeps using this API.
   const { status, body } = await readiness();
   expect([status, body.status, body.parts.filter((part) => part.status !== 'ok')]).toEqual([
     200,
@@ -74,7 +74,7 @@ it('answers while Temporal is away, and ends the turn with its answer', async ()
   expect(requestsWith(product.provider, 'Temporal is away')).toHaveLength(1);
 });
 
-it('answers while Temporal is away, and ends the turn of a user with devices once it is back', async () => {
+it('The turn of a user with a device is answered while Temporal is away, and ended when it is back', async () => {
   const service = await startFakePushService();
   const { subscription } = service.device('device');
   await user.fetch('/api/push/subscriptions', { method: 'POST', body: subscription });
@@ -88,12 +88,12 @@ it('answers while Temporal is away, and ends the turn of a user with devices onc
   const rest = await collect(stream);
   expect(rest.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
   expect(await user.answerOf(await user.turn(turnId))).toBe(expectedText);
-  // The workflow found the step done: nothing was asked twice.
+  // The workflow found the step done and did not call the model again.
   expect(requestsWith(product.provider, 'with a device')).toHaveLength(1);
   await service.stop();
 });
 
-it('begins the answer anew when the process is killed before its workflow was started', async () => {
+it('An answer begins again if its process is killed before its workflow was started', async () => {
   const stream = await sendWithoutTemporal('killed before');
   const { turnId } = idsOf(stream);
   await untilChunk(stream, ({ type }) => type === 'text-delta');
@@ -109,14 +109,14 @@ it('begins the answer anew when the process is killed before its workflow was st
   expect(log.chunks.filter(({ type }) => type === 'finish')).toHaveLength(1);
 });
 
-it('stops an answer whose workflow was not started yet', async () => {
+it('An answer whose workflow was not started yet can be stopped', async () => {
   const endless = 10_000;
   const stream = await sendWithoutTemporal('stopped before', endless);
   const { turnId } = idsOf(stream);
   await untilChunk(stream, ({ type }) => type === 'text-delta');
   const response = await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   expect(response.status).toBe(200);
-  // The words end at once; the turn, when Temporal can say so.
+  // The text ends at once, and the turn when Temporal is back.
   const stopped = await untilChunk(stream, ({ type }) => type === 'finish-step');
   expect(stopped.text).not.toContain(`w${endless - 1} `);
 

@@ -7,7 +7,7 @@ import { type ProductProcess, startProduct } from '../support/product.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// The same Idempotency-Key gives the one object, whatever was lost the first time: never two.
+// A repeated Idempotency-Key never makes a second object, whatever was lost the first time.
 
 let environment: TestEnvironment;
 let wire: TcpProxy;
@@ -45,12 +45,15 @@ const count = async (rowsOf: string) => {
 
 interface Made {
   name: string;
-  /** Where, and what with. */
+  /** The request. */
   path: () => string;
   body: object;
-  /** The table, and perhaps which of its rows. */
+  /** The table, with an optional condition. */
   rows: string;
-  /** What goes over the wire before the COMMIT of the object, or the statement that is its own. */
+  /**
+   * Texts that are sent one after the other. The answer to the last one is lost: to the COMMIT, or to the only
+   * statement.
+   */
   sent: string[];
 }
 
@@ -109,8 +112,8 @@ const kinds: Made[] = [
 const post = ({ path, body }: Made, key: string) =>
   user.fetch(path(), { method: 'POST', body, headers: { 'idempotency-key': key } });
 
-describe.each(kinds)('a $name', (made) => {
-  test('is made once where the answer to its COMMIT is lost', async () => {
+describe.each(kinds)('A $name', (made) => {
+  test('The object is made once if the answer to its COMMIT is lost', async () => {
     const key = randomUUID();
     const before = (await count(made.rows)) ?? 0;
     const isLost = wire.loseAnswerTo(...made.sent);
@@ -135,7 +138,7 @@ function withoutLinks(answer: string): string {
 const space = kinds[0] as Made;
 
 test.each(['INSERT INTO `idempotency_keys`', 'UPDATE `idempotency_keys`'])(
-  'a space is made once where the answer to its key’s own %s is lost',
+  'A space is made once if the answer to "%s" of its key is lost',
   async (statement) => {
     const key = randomUUID();
     const before = (await count('spaces')) ?? 0;
@@ -149,14 +152,14 @@ test.each(['INSERT INTO `idempotency_keys`', 'UPDATE `idempotency_keys`'])(
   240_000,
 );
 
-test('a refused request leaves its key free, also for another request', async () => {
+test('A refused request leaves its key free, also for another request', async () => {
   const key = randomUUID();
   const mcp = kinds.find(({ name }) => name === 'MCP server') as Made;
   expect((await post(mcp, key)).status).toBe(409);
   expect((await post({ ...mcp, body: { ...mcp.body, name: 'another' } }, key)).status).toBe(201);
 });
 
-test('a key whose process was killed in the middle is taken for a minute, and then answers with the same purchase', async () => {
+test('The key of a request whose process was killed is busy for a minute, then gives the same purchase', async () => {
   const checkout = kinds.find(({ name }) => name === 'checkout') as Made;
   const key = randomUUID();
   const before = (await count('billing_checkouts')) ?? 0;

@@ -9,12 +9,13 @@ import { sizeOf } from '../support/size.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 
 /**
- * `kill -9` at random moments of many turns. What each client has seen is held against the log and the stored message.
+ * `kill -9` at random moments of many turns. The chunks that each client has read are compared with the log and the
+ * stored message.
  */
 const turns = sizeOf('KILLED_TURNS', 25, 50);
 const atOnce = 10;
 const kills = sizeOf('TURN_KILLS', 3, 8);
-/** At least this many there must have been, or nothing was tested. */
+/** With fewer kills the test proves nothing. */
 const fewestKills = 2;
 const tokens = 40;
 const intervalMs = 20;
@@ -29,7 +30,7 @@ afterEach(async () => {
   await product.close();
 });
 
-it('ends every turn once when the whole process is killed again and again', async () => {
+it('Every turn ends once while the whole process is killed again and again', async () => {
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   const user = await product.user();
   const readings = await whileKilling(runTurns(user), async () => {
@@ -39,7 +40,7 @@ it('ends every turn once when the whole process is killed again and again', asyn
   await checkAll(user, readings);
 });
 
-it('ends every turn once when only the worker is killed', async () => {
+it('Every turn ends once while only the worker is killed', async () => {
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   await product.process.stop();
   product.process = await startProduct(product.environment, 'api', { ATRIUM_API_CALLS_MODELS: 'false' });
@@ -54,7 +55,7 @@ it('ends every turn once when only the worker is killed', async () => {
   await worker.stop();
 });
 
-it('ends every turn once when only the API is killed, in the middle of the calls that it makes', async () => {
+it('Every turn ends once while only the API is killed during its model calls', async () => {
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   await product.process.stop();
   product.process = await startProduct(product.environment, 'api');
@@ -87,8 +88,8 @@ async function runTurns(user: ChatUser, count = turns): Promise<PersistentReadin
 }
 
 /**
- * Kills at random moments while the work goes on. Not for ever: a process that never lives long enough to answer ends
- * no turn.
+ * Kills at random moments while the work goes on, but only `times` times, because a process has to live long enough to
+ * end a turn.
  */
 async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>, times = kills): Promise<T> {
   let done = false;

@@ -8,13 +8,13 @@ import { buildTurnLog } from '../builders/turnLog.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// A wish is a row, a signal is only a hint. Here each wish is in its row and its signal was never sent: the process was
-// killed in between, or Temporal was away.
+// A wish is a row, and a signal is only a hint. Here each wish is in its row but its signal was never sent, as if the
+// process was killed in between or Temporal was away.
 
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  // Looks at checkouts are rare, so that it is not one of them that helps.
+  // Makes the looks at checkouts rare, so that they do not do the sweeper's work.
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: '3600' });
   user = await product.user();
 });
@@ -39,7 +39,7 @@ const operationEnds = (operationId: string) =>
     return status !== 'running' && status;
   });
 
-test('a waiting turn that shall stop stops, and gives the thread to its next message', async () => {
+test('A waiting turn with a stop request stops, and the next message of its thread is answered', async () => {
   const { turnId, threadId } = await user.ask({ content: question, modelId: 'demo', mode: 'work' });
   expect(await user.turn(turnId)).toMatchObject({ status: 'waiting' });
   const next = user.ask({ content: '/say next', modelId: 'demo', threadId });
@@ -51,7 +51,7 @@ test('a waiting turn that shall stop stops, and gives the thread to its next mes
   await turnLog.close();
 });
 
-test('an operation that shall be called off ends', async () => {
+test('An operation with a cancel request ends as cancelled', async () => {
   const { operationId } = await purchase();
   await product.environment.database.pool.query('UPDATE operations SET cancel_requested_at = ? WHERE id = ?', [
     new Date(),
@@ -60,7 +60,7 @@ test('an operation that shall be called off ends', async () => {
   expect(await operationEnds(operationId)).toBe('cancelled');
 });
 
-test('a purchase that is over ends', async () => {
+test('The operation of an expired purchase ends as failed', async () => {
   const { checkoutId, operationId } = await purchase();
   await product.environment.database.pool.query(
     "UPDATE billing_checkouts SET status = 'expired', ended_at = ? WHERE id = ?",
@@ -69,7 +69,7 @@ test('a purchase that is over ends', async () => {
   expect(await operationEnds(operationId)).toBe('failed');
 });
 
-test('a sweeper whose schedule Temporal has lost is there again', async () => {
+test('A lost schedule of the sweeper is made again', async () => {
   const { temporal, installation } = product.environment.config;
   const connection = await Connection.connect({ address: temporal.address });
   const { schedule } = new Client({ connection, namespace: temporal.namespace });

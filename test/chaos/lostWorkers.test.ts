@@ -18,7 +18,7 @@ afterAll(async () => {
   await product.close();
 });
 
-it('lets a worker that was paused, and has lost its turn meanwhile, write nothing more', async () => {
+it('A worker that lost its turn while it was paused writes nothing more', async () => {
   const user = await product.user();
   await product.process.stop();
   product.process = await startProduct(product.environment, 'api', { ATRIUM_API_CALLS_MODELS: 'false' });
@@ -35,8 +35,8 @@ it('lets a worker that was paused, and has lost its turn meanwhile, write nothin
   const before = await turnLog.read(turnId, 0, 100_000);
 
   await paused.kill('SIGCONT');
-  // It reads on what the provider had sent meanwhile, until an append finds that it is not the writer any more, or a
-  // heartbeat that its work was given to another. It stops in order, so it is through with the turn then.
+  // The worker reads on until an append finds that it is no longer the writer, or a heartbeat finds that its work was
+  // given away. After its orderly stop it is done with the turn.
   await paused.stop();
   expect(await turnLog.read(turnId, 0, 100_000)).toEqual(before);
   const turn = await user.turn(turnId);
@@ -49,7 +49,7 @@ it('lets a worker that was paused, and has lost its turn meanwhile, write nothin
   await product.restart();
 });
 
-it('ends a turn whose workflow an operator has terminated, and keeps what it had said', async () => {
+it('A turn whose workflow an operator terminates fails with WORKFLOW_LOST and keeps its text', async () => {
   const user = await product.user();
   const stream = await user.send({ content: fake({ tokens: 2_000, intervalMs: 20 }), modelId: 'fake-1' });
   const { turnId } = idsOf(stream);
@@ -70,7 +70,7 @@ it('ends a turn whose workflow an operator has terminated, and keeps what it had
   expect(next.text).toBe('again');
 });
 
-it('starts the turn of a process that was killed between its intent and its workflow', async () => {
+it('A turn whose process was killed before it started the workflow is started', async () => {
   const user = await product.user();
   const { turn } = await acceptMessage(product.environment.database, {
     userId: user.id,

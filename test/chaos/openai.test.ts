@@ -33,7 +33,7 @@ const model = 'fake-1';
 const slow = (text: string) => fake({ tokens: 150, intervalMs: 20 }, text);
 const wholeAnswer = Array.from({ length: 150 }, (_, index) => `w${index} `).join('');
 
-test('a stream breaks off, the turn does not, and its thread goes on', async () => {
+test('A kill breaks off the stream but not the turn, and the thread goes on', async () => {
   const metadata = { thread_id: 'survivor' };
   const messages = [{ role: 'user' as const, content: slow('Count, please.') }];
   const stream = await clientOf().chat.completions.create({ model, messages, metadata, stream: true });
@@ -49,7 +49,7 @@ test('a stream breaks off, the turn does not, and its thread goes on', async () 
       await product.process.kill('SIGKILL');
     }
   };
-  // Whether the client throws is its own affair: there was no finish_reason.
+  // The client may or may not throw, because no finish_reason came.
   await reading().catch(() => undefined);
   expect(text.length).toBeLessThan(wholeAnswer.length);
   await product.restart();
@@ -66,7 +66,7 @@ test('a stream breaks off, the turn does not, and its thread goes on', async () 
 });
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
-  'a client that waits for a whole answer over a %s gets it all the same, of the same turn',
+  'A client that waits for a whole answer gets it from the same turn despite a %s',
   async (signal) => {
     const client = new OpenAI({ apiKey: user.token, baseURL: `${proxy.url}/v1`, maxRetries: 10 });
     const content = fake({ tokens: 150, intervalMs: 20 }, `Count over ${signal}.`);
@@ -84,7 +84,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
   },
 );
 
-test('a picture is shown to a model that sees', async () => {
+test('A picture is sent to a model that sees images', async () => {
   const url = `data:image/png;base64,${onePixelPng.toString('base64')}`;
   const content = [
     { type: 'text' as const, text: 'What is in this picture?' },

@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ChatUser } from '../builders/chat.ts';
 import { idsOf } from '../builders/chat.ts';
 
-/** What a client that never gives up has put together of one turn. */
+/** The chunks of one turn that a client has read over all its connections. */
 export interface PersistentReading {
   turnId: string;
   threadId: string;
-  /** The chunks as they came, by their numbers. */
+  /** The chunks by number. */
   lines: Map<number, string>;
   reconnects: number;
 }
@@ -15,9 +15,9 @@ const retryMs = 50;
 const giveUpAfterMs = 500_000;
 
 /**
- * Sends a message and reads its turn to the end, over as many connections as that takes: the same outbox item until it
- * is accepted, then from the last chunk that it has. Throws when a number comes twice with another content. `reading`
- * is what it fills.
+ * Sends a message and reads its turn to the end, over as many connections as needed. Repeats the same outbox item until
+ * it is accepted, then resumes after the last chunk. Fills `reading`. Throws if a number comes twice with different
+ * content.
  */
 export async function sendAndRead(
   user: ChatUser,
@@ -41,7 +41,7 @@ export function newReading(): PersistentReading {
   return { turnId: '', threadId: '', lines: new Map(), reconnects: 0 };
 }
 
-/** One connection. True when it came to the end. */
+/** Reads over one connection. Returns true if the stream came to its end. */
 async function readOnce(user: ChatUser, body: Record<string, unknown>, reading: PersistentReading): Promise<boolean> {
   const lastEventId = reading.lines.size;
   const stream =

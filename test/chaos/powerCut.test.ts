@@ -19,19 +19,19 @@ import { waitFor } from '../support/waitFor.ts';
 import { type Acknowledged, expectWhole, type PowerLoad, startLoad, turnText } from './powerLoad.ts';
 
 /**
- * The whole of `npm start` on a disk whose power is cut while every area accepts something. What was acknowledged is
- * there afterwards, byte for byte; what was not is absent or whole.
+ * The whole of `npm start` on a disk whose power is cut while every area accepts requests. Acknowledged things are
+ * there afterwards, byte for byte. Other things are absent or whole.
  */
 const cycles = sizeOf('POWER_CUTS', 1, 20);
-/** So often each area has accepted something before the power is cut. */
+/** Each area has accepted this many things before the power is cut. */
 const fewest = 2;
 const checksAtOnce = 6;
 
 const missing = await powerCutMissing();
 if (missing !== undefined) {
-  test(`is not run here: ${missing}`, () => expect(missing).toBeDefined());
+  test(`Skipped on this machine: ${missing}`, () => expect(missing).toBeDefined());
 } else {
-  // A start, a load of everything and a check of everything, on a machine that may be busy.
+  // Each cycle starts Atrium, puts load on every area and checks everything, perhaps on a busy machine.
   jest.setTimeout(180_000 + cycles * 420_000);
 
   let disk: PowerDisk;
@@ -67,7 +67,7 @@ if (missing !== undefined) {
     await server[Symbol.asyncDispose]();
   });
 
-  test('what was acknowledged survives the loss of power', async () => {
+  test('Everything that was acknowledged survives the loss of power', async () => {
     const random = seededRandom('power');
     await up();
     const root = await firstUser();
@@ -89,7 +89,7 @@ if (missing !== undefined) {
       expect(load.failed).toEqual([]);
 
       await up();
-      // It ended with its machine, and nothing but this starts it again.
+      // The computer ended with its machine, and only this request starts it again.
       await waitFor('the computer to wake', async () => {
         const { status } = await person.computer.fetch('/wake', { method: 'POST' });
         return status === 200;
@@ -115,7 +115,7 @@ if (missing !== undefined) {
     return asUser({ url }, { id: '', email: '', token: asked.stdout().trim(), spaceId: '' });
   }
 
-  /** A space of the user's with something in it that each load changes. */
+  /** A space of the user with a repository, a computer and a database that the load changes. */
   async function buildPerson(root: ChatUser, name: string) {
     const made = await root.fetch('/api/spaces', { method: 'POST', body: { name } });
     const { id: spaceId } =
@@ -142,7 +142,7 @@ if (missing !== undefined) {
     };
   }
 
-  /** What of it is not there as it was accepted, with why. */
+  /** The acknowledged things that are lost or changed, with the reasons. */
   async function lostOf(acknowledged: readonly Acknowledged[]): Promise<string[]> {
     const lost: string[] = [];
     const left = [...acknowledged];
@@ -156,7 +156,7 @@ if (missing !== undefined) {
     return lost;
   }
 
-  /** Each turn ends once, with all that its reader has seen. */
+  /** Expects that each turn has ended once, with its whole answer. */
   async function expectTurns(load: PowerLoad, user: ChatUser): Promise<void> {
     const readings = await Promise.all(load.readings);
     expect(new Set(readings.map(({ turnId }) => turnId)).size).toBe(readings.length);

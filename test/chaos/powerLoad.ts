@@ -11,21 +11,21 @@ import type { GitServer } from '../support/gitServer.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 
-/** Throws unless what was accepted is there, as it was accepted. */
+/** Throws unless the accepted thing is still there, unchanged. */
 type Check = () => Promise<void>;
 
-/** Puts something into one area, again and again. */
+/** One kind of thing that the load makes again and again. */
 interface Area {
   name: string;
-  /** So many times at most: what is accepted is checked later, which takes its time too. */
+  /** The most times. Each accepted thing is checked later, which takes time too. */
   most?: number;
-  /** Resolves when the product has accepted the thing of this number. */
+  /** Makes the thing of this number. Resolves when the product has accepted it. */
   accept(number: number): Promise<Check>;
 }
 
 interface Person {
   user: ChatUser;
-  /** Where the product is. */
+  /** The URL of the product. */
   url: string;
   computer: TestComputer;
   repository: { id: string; path: string };
@@ -35,7 +35,7 @@ interface Person {
 
 type Upload = operations['createUpload']['responses'][201]['content']['application/json'];
 
-/** The content of the file of this number: the same each time, and nowhere zeros. */
+/** The content of the file of this number. It is the same each time and contains no zeros. */
 function contentOf(number: number, size: number): Uint8Array<ArrayBuffer> {
   const line = createHash('sha256').update(`${number}`).digest('base64');
   return new Uint8Array(Buffer.alloc(size, line));
@@ -49,7 +49,7 @@ const sizes = {
 };
 type Kind = keyof typeof sizes;
 
-/** Every area that accepts something, but the chat. */
+/** Every area except chat. */
 function areasOf({ user, url, computer, repository, database, server }: Person, run: string): Area[] {
   const drive = driveOf({ url }, user);
   const git = gitOf(user);
@@ -77,7 +77,7 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
     const response = await computer.fetch(`/files?path=${path}`);
     requireSame(response.status, Buffer.from(await response.arrayBuffer()), Buffer.from(content));
   };
-  /** The branches of a repository and their commits, after it has been brought to its computer. */
+  /** The commits of a repository's branches, after a check-out on its computer. */
   async function branchesOf(id: string): Promise<Map<string, string>> {
     const checkout = await git.send('POST', `/git/${id}/checkout`, {});
     if (checkout.status !== 200) throw new Error(`The checkout was answered by ${checkout.status}: ${checkout.text}`);
@@ -106,7 +106,7 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
           if (!sent.ok) throw new Error(`A part was answered by ${sent.status}.`);
         }
         await send('POST', `${space}/drive/uploads/${upload.id}/complete`);
-        // On a busy machine it takes longer than a request waits.
+        // On a busy machine the completion takes longer than a request waits.
         const placed = await waitFor('an upload to be placed', async () => {
           const { itemId } = await user.get<Upload>(`${space}/drive/uploads/${upload.id}`);
           return itemId ?? undefined;
@@ -161,7 +161,7 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
       name: 'webhook endpoints',
       async accept(number) {
         const path = `${space}/webhook-endpoints`;
-        // There is room for a few: each is deleted again but the first.
+        // A space has room for a few endpoints, so each but the first is deleted again.
         const { id } = await send<{ id: string }>('POST', path, { url: `https://hooks.example/${number}` });
         if (number === 0) return isListed(path, 'id', id);
         await send('DELETE', `${path}/${id}`);
@@ -224,7 +224,7 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
         await using connection = await enter(database);
         await connection.query('INSERT INTO notes (run, number) VALUES (?, ?)', [run, number]);
         return async () => {
-          // It may have another port since.
+          // The database may have another port now.
           await using after = await enter(await databases.connection(database.id));
           const [rows] = await after.query('SELECT number FROM notes WHERE run = ? AND number = ?', [run, number]);
           expect(rows).toEqual([{ number }]);
@@ -238,7 +238,7 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
         const { id } = await databases.backUp(database.id);
         return async () => {
           const kept = await databases.backups(database.id);
-          // The oldest make room for the newest.
+          // The oldest backups make room for the newest.
           if (!kept.some((backup) => backup.id === id)) return;
           const name = `${run}_from_${number}`;
           const restored = await databases.restoreFrom(database.id, id, name);
@@ -252,7 +252,7 @@ function areasOf({ user, url, computer, repository, database, server }: Person, 
   ];
 }
 
-/** What is wrong is said in a line: there may be hundreds. */
+/** The error is one line, because there may be hundreds of errors. */
 function requireSame(status: number, bytes: Buffer, expected: Uint8Array): void {
   if (status === 200 && Buffer.compare(bytes, expected) === 0) return;
   const zeros = bytes.filter((byte) => byte === 0).length;
@@ -265,20 +265,20 @@ export interface Acknowledged {
   check: Check;
 }
 
-/** What was accepted before the cut; `failed` is what was refused or broken before it. */
+/** The things that were accepted before the cut. `failed` holds the errors before the cut. */
 export interface PowerLoad {
   acknowledged: Acknowledged[];
   failed: unknown[];
-  /** Turns that go on over the cut. */
+  /** Turns that go on after the cut. */
   readings: Promise<PersistentReading>[];
   accepted(area: string): number;
   areas: string[];
-  /** What is accepted from now on does not count. Call it when the power is cut, before anything else runs. */
+  /** Things that are accepted from now on do not count. Call this at the cut, before anything else runs. */
   end(): void;
 }
 
 const turnTokens = 40;
-/** Of each lane. */
+/** The most turns of each lane. */
 const mostTurns = 20;
 
 export function startLoad(person: Person, run: string): PowerLoad {
@@ -320,7 +320,7 @@ export function startLoad(person: Person, run: string): PowerLoad {
   return load;
 }
 
-/** Every file that is in the drive is whole, also those whose upload was not acknowledged. */
+/** Expects that every file in the drive is whole, also files whose upload was not acknowledged. */
 export async function expectWhole({ user, url }: Pick<Person, 'user' | 'url'>, run: string): Promise<void> {
   const drive = driveOf({ url }, user);
   for (const kind of Object.keys(sizes) as Kind[]) {

@@ -33,26 +33,26 @@ async function itemsOf({ user }: TestComputer): Promise<string[]> {
   return ((await response.json()) as { data: { name: string }[] }).data.map(({ name }) => name);
 }
 
-test('an Atrium that is killed at any moment has each recording on the drive once', async () => {
+test('After kills at any moment each recording is in the drive once', async () => {
   const computer = await buildComputer(product, await buildChatUser(product));
   const { id } = await computer.expect<{ id: string }>(200, 'POST', '/desktop/sessions', { resolution: '640x480' });
   const recordings = recordingsOf(computer, id);
   const recorders = async () => Number((await computer.exec("pgrep -fc '^ffmpeg.*x11grab'")).stdout);
 
-  // While it is started: it records once.
+  // Killed while it starts: it records once.
   const lost = recordings.start({ name: 'first' }).catch(() => undefined);
-  const first = await waitFor('the order', rowOf);
+  const first = await waitFor('the row of the recording', rowOf);
   await killAll();
   await lost;
   await recordings.until(first.id, 'recording');
   expect(await recorders()).toBe(1);
 
-  // While it records: it goes on.
+  // Killed while it records: it goes on.
   await killAll();
   expect((await recordings.get(first.id)).status).toBe('recording');
   expect(await recorders()).toBe(1);
 
-  // While it is stopped and saved, a little later each time.
+  // Killed while it is stopped and saved, a little later each time.
   for (const [round, status] of ['stopping', 'saving', 'saving', 'saved'].entries()) {
     const recording = round === 0 ? first : await recordings.start({ name: `round ${round}` });
     const stopped = recordings.stop(recording.id).catch(() => undefined);
@@ -67,13 +67,13 @@ test('an Atrium that is killed at any moment has each recording on the drive onc
     return (await computer.exec('ls -A .atrium/recordings')).stdout === '' || undefined;
   });
 
-  // While it is thrown away.
+  // Killed while it is discarded.
   const last = await recordings.start({ name: 'last' });
   const deleted = computer.fetch(`${recordings.path}/${last.id}`, { method: 'DELETE' }).catch(() => undefined);
-  await waitFor('the order', async () => (await rowOf())?.status.startsWith('discard'));
+  await waitFor('the row of the recording', async () => (await rowOf())?.status.startsWith('discard'));
   await killAll();
   await deleted;
-  await waitFor('the end', async () => (await rowOf())?.status === 'discarded');
+  await waitFor('the recording to be discarded', async () => (await rowOf())?.status === 'discarded');
   await waitFor('the recorder to end', async () => (await recorders()) === 0);
   expect(await itemsOf(computer)).toHaveLength(4);
 

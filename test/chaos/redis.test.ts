@@ -66,7 +66,7 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
     },
   };
 
-  it.each(Object.keys(disturbances))('give every stream its log, in order and whole, when it %s', async (name) => {
+  it.each(Object.keys(disturbances))('Every stream gets its whole log in order when Redis %s', async (name) => {
     const readings = Array.from({ length: streams }, (_, index) => {
       const body = {
         content: fake({ tokens: words, intervalMs: 15 }),
@@ -75,13 +75,13 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
       };
       return sendAndRead(users[index % 2] as ChatUser, body);
     });
-    // A disturbance that fails must not leave rejections that nobody waits for.
+    // If the disturbance fails, the readings must not become unhandled rejections.
     const all = Promise.all(readings);
     all.catch(() => undefined);
     await waitFor('the streams to flow', async () => (await said()) >= streams * 20);
     await disturbances[name]?.();
     for (const reading of await all) await expectLog(reading);
-    // A resumed stream begins where it was left, at the other API too.
+    // A resumed stream goes on at its position, also at the other API.
     const { turnId } = (await readings[0]) as PersistentReading;
     const resumed = await users[1]?.open(`/chat/turns/${turnId}/stream`, { lastEventId: 123 });
     for await (const { id } of resumed?.events ?? []) {
@@ -92,7 +92,7 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
     await waitFor('Redis to be in use again', () => areAll('ready'));
   });
 
-  /** How many chunks the turns that run have said. */
+  /** The number of chunks in the logs of running turns. */
   async function said(): Promise<number> {
     const [rows] = await product.environment.database.pool.query(
       `SELECT CAST(SUM(s.last_seq - s.first_seq + 1) AS SIGNED) AS n FROM turn_segments s JOIN turns t ON t.id = s.turn_id
@@ -101,7 +101,7 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
     return (rows as { n: number | null }[])[0]?.n ?? 0;
   }
 
-  /** Until the APIs know that Redis is silent. */
+  /** Waits until the APIs have noticed that Redis is silent. */
   const untilNoticed = () => waitFor('the APIs to notice', () => areAll('degraded'));
 
   async function areAll(status: 'ready' | 'degraded'): Promise<boolean> {

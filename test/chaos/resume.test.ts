@@ -17,7 +17,7 @@ afterAll(async () => {
   await product.close();
 });
 
-it(`gives the log byte for byte to a client that is cut off ${cuts} times at random bytes`, async () => {
+it(`A client that is cut off ${cuts} times at random bytes gets the log byte for byte`, async () => {
   const user = await product.user();
   const stream = await user.send({ content: fake({ tokens: words, intervalMs: 2 }), modelId: 'fake-1' });
   const { turnId } = idsOf(stream);
@@ -32,7 +32,7 @@ it(`gives the log byte for byte to a client that is cut off ${cuts} times at ran
     const response = await fetch(`${product.url}/chat/turns/${turnId}/stream`, request);
     expect(response.status).toBe(200);
     const bytes = await readBytes(response, cut < cuts ? random(1, 3_000) : Number.POSITIVE_INFINITY);
-    // A client believes only events that are whole: what was cut in the middle comes again.
+    // A client uses only whole events. An event that was cut comes again.
     const whole = bytes.subarray(0, bytes.lastIndexOf('\n\n') + 2).toString('utf8');
     for (const event of whole.split('\n\n')) {
       if (event === 'data: [DONE]') done = true;
@@ -50,7 +50,7 @@ it(`gives the log byte for byte to a client that is cut off ${cuts} times at ran
   await turnLog.close();
 });
 
-/** Reads this many bytes, then breaks the connection in the middle of whatever follows. */
+/** Reads this many bytes, then breaks the connection. */
 async function readBytes(response: Response, count: number): Promise<Buffer> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];

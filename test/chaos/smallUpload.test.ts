@@ -11,8 +11,8 @@ import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /**
- * A small upload whose process is killed at each moment at which something has been written: its client repeats it, and
- * there is one file, with its bytes and its account, and nothing else.
+ * The process is killed after each write of a small upload. When the client repeats the request, there is one file with
+ * its bytes, and nothing else is left.
  */
 // Each kill costs a start, which takes long on a busy machine.
 jest.setTimeout(600_000);
@@ -55,7 +55,7 @@ function start(): Promise<ProductProcess> {
 const send = (path: string, key: string) =>
   drive.send('POST', '/upload', formOf({ path }, [{ bytes: `bytes of ${path}` }]), { 'idempotency-key': key });
 
-/** The sweeper has removed what was on its way before `time`, when the process was killed. */
+/** Waits until the sweeper has removed the objects that were arriving before `time`. */
 async function swept(time: Date): Promise<void> {
   const { DriveObject } = driveModels(environment.database);
   const createdAt = { [Op.lte]: time };
@@ -76,7 +76,7 @@ test.each<[string, () => TcpProxy, string[]]>([
   ['when its words are there', () => wire, ['UPDATE drives d', 'INSERT INTO drive_words']],
   ['when its answer is kept', () => wire, ['UPDATE drives d', 'the key of']],
   ['when all is committed', () => wire, commit],
-])('killed %s', async (moment, proxy, texts) => {
+])('An upload that is killed %s is one file after a repeat', async (moment, proxy, texts) => {
   const folder = `/${moment}`;
   const key = `the key of ${moment}`;
   await (await send(`${folder}/first`, randomUUID())).json();
@@ -97,11 +97,11 @@ test.each<[string, () => TcpProxy, string[]]>([
   await expectNoOrphans({ environment, bucket } as never, user.spaceId);
 });
 
-/** Without an Idempotency-Key nothing else is in the transaction, which goes to the server whole. */
+/** Without an Idempotency-Key the whole transaction goes to the server at once. */
 const sendPlain = (path: string) => drive.upload({ path }, { bytes: `bytes of ${path}` });
 const wholeTransaction = 'START TRANSACTION;\nUPDATE drives d';
 
-test('killed when its transaction was sent whole: all of it was done, or nothing', async () => {
+test('A kill at the whole transaction leaves all of the upload or nothing', async () => {
   for (const name of ['first', 'second']) expect((await sendPlain(`/whole/${name}`)).status).toBe(200);
   const isThere = wire.holdAnswerTo(wholeTransaction);
   const lost = sendPlain('/whole/small').catch(() => undefined);
@@ -120,7 +120,7 @@ test('killed when its transaction was sent whole: all of it was done, or nothing
   await expectNoOrphans({ environment, bucket } as never, user.spaceId);
 });
 
-test('the answer to its whole transaction is lost: an error, and all of it or nothing', async () => {
+test('A lost answer to the whole transaction is an error, and leaves all of the upload or nothing', async () => {
   for (const name of ['first', 'second']) expect((await sendPlain(`/unheard/${name}`)).status).toBe(200);
   const isLost = wire.loseAnswerTo(wholeTransaction);
   const lost = await sendPlain('/unheard/small');
@@ -132,7 +132,7 @@ test('the answer to its whole transaction is lost: an error, and all of it or no
   await expectNoOrphans({ environment, bucket } as never, user.spaceId);
 });
 
-/** Its process is killed. */
+/** Reads the database, because the process is killed. */
 async function namesOf(folder: string): Promise<string[]> {
   const [rows] = await environment.database.pool.query(
     'SELECT c.name FROM drive_items f JOIN drive_items c ON c.parent_id = f.id WHERE f.name = ? ORDER BY c.name',
@@ -141,7 +141,7 @@ async function namesOf(folder: string): Promise<string[]> {
   return (rows as { name: string }[]).map(({ name }) => name);
 }
 
-test('the answer to its COMMIT is lost: the file is there, and the same request gets it', async () => {
+test('A lost answer to the COMMIT is an error, and a repeat of the request gets the file', async () => {
   await send('/lost/first', randomUUID());
   const key = randomUUID();
   const isLost = wire.loseAnswerTo(...commit);

@@ -11,7 +11,7 @@ import { collect } from '../support/sseClient.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Tool calls survive what turns survive: the database or the object store away for a while.
+// Tool calls survive an outage of the database or of the object store.
 
 const token = 'tracker-token-0123456789';
 let environment: TestEnvironment;
@@ -53,13 +53,13 @@ afterAll(async () => {
 
 const work = { modelId: 'demo', mode: 'work' };
 
-/** Waits until the turn's tool calls have been begun so often. */
+/** Waits until a tool call of the turn is in its attempt `times`. */
 async function untilTried(turnId: string, times: number): Promise<void> {
   const handle = temporal.client.workflow.getHandle(turnWorkflowId(turnId));
   await waitFor(
     `attempt ${times}`,
     async () => {
-      // It is started a moment after the message is accepted.
+      // The workflow starts a moment after the message is accepted.
       const described = await handle.describe().catch(() => undefined);
       return described?.raw.pendingActivities?.some(
         ({ activityType, attempt }) => activityType?.name === 'runTool' && (attempt ?? 0) >= times,
@@ -74,7 +74,7 @@ const writeAndRead = [
   '/tool drive_write {"path":"/new.txt","content":"new","ifExists":"rename"}',
 ].join('\n');
 
-/** A turn whose tools have met an object store that is away. */
+/** A turn whose tools have failed because the object store is away. */
 async function turnWithoutStore(): Promise<string> {
   await user.ask({ content: toolLines([['drive_write', { path: '/there.txt', content: 'there' }]]), ...work });
   store.shut();
@@ -91,14 +91,14 @@ async function expectDone(turnId: string): Promise<void> {
   ]);
 }
 
-test('the object store is away while tools read and write: the calls are done when it is back', async () => {
+test('Tool calls that need the object store are done when the store is back', async () => {
   const turnId = await turnWithoutStore();
   await untilTried(turnId, 8);
   store.open();
   await expectDone(turnId);
 });
 
-test('the database is away: the same', async () => {
+test('Tool calls are done when the database is back', async () => {
   const turnId = await turnWithoutStore();
   wire.shut();
   store.open();

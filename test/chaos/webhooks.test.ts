@@ -6,7 +6,7 @@ import { startReceiver } from '../builders/webhookReceiver.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// What is committed is told, whatever is killed in between.
+// Committed events are delivered, whatever is killed in between.
 
 jest.setTimeout(300_000);
 
@@ -41,7 +41,7 @@ const statuses = async () => {
 };
 const allDelivered = () =>
   waitFor(
-    'all to be delivered',
+    'all events to be delivered',
     async () => {
       const rows = await statuses();
       return rows.every(({ status }) => status === 'delivered') ? rows : undefined;
@@ -49,16 +49,16 @@ const allDelivered = () =>
     { timeoutMs: 120_000 },
   );
 
-test('killed between the commit of an event and its delivery', async () => {
+test('A kill between the commit of an event and its delivery loses nothing', async () => {
   await product.process.kill('SIGKILL');
-  // This process has no launcher: the event is committed, and nobody was told.
+  // This process has no launcher, so the event is committed but no workflow is told.
   await note('run.ended:chaos-1');
   await product.restart();
   expect(await allDelivered()).toHaveLength(1);
   expect(receiver.received).toHaveLength(1);
 });
 
-test('killed between two attempts of a delivery', async () => {
+test('A kill between two attempts of a delivery loses nothing', async () => {
   receiver.received.length = 0;
   receiver.answerWith(500);
   await note('run.ended:chaos-2');
@@ -70,7 +70,7 @@ test('killed between two attempts of a delivery', async () => {
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
 });
 
-test('killed while an endpoint is about to answer', async () => {
+test('A kill while an endpoint is about to answer repeats the delivery with the same id', async () => {
   receiver.received.length = 0;
   const release = receiver.hold();
   await note('run.ended:chaos-3');

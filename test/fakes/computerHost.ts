@@ -17,8 +17,8 @@ export interface FakeHost {
   /** The calls about a computer, in order: `start`, `stop` … */
   calls(computerId: string): string[];
   /**
-   * How it treats later calls: `hang` never answers, `crash` fails unexpectedly, a code refuses with it. Others are
-   * executed.
+   * How the host treats later calls: `hang` never answers, `crash` fails unexpectedly, an error code refuses the call.
+   * Other calls are executed.
    */
   behave(how: Partial<Record<HostCall, string>>): void;
   /** The state of a computer. A killed process leaves it unchanged, as real holders go on without their host. */

@@ -43,7 +43,7 @@ export interface FakeToken {
 interface Answer {
   status: number;
   body?: unknown;
-  /** Instead of `body`, for truncated answers or answers that are no JSON. */
+  /** Instead of `body`, for answers that are truncated or not JSON. */
   raw?: string;
   headers?: Record<string, string>;
 }

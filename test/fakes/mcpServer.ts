@@ -8,7 +8,7 @@ export interface FakeMcpServer {
   port: number;
   /** How often a tool ran. */
   runsOf(tool: string): Promise<number>;
-  /** Sets how it treats requests from now on. */
+  /** Sets how the server treats requests from now on. */
   become(mode: 'serve' | 'refuse' | 'hang' | 'flood' | 'reword'): Promise<void>;
   stop(): Promise<void>;
 }

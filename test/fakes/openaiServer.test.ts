@@ -13,7 +13,7 @@ const post = (body: object, signal?: AbortSignal) =>
 
 const stampsIn = (text: string) => [...text.matchAll(/"content":"(\d+) "/g)].map(([, stamp]) => Number(stamp));
 
-test('keeps an absolute pace on many streams at once', async () => {
+test('The fake provider keeps an absolute pace on many streams at once', async () => {
   const texts = await Promise.all(
     Array.from({ length: 32 }, () => post({ model: 'paced-100-10-stamps' }).then((response) => response.text())),
   );
@@ -27,7 +27,7 @@ test('keeps an absolute pace on many streams at once', async () => {
   expect(Math.min(...tookMs)).toBeLessThan(1_100);
 });
 
-test('stamps tokens with the time of sending', async () => {
+test('Tokens are stamped with the time of sending', async () => {
   const text = await (await post({ model: 'paced-5-2-stamps' })).text();
   const stamps = stampsIn(text);
   expect(stamps).toHaveLength(5);
@@ -35,7 +35,7 @@ test('stamps tokens with the time of sending', async () => {
   expect(stampNow() - (stamps.at(-1) ?? 0)).toBeLessThan(1_000_000);
 });
 
-test('plays enqueued scripts first, then what the message asks for', async () => {
+test('Enqueued scripts are played before the script in the message', async () => {
   fake.enqueue({ tokens: ['enqueued'] });
   const message = { role: 'user', content: 'please\nfake {"tokens":["asked"]}' };
   expect(await (await post({ model: 'm', messages: [message] })).text()).toContain('enqueued');
@@ -43,7 +43,7 @@ test('plays enqueued scripts first, then what the message asks for', async () =>
   expect(await (await post({ model: 'm' })).text()).toContain('Hello');
 });
 
-test('cuts at the byte it is told to', async () => {
+test('A stream can be cut at an exact byte', async () => {
   fake.enqueue({ tokens: 50, fail: { how: 'cut', afterBytes: 777 } });
   const response = await post({ model: 'm' });
   let bytes = 0;
@@ -54,7 +54,7 @@ test('cuts at the byte it is told to', async () => {
   expect(bytes).toBe(777);
 });
 
-test('knows which exchanges the client broke off, and which connections are open', async () => {
+test('The fake provider knows which exchanges the client broke off, and counts open connections', async () => {
   const stop = new AbortController();
   const response = await post({ model: 'paced-1000-5' }, stop.signal);
   await response.body?.getReader().read();
@@ -68,7 +68,7 @@ test('knows which exchanges the client broke off, and which connections are open
   expect((await fake.closed(await fake.request(1))).closedByClient).toBe(false);
 });
 
-test('can be told what to do from another process', async () => {
+test('Another process can control the fake provider', async () => {
   const root = fake.url.replace('/v1', '');
   await fetch(`${root}/fake/enqueue`, { method: 'POST', body: JSON.stringify([{ status: 418, body: 'teapot' }]) });
   expect((await post({ model: 'm' })).status).toBe(418);

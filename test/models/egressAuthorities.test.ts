@@ -17,7 +17,7 @@ async function open(make = createAuthority) {
   return createEgressAuthorities(database, await openEnvelope(database, config), make);
 }
 
-test('an installation has one authority, however many processes ask first, and its key is sealed', async () => {
+test('Processes that start at once share one authority, and its key is sealed', async () => {
   const processes = await Promise.all(Array.from({ length: 5 }, () => open()));
   const all = await Promise.all(processes.map((each) => each.signing()));
   const [first] = all;
@@ -35,7 +35,7 @@ test('an installation has one authority, however many processes ask first, and i
   expect((rows as { sealed: Buffer }[])[0]?.sealed.includes('PRIVATE KEY')).toBe(false);
 });
 
-test('the next one is trusted a month before it signs, and both are until the first has ended', async () => {
+test('The next authority is trusted a month before it signs, and the old one until it expires', async () => {
   const authorities = await open();
   const first = await authorities.signing();
   const end = new Date(new X509Certificate(first.certificate).validTo).getTime();
@@ -48,7 +48,7 @@ test('the next one is trusted a month before it signs, and both are until the fi
   expect(await authorities.trusted(new Date(end + 1_000))).toEqual([next]);
 });
 
-test('one whose key may be known is trusted no more', async () => {
+test('A replaced authority is no longer trusted', async () => {
   const authorities = await open();
   const before = await authorities.trusted();
   await authorities.replace();

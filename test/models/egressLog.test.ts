@@ -10,7 +10,7 @@ afterAll(() => environment.close());
 
 const entry = (host: string) => ({ purpose: 'computer', host, port: 443, address: null, refusal: 'no' });
 
-test('a space’s log keeps its newest entries, says which secret went out, and takes nothing from another’s', async () => {
+test('The egress log of each space keeps its own newest entries and names secrets that were sent', async () => {
   const rules = createEgressRules(environment.database);
   const [busy, quiet] = [await rules.owner('spc_busy', 'computer'), await rules.owner('spc_quiet', 'computer')];
   for (let index = 0; index < 7; index++) await busy.record(entry(`h${index}.example`));

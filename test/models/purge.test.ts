@@ -15,7 +15,7 @@ const columnsOfTables = async () => {
   return new Map([...byTable].map(([table, columns]) => [table, columns.map(({ columnName }) => columnName)]));
 };
 
-test('each table is one area’s to remove or to keep, with a reason, when a space is deleted', async () => {
+test('Each table belongs to one area, which removes it with its space or keeps it for a stated reason', async () => {
   const declared = areaSchemas.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [], kept = {} }) => [
     ...ofTurn,
     ...ofThread,
@@ -32,7 +32,7 @@ test.each([
   ['ofTurn', 'turn_id'],
   ['ofThread', 'thread_id'],
   ['ofSpace', 'space_id'],
-] as const)('tables %s have a %s', async (by, column) => {
+] as const)('Tables in %s have a column %s', async (by, column) => {
   const columns = await columnsOfTables();
   const tables = areaSchemas.flatMap((area) => area[by] ?? []);
   expect(tables.filter((table) => columns.get(table)?.includes(column) !== true)).toEqual([]);

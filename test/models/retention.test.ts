@@ -67,7 +67,7 @@ function run<T>(work: () => Promise<T>): Promise<T> {
 
 const deps = () => ({ config: environment.config, database: environment.database });
 
-test('how old turns came about is removed, and what they used is still told', async () => {
+test('The steps of old turns are removed, and their usage can still be read', async () => {
   const [old, recent] = [await insertTurn(91), await insertTurn(89)];
   const { ModelCall } = chatModels(environment.database);
   const usage = await ModelCall.usageOf(old);
@@ -80,7 +80,7 @@ test('how old turns came about is removed, and what they used is still told', as
   expect(await run(purgeOldTurns)).toBe(0);
 });
 
-test('an old turn that has not ended is left as it is, with all that came after it', async () => {
+test('An old turn that has not ended is left alone, and so are all later turns', async () => {
   const [before, waiting, after] = [
     await insertTurn(200),
     await insertTurn(150, { terminal: 0 }),
@@ -96,7 +96,7 @@ test('an old turn that has not ended is left as it is, with all that came after 
   expect(await countsOf(after)).toEqual([1, 1, 0, 0, 0, 0]);
 });
 
-test('operations and holds that have ended are removed, and others stay', async () => {
+test('Old operations and holds that have ended are removed, and others stay', async () => {
   const { pool } = environment.database;
   const ages: [number, string][] = [
     [91, 'succeeded'],
@@ -125,7 +125,7 @@ test('operations and holds that have ended are removed, and others stay', async 
   expect(holds).toEqual([{ status: 'open' }, { status: 'settled' }]);
 });
 
-test('the page for operators says of each table how long it is kept', async () => {
+test('The page for operators lists every table with how long it is kept', async () => {
   const page = readFileSync('docs/operations.md', 'utf8');
   const section = page.slice(page.indexOf('## What is kept'), page.indexOf('## Backup'));
   const named = [...section.matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, cell = '']) =>

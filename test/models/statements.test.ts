@@ -13,10 +13,10 @@ import { multiplyRows, openAsOwner, planOf } from '../support/plans.ts';
 import { kindOf } from '../support/recordStatements.ts';
 import { tenantServer } from '../support/runServer.ts';
 
-// Every kind of statement that the product sends while each operation, and the sweeps, run once: none reads a table
-// from end to end, or sorts much, once the tables are full.
+// Every operation and the sweeps run once. On full tables, none of their statements may read a whole table or sort many
+// rows.
 
-/** Statements that may, each with the reason. */
+/** Statements that may do so, each with the reason. */
 const allowed: { beginning: string; why: string }[] = [
   {
     beginning: 'SELECT b.space_id AS spaceId, s.name, b.available AS availableMicro FROM billing_balances b',
@@ -56,7 +56,7 @@ let product: TestProduct;
 let connection: Connection;
 let statements: string[];
 const folder = mkdtempSync(join(tmpdir(), 'atrium-statements-'));
-/** What was opened is closed, however far it came. */
+/** Closes what was opened, even if `beforeAll` fails midway. */
 const opened = new AsyncDisposableStack();
 opened.defer(() => rmSync(folder, { recursive: true }));
 
@@ -68,7 +68,7 @@ beforeAll(async () => {
   await fillSpace(product, await product.user());
   await product.process.stop();
   const all = JSON.parse(readFileSync(file, 'utf8')) as string[];
-  // Of the server for the databases of spaces, which has no tables of ours.
+  // Leaves out statements to the tenant server, which has none of the product's tables.
   statements = all.filter((sql) => !/\b(mysql|information_schema|performance_schema)\./.test(sql));
   connection = await openAsOwner(product.environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
   opened.defer(() => connection.end());
@@ -77,7 +77,7 @@ beforeAll(async () => {
 
 afterAll(() => opened.disposeAsync());
 
-/** Each operation of the contract, as somebody who may. */
+/** Calls each operation of the contract as a caller who has access. */
 async function callEverything(): Promise<void> {
   const people = await buildPeople(product.identity);
   const rest = loadContract().operations.values();
@@ -98,18 +98,18 @@ function callerOf(access: Access): Kind {
   return access === 'editorsOwn' ? 'editor' : 'owner';
 }
 
-/** What is wrong with a statement's plan. */
+/** The faults of a statement's plan. */
 async function faultsOf(sql: string): Promise<string[]> {
   const steps = (await planOf(connection, sql)) ?? [];
   return steps.flatMap(({ table, type, rows, extra }) => {
-    // What the statement itself has put together is as large as what it has read for it.
+    // A derived table is only as large as what the statement has read for it.
     if (table.startsWith('<')) return [];
     if (type === 'ALL' || type === 'index') return [`reads all of ${table} (${rows} rows)`];
     return extra.includes('filesort') && rows > mostSorted ? [`sorts ${rows} rows of ${table}`] : [];
   });
 }
 
-test('a statement without an index is found, and one with an index is not', async () => {
+test('The check finds a statement without an index, and accepts one with an index', async () => {
   expect(await faultsOf("SELECT id FROM turns WHERE error_detail = 'x'")).toHaveLength(1);
   expect(await faultsOf("DELETE FROM operations WHERE error_detail = 'x' LIMIT 1000")).toHaveLength(1);
   expect(await faultsOf("SELECT id FROM turns WHERE id = 'x'")).toEqual([]);
@@ -118,7 +118,7 @@ test('a statement without an index is found, and one with an index is not', asyn
   );
 });
 
-test('no statement of the product reads a whole table', async () => {
+test('No statement of the product reads a whole table', async () => {
   expect(statements.length).toBeGreaterThan(250);
   const found: string[] = [];
   const met = new Set<string>();
@@ -130,6 +130,6 @@ test('no statement of the product reads a whole table', async () => {
     else found.push(...faults.map((fault) => `${fault}: ${text}`));
   }
   expect(found).toEqual([]);
-  // An exception of a statement that is not made any more is taken out.
+  // Exceptions for statements that are no longer sent must be removed.
   expect(allowed.map(({ beginning }) => beginning).filter((beginning) => !met.has(beginning))).toEqual([]);
 }, 60_000);

@@ -34,7 +34,7 @@ export async function savedHistories(): Promise<SavedHistory[]> {
 }
 
 /**
- * Saves the history of a workflow once it has ended: of its first run, where it went on with others, or of its last.
+ * Waits for the end of a workflow, and saves the history of its last run, or of its first run if it continued as new.
  */
 export async function saveHistory(
   config: Config,
@@ -55,18 +55,18 @@ export async function saveHistory(
       bytes: String,
     });
     mkdirSync(dirname(fileOf(name)), { recursive: true });
-    // Stack traces name files: those of the project, not of this machine.
+    // Stack traces name files. Keeps those paths relative to the project.
     const json = JSON.stringify(history, undefined, 1).replaceAll(`file://${root}/`, '').replaceAll(`${root}/`, '');
     writeFileSync(fileOf(name), `${json}\n`);
   });
 }
 
-/** Starts what a schedule starts, now. */
+/** Triggers a schedule now. */
 export function triggerSchedule(config: Config, scheduleId: string): Promise<void> {
   return withClient(config, (client) => client.schedule.getHandle(scheduleId).trigger());
 }
 
-/** The id of a workflow that has ended by itself and that a visibility query finds. */
+/** Waits until a visibility query finds a workflow with this status, and returns its id. */
 export function completedWorkflow(config: Config, query: string, status = 'Completed'): Promise<string> {
   return withClient(config, (client) =>
     waitFor('a completed workflow', async () => {
@@ -80,7 +80,7 @@ export function completedWorkflow(config: Config, query: string, status = 'Compl
   );
 }
 
-/** An answer may come before its workflow has started. */
+/** The API may answer before the workflow has started. */
 function unlessMissing(error: unknown): undefined {
   if (error instanceof WorkflowNotFoundError) return undefined;
   throw error;

@@ -1,13 +1,13 @@
 import type { SavedHistory } from './histories.ts';
 
-/** Ids of ours, and what may follow them in a workflow's id. */
+/** An id of the product. */
 const id = /^[a-z]{2,3}_[0-9A-HJKMNP-TV-Z]{26}$/;
-/** A name of the program's own: of a kind, a status, an activity. */
+/** A name from the program: of a kind, a status or an activity. */
 const name = /^[A-Za-z][A-Za-z-]{0,40}$/;
 const code = /^[A-Z][A-Z_]{2,60}$/;
 const modelId = /^(demo|fake-\d)$/;
 
-/** What our own code says of a failure: whole sentences that quote nobody. */
+/** Messages that our own code gives failures. They quote no user. */
 const sentences = [
   /^\d+ parts are still to come, among them [\d, ]+\.$/,
   /^The payment provider did not do what was asked of it\.$/,
@@ -50,9 +50,7 @@ const duration = /^\d+ (minutes|hours)$/;
 const installationId = /^ins_[0-9a-f]{20}$/;
 const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper|contents|(automation\/atm|app\/sch)_[0-9A-HJKMNP-TV-Z]{26})$/;
 
-/**
- * The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself.
- */
+/** The strings that a payload may hold, by their key. The empty key stands for a payload that is a string by itself. */
 const shapes: Record<string, readonly RegExp[]> = {
   '': [id, name, time, duration, installationId, scheduleId, ...summaries],
   activity_id: [/^\d+$/],
@@ -105,8 +103,8 @@ const shapes: Record<string, readonly RegExp[]> = {
 };
 
 /**
- * What a history holds beside ids, names and numbers, as `key: value`: it must be nothing. What is not known here to be
- * harmless counts, so that a new field is looked at before its first history is saved.
+ * The texts in a history other than ids, names and numbers, as `key: value`. There must be none. A string under an
+ * unknown key counts, so that a new field is reviewed before its first history is saved.
  */
 export function foreignTexts({ history }: Pick<SavedHistory, 'history'>): string[] {
   const text = JSON.stringify(history);

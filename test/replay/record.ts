@@ -4,8 +4,8 @@ import { isSaved, saveHistory } from './histories.ts';
 import { scenarios } from './scenarios/index.ts';
 
 /**
- * `npm run record-histories`: walks the paths that have no saved history yet, and saves theirs. One that is saved stays
- * as it is: it stands for the workflows that run somewhere, so it is never recorded again to make a test pass.
+ * `npm run record-histories`: runs the scenarios that have no saved history, and saves theirs. A saved history is never
+ * recorded again to make a test pass, because it stands for workflows that run somewhere.
  */
 const missing = scenarios.filter(({ name }) => !isSaved(name));
 if (missing.length > 0) await startTestStack();

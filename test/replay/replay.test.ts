@@ -16,30 +16,30 @@ async function replay(workflowsPath: string, histories: SavedHistory[]): Promise
   return JSON.parse(output.split('\n').at(-1) ?? '') as Record<string, string>;
 }
 
-test('the workflows of today go on from every saved history', async () => {
+test('The present workflows can replay every saved history', async () => {
   const histories = await savedHistories();
   expect(histories.length).toBeGreaterThan(0);
   expect(await replay(workflows, histories)).toEqual({});
 });
 
-test('a change that would break running workflows is found', async () => {
+test('The replay finds a change that would break running workflows', async () => {
   const histories = (await savedHistories()).filter(({ name }) => name === 'runChatTurn/answered');
   const failures = await replay(join(import.meta.dirname, 'changedWorkflows.ts'), histories);
   expect(failures).toEqual({ 'runChatTurn/answered': expect.stringContaining('DeterminismViolationError') });
 });
 
-test('each workflow and each scenario has a saved history', async () => {
+test('Each workflow and each scenario has a saved history', async () => {
   const saved = (await savedHistories()).map(({ name }) => name);
   expect(saved).toEqual(scenarios.map(({ name }) => name).sort());
   const exported = [...readFileSync(workflows, 'utf8').matchAll(/export \{ (\w+)/g)].map(([, name]) => name);
   expect(exported.filter((name) => !saved.some((path) => path.startsWith(`${name}/`)))).toEqual([]);
 });
 
-test('saved histories hold ids, names and numbers, and nothing that anybody said', async () => {
+test('Saved histories hold only ids, names and numbers, and no text of users', async () => {
   for (const saved of await savedHistories()) expect([saved.name, foreignTexts(saved)]).toEqual([saved.name, []]);
 });
 
-test('a text in a history is found, wherever it stands', () => {
+test('The check finds a text anywhere in a history', () => {
   const historyOf = (payload: unknown, message = 'Activity task failed') => {
     const data = Buffer.from(JSON.stringify(payload)).toString('base64');
     const event = { eventType: 'x', input: { payloads: [{ data }] }, failure: { message } };

@@ -4,9 +4,9 @@ import { bundleWorkflowCode, Worker } from '@temporalio/worker';
 import { workflowInterceptors } from '../../temporal/bundle.ts';
 
 /**
- * Replays histories in a process of its own, since Jest's sandbox cannot load Temporal's native module: `node replay.ts
- * WORKFLOWS_PATH`, with `[{name, history}]` on standard input. Its last line is what went wrong, by name; `{}` when
- * nothing did. Temporal's own log comes before it.
+ * Replays histories in a separate process, because Jest's sandbox cannot load Temporal's native module. Usage: `node
+ * replay.ts WORKFLOWS_PATH`, with `[{name, history}]` on standard input. The last line is a JSON object of failures by
+ * name, `{}` if there are none. Temporal's own log comes before it.
  */
 const workflowsPath = process.argv[2] ?? '';
 const histories = JSON.parse(await text(process.stdin)) as { name: string; history: object }[];

@@ -8,7 +8,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Schedules in Temporal are hints about rows. Here the sweeper does not come: what happens is their doing, or `mend`'s.
+// Schedules in Temporal are hints about rows. The sweeper does not run here, so only the schedules or `mend` act.
 
 let product: TestProduct;
 let user: ChatUser;
@@ -31,7 +31,7 @@ afterAll(async () => {
 const prefix = () => automationSchedulePrefix(product.environment.config.installation);
 const daily = { cron: '0 8 * * *', timeZone: 'Europe/Berlin' };
 
-/** The schedule of that name: when it fires next, or that it is not there. */
+/** The next time at which a schedule fires, or `absent`. */
 async function nextOf(id: string): Promise<string | undefined> {
   try {
     const { info } = await client.schedule.getHandle(`${prefix()}${id}`).describe();
@@ -45,14 +45,14 @@ async function nextOf(id: string): Promise<string | undefined> {
 const untilNext = (id: string, expected: string | null) =>
   waitFor(`the schedule of ${id} to say ${expected}`, async () => (await nextOf(id)) === expected);
 
-test('an automation’s schedule starts it at its time, once', async () => {
+test('The schedule of an automation starts it once, at its time', async () => {
   const at = new Date(Date.now() + 6_000).toISOString();
   const made = await own.make({ schedule: { at } });
   expect(await own.ended(made.id)).toMatchObject([{ kind: 'schedule', scheduledAt: at, status: 'completed' }]);
   expect(await own.get(made.id)).toMatchObject({ nextRunAt: null, enabled: true });
 });
 
-test('it follows what its row says, and goes with it', async () => {
+test('A schedule follows the changes of its row and is removed with it', async () => {
   const made = await own.make({ schedule: daily });
   await untilNext(made.id, made.nextRunAt);
   const later = await own.change(made.id, { schedule: { ...daily, cron: '30 9 * * *' } });
@@ -65,7 +65,7 @@ test('it follows what its row says, and goes with it', async () => {
   await untilNext(made.id, 'absent');
 });
 
-test('a schedule that is lost comes back, one that is behind is mended, and one of nobody’s is removed', async () => {
+test('Mending restores a lost schedule, updates an outdated one, and removes one without a row', async () => {
   const { config } = product.environment;
   const logger = createLogger({ level: 'silent' });
   const launcher = createLauncher({ client, config, logger, sharesWorkersConnection: false });
@@ -90,7 +90,7 @@ test('a schedule that is lost comes back, one that is behind is mended, and one 
         yield rows.slice(2);
       })(),
     );
-  // Temporal's list comes a little late, with what is new and with what is gone.
+  // Temporal's list shows new and removed schedules a little late.
   await waitFor('the schedules to be mended', async () => {
     const { put, removed, failed } = await mend();
     const hours = await Promise.all([lost, behind, well, nobodys].map(hourOf));

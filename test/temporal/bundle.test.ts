@@ -8,7 +8,7 @@ function keptIn(folder: string): string {
   return join(folder, name);
 }
 
-test('workflows that were kept and are damaged are built again', async () => {
+test('A damaged bundle in the cache is built again', async () => {
   const folder = temporaryFolder();
   const { code } = await bundleWorkflows(folder);
   const kept = readFileSync(keptIn(folder), 'utf8');
@@ -21,7 +21,7 @@ test('workflows that were kept and are damaged are built again', async () => {
   }
 });
 
-test('a folder that cannot be made is none: the workflows are built all the same', async () => {
+test('Workflows are built even if the cache folder cannot be made', async () => {
   const file = join(temporaryFolder(), 'file');
   writeFileSync(file, '');
   const inside = join(file, 'cache');

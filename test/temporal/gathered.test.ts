@@ -1,6 +1,6 @@
 import { gathered } from '../../temporal/launchers/gathered.ts';
 
-test('what comes alone starts at once, what follows soon starts together, and all hear how it went', async () => {
+test('A single item starts at once, items that follow soon start together, and each caller gets its result', async () => {
   const started: string[][] = [];
   const start = gathered<string>(
     async (items) => {

@@ -1,6 +1,6 @@
 import { mergedHints } from '../../temporal/mergedHints.ts';
 
-test('hints that come while one is under way are one that follows it, and keys do not wait for each other', async () => {
+test('Hints during a running hint become one hint after it, and keys do not wait for each other', async () => {
   const sent: { id: string; done: () => void }[] = [];
   const hint = mergedHints(({ id }: { id: string }) => {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -4,9 +4,9 @@ import { createTestEnvironment } from '../support/environment.ts';
 import { start } from '../support/processes.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// While workers are being replaced, an old one gets work of the new version.
+// During a rolling upgrade, an older worker gets work of the new version.
 
-test('a workflow or an activity that a worker does not know waits for a worker that knows it', async () => {
+test('A workflow or an activity that a worker does not know waits for a worker that knows it', async () => {
   await using running = new AsyncDisposableStack();
   const { config, close } = await createTestEnvironment();
   running.defer(close);

@@ -4,8 +4,9 @@ import { bundleWorkflows } from '../../temporal/bundle.ts';
 import { ThriftyWorker } from '../../temporal/worker.ts';
 
 /**
- * A worker of its own with our workflows and few activities, as one of an older version: `node olderWorker.ts ADDRESS
- * NAMESPACE TASK_QUEUE ACTIVITY...`. It prints a line when it polls, and runs until it is killed.
+ * A separate worker with the product's workflows and few activities, like one of an older version. Usage: `node
+ * olderWorker.ts ADDRESS NAMESPACE TASK_QUEUE ACTIVITY...`. It prints a line when it polls, and runs until it is
+ * killed.
  */
 const [address, namespace, taskQueue = '', ...names] = process.argv.slice(2);
 const worker = await ThriftyWorker.create({

@@ -13,7 +13,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-test('schedules are those of the installation that has made them, and no copy of it takes them over', async () => {
+test('Schedules belong to the installation that made them, and a copy of it cannot take them over', async () => {
   const { config } = environment;
   const client = new Client({ connection, namespace: config.temporal.namespace });
   await assertOwnSchedules(client, config, 'ins_1');

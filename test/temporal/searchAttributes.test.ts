@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => connection.close());
 
-test('search attributes are registered once, and a workflow can start with them', async () => {
+test('Search attributes are registered once, and a workflow can start with them', async () => {
   expect(await registerSearchAttributes(connection, namespace)).toEqual([...searchAttributes]);
   expect(await registerSearchAttributes(connection, namespace)).toEqual([]);
   const { workflow } = new Client({ connection, namespace });
@@ -25,6 +25,6 @@ test('search attributes are registered once, and a workflow can start with them'
       searchAttributes: Object.fromEntries(searchAttributes.map((name) => [name, ['value']])),
     });
   // The server reads a namespace again every two seconds.
-  const handle = await waitFor('the server to know them', () => start().catch(() => undefined));
+  const handle = await waitFor('the server to know the search attributes', () => start().catch(() => undefined));
   await handle.terminate();
 });

@@ -1,7 +1,7 @@
 import type { LauncherKit } from '../../temporal/launcherKit.ts';
 import { createBillingLauncher } from '../../temporal/launchers/billing.ts';
 
-test('what is not settled in time has one workflow, however often and with whatever else it is swept', async () => {
+test('An event that was not settled in time always gets the same workflow id, also when it is swept with others', async () => {
   const started: string[] = [];
   const start = async (_workflow: unknown, { workflowId }: { workflowId: string }) => {
     started.push(workflowId);

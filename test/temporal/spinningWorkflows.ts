@@ -1,4 +1,4 @@
-/** A bug of ours: it never comes to an end, and never waits. */
+/** Stands for a bug: this workflow never ends and never waits. */
 export async function spin(): Promise<never> {
   for (;;);
 }

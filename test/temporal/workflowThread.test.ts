@@ -4,7 +4,7 @@ import { createTestEnvironment } from '../support/environment.ts';
 import { start } from '../support/processes.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-test('a workflow that spins is stopped, and its neighbours go on', async () => {
+test('A workflow that loops forever is stopped, and other workflows go on', async () => {
   await using running = new AsyncDisposableStack();
   const { config, close } = await createTestEnvironment();
   running.defer(close);

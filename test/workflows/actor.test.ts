@@ -15,7 +15,7 @@ let worker: Worker;
 let running: Promise<void>;
 let taskQueue: string;
 
-/** The looks and steps of the actor of the test at hand, and what it has done. */
+/** The looks and steps of the present test's actor, and a record of what the actor did. */
 let looks: (() => Next | Promise<Next>)[];
 let work: () => Promise<void>;
 let isFor: () => boolean;
@@ -68,7 +68,7 @@ function start(
   return temporal.client.workflow.start(scripted, { workflowId: `${taskQueue}-${++number}`, taskQueue });
 }
 
-/** Whoever passes waits until the test opens it. */
+/** A gate at which `pass` waits until the test opens it. */
 function gate() {
   const opened = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
@@ -90,12 +90,12 @@ async function untilCancelled(reached: () => void): Promise<void> {
   await context.cancelled.finally(() => clearInterval(beat));
 }
 
-test('an actor takes steps until it rests', async () => {
+test('An actor takes steps until it rests', async () => {
   await (await start([step, step])).result();
   expect(done).toEqual(['work', 'done', 'work', 'done', 'rest']);
 });
 
-test('an actor that is told during its last look looks again', async () => {
+test('An actor that is told during its last look looks again', async () => {
   const { pass, reached, open } = gate();
   const handle = await start([() => pass().then(rest)]);
   await reached;
@@ -105,7 +105,7 @@ test('an actor that is told during its last look looks again', async () => {
   expect(done).toEqual(['rest', 'rest']);
 });
 
-test('an actor that watches looks again when it is told', async () => {
+test('An actor that watches looks again when it is told', async () => {
   const handle = await start([() => ({ do: 'watch', waitMs: hour })]);
   await waitFor('the watch', async () => (await handle.query(stepQuery)) === 'watch');
   await handle.signal(changedSignal);
@@ -113,7 +113,7 @@ test('an actor that watches looks again when it is told', async () => {
   expect(done).toEqual(['watch', 'rest']);
 });
 
-test('an interruption during a look has the actor look again before it begins a step', async () => {
+test('An interruption during a look makes the actor look again before it begins a step', async () => {
   const { pass, reached, open } = gate();
   const handle = await start([() => pass().then(step)]);
   await reached;
@@ -123,7 +123,7 @@ test('an interruption during a look has the actor look again before it begins a 
   expect(done).toEqual(['work', 'rest']);
 });
 
-test('an interruption cancels the step that it is for, whose end is recorded with a code', async () => {
+test('An interruption cancels the step that it is meant for, and the end is recorded with a code', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const handle = await start([step], { work: () => untilCancelled(resolve) });
   await promise;
@@ -132,7 +132,7 @@ test('an interruption cancels the step that it is for, whose end is recorded wit
   expect(done).toEqual(['work', 'INTERRUPTED', 'rest']);
 });
 
-test('a step that an interruption is not for goes on', async () => {
+test('An interruption that is not meant for the running step does not stop it', async () => {
   const { pass, reached, open } = gate();
   const asked = Promise.withResolvers<void>();
   const handle = await start([step], {
@@ -150,7 +150,7 @@ test('a step that an interruption is not for goes on', async () => {
   expect(done).toEqual(['work', 'done', 'rest']);
 });
 
-test('a step that has failed is left alone for a while, unless the actor is told', async () => {
+test('An actor pauses after a failed step, unless it is told to look', async () => {
   const refuse = async () => {
     throw ApplicationFailure.create({ type: 'REFUSED', nonRetryable: true });
   };
@@ -161,7 +161,7 @@ test('a step that has failed is left alone for a while, unless the actor is told
   expect(done).toEqual(['work', 'REFUSED', 'rest']);
 });
 
-test('an actor that an operator cancels while its step runs ends as cancelled, and records nothing', async () => {
+test('An actor that an operator cancels during a step ends as cancelled and records no end', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const handle = await start([step], { work: () => untilCancelled(resolve) });
   await promise;

@@ -16,7 +16,7 @@ const { look, work, ended, isFor } = proxyActivities<ScriptedActivities>({
   retry: { maximumAttempts: 1 },
 });
 
-/** An actor whose looks and steps are a test's. */
+/** An actor whose looks and steps a test controls. */
 export async function scripted(): Promise<void> {
   await live<Next>(
     { maxHistoryEvents: 1_000 },

@@ -63,18 +63,18 @@ test.each([
   ['nothing', [{ operationId: 'op_1', end: { status: 'succeeded' } }]],
   ['result', [{ operationId: 'op_1', end: { status: 'succeeded', result: { itemId: 'itm_1' } } }]],
   ['ended', []],
-] as const)('work that comes to %s', async (outcome, expected) => {
+] as const)('Work with outcome "%s" records the expected end', async (outcome, expected) => {
   await (await start(outcome)).result();
   expect(ends).toEqual(expected);
 });
 
-test('work that fails for good ends its operation as failed, not as cancelled, and fails the workflow', async () => {
+test('Work that fails for good ends its operation as failed, not as cancelled, and fails the workflow', async () => {
   const handle = await start('failed');
   await expect(handle.result()).rejects.toThrow('Workflow execution failed');
   expect(ends).toMatchObject([{ operationId: 'op_1', end: { status: 'failed', code: 'OPERATION_FAILED' } }]);
 });
 
-test('work that is called off ends its operation as cancelled', async () => {
+test('Work that is cancelled ends its operation as cancelled', async () => {
   const isWorking = new Promise<void>((resolve) => begun.set(`${environment.config.installation}-cancelled`, resolve));
   const handle = await start('cancelled');
   await isWorking;

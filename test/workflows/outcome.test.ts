@@ -6,7 +6,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** What an operator finds in the list of workflows. */
+/** The search attributes by which an operator finds workflows. */
 let product: TestProduct;
 let user: ChatUser;
 let temporal: Awaited<ReturnType<typeof connectTemporal>>;
@@ -28,7 +28,7 @@ async function found(query: string): Promise<string[]> {
   return ids;
 }
 
-test('a turn that failed is found by its outcome, and one that was answered has none', async () => {
+test('A failed turn is found by its outcome, and an answered turn has no outcome', async () => {
   const failed = await user.ask({ content: fake({ status: 400 }), modelId: 'fake-1' });
   await user.ended(failed.turnId);
   const answered = await user.ask({ content: 'Hello', modelId: 'demo' });
@@ -42,7 +42,7 @@ test('a turn that failed is found by its outcome, and one that was answered has 
   expect(searchAttributes).not.toHaveProperty('Outcome');
 });
 
-test('a run that failed is found by its outcome and its user', async () => {
+test('A failed app run is found by its outcome and its user', async () => {
   const apps = appsOf(product, user);
   const { runId } = (await apps.run(await apps.app(manifestOf('make')))).body;
   await apps.ended(runId);

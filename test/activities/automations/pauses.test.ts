@@ -10,7 +10,8 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// An automation acts as its author, and stops by itself where they may not or it does not get on.
+// An automation acts as its author. It pauses itself when its author loses the right to run it, or when it fails
+// repeatedly.
 
 const modelsFile = join(temporaryFolder(), 'models.json');
 const pricingRates = [{ label: 'Request', creditsPerUnit: 1, unit: 'request' }];
@@ -39,7 +40,7 @@ afterAll(async () => {
 });
 
 let devices = 0;
-/** A user with a device; `pushes` is what it has received. */
+/** A user with a device. `pushed` waits for a push of a type to the device. */
 async function withDevice() {
   const user = await product.user();
   const device = `automation-device-${++devices}`;
@@ -66,7 +67,7 @@ const paused = (own: ReturnType<typeof automationsOf>, id: string) =>
     return automation.pause !== null && automation;
   });
 
-test('five failures in a row pause it, and its owner is told; begun anew, it counts anew', async () => {
+test('Five failures in a row pause an automation and notify its owner, and enabling it resets the count', async () => {
   const { own, pushed } = await withDevice();
   const made = await own.make({
     prompt: fake({ status: 400 }),
@@ -89,7 +90,7 @@ test('five failures in a row pause it, and its owner is told; begun anew, it cou
   expect(again).toMatchObject({ enabled: true, failures: 0, pause: null, nextRunAt: expect.any(String) });
 });
 
-test('what succeeds in between sets the count back', async () => {
+test('A successful run resets the count of failures', async () => {
   const { own } = await withDevice();
   const made = await own.make({ prompt: fake({ status: 400 }), modelId: 'fake-1' });
   for (let count = 1; count <= 4; count++) {
@@ -99,10 +100,10 @@ test('what succeeds in between sets the count back', async () => {
   await own.change(made.id, { prompt: '/say fine', modelId: 'demo' });
   await own.run(made.id);
   await own.ended(made.id, 5);
-  await waitFor('the count', async () => (await own.get(made.id)).failures === 0);
+  await waitFor('the count of failures to be zero', async () => (await own.get(made.id)).failures === 0);
 });
 
-test('a run costs what its turn does, and without credits it fails until it pauses', async () => {
+test('A run costs as much as its turn, and runs without credits fail until the automation pauses', async () => {
   const { user, own } = await withDevice();
   await buildCredits(product.environment.database, 2, user.spaceId);
   const made = await own.make({ prompt: 'What is new?', modelId: 'paid' });
@@ -119,7 +120,7 @@ test('a run costs what its turn does, and without credits it fails until it paus
   ]);
 });
 
-test('it needs its owner’s input: they are told, and can answer', async () => {
+test('The owner of a run that waits for approval gets a push and can approve', async () => {
   const { user, own, pushed } = await withDevice();
   await user.ask({
     content: toolLines([['drive_write', { path: '/a.txt', content: 'x' }]]),
@@ -146,13 +147,13 @@ test.each([
     'ROLE_TOO_LOW',
     (user: ChatUser, id: string) => product.identity.members.changeRole(user.spaceId, id, 'viewer'),
   ],
-] as const)('one whose author %s pauses and says why', async (_what, code, change) => {
+] as const)('An automation whose author %s pauses and says why', async (_what, code, change) => {
   const { user } = await withDevice();
   const { editor, own } = await editorOf(user);
   const made = await own.make({ mode: 'work', schedule: { cron: '0 3 1 1 *', timeZone: 'UTC' } });
   await change(user, editor.id);
   const { pool } = product.environment.database;
-  // Membership is known for a second.
+  // Membership is cached for a second.
   const dueAt = new Date(Date.now() + 2_000);
   await pool.query('UPDATE automations SET next_run_at = ? WHERE id = ?', [dueAt, made.id]);
   const row = await waitFor('the automation to pause itself', async () => {
@@ -165,7 +166,7 @@ test.each([
   expect(turns).toEqual([]);
 });
 
-test('one whose key is revoked, or whose thread is deleted, pauses and says why', async () => {
+test('An automation whose key is revoked or whose thread is deleted pauses and says why', async () => {
   const { user, own } = await withDevice();
   const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes: ['chat'] } });
   const { id: keyId, key } = (await made.json()) as { id: string; key: string };
@@ -184,7 +185,7 @@ test('one whose key is revoked, or whose thread is deleted, pauses and says why'
   expect((await own.ended(moved.id, 2))[0]).toMatchObject({ status: 'completed' });
 });
 
-test('a space has so many, and one runs so often in a day', async () => {
+test('422 for one automation too many in a space, and 429 for one run too many in a day', async () => {
   const { user, own } = await withDevice();
   const [made] = [await own.make({ overlap: 'queue' }), await own.make()];
   const refused = await user.fetch(own.root, { method: 'POST', body: { name: 'Third', prompt: 'x' } });
@@ -197,7 +198,7 @@ test('a space has so many, and one runs so often in a day', async () => {
   expect(late.headers.get('retry-after')).toBe('3600');
   expect((await user.fetch(`${own.root}/${made.id}/run`, { method: 'POST' })).status).toBe(429);
   await own.ended(made.id, 8);
-  // Nothing was kept of it, so that it can come again.
+  // The refused delivery was not recorded, so the sender can deliver it again.
   await product.environment.database.pool.query(
     'UPDATE automation_runs SET created_at = created_at - INTERVAL 2 DAY WHERE automation_id = ?',
     [made.id],

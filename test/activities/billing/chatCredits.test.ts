@@ -37,7 +37,7 @@ const models = [
 const modelsFile = join(temporaryFolder(), 'models.json');
 writeFileSync(modelsFile, JSON.stringify({ models }));
 
-/** A call of an unknown tool: the model is told so, and is called again. */
+/** A call of an unknown tool. The model gets an error and is called again. */
 const toolCall = () => ({ id: `call_${randomUUID()}`, name: 'no_such_tool', arguments: '{}' });
 
 let product: TestProduct;
@@ -46,7 +46,7 @@ beforeAll(async () => {
     ATRIUM_MODELS_FILE: modelsFile,
     ATRIUM_BILLING_ENFORCED: 'true',
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
-    // All messages of a user are to meet: here nobody waits for a place.
+    // The messages of a user must run at the same time, so no request may wait for a slot.
     ATRIUM_REQUESTS_AT_ONCE: '200',
     ATRIUM_REQUESTS_PER_USER_AT_ONCE: '200',
   };
@@ -71,7 +71,7 @@ const settled = async (user: ChatUser) => {
   return balances(user);
 };
 
-test('the list shows what each model costs', async () => {
+test('The list of models shows the price of each model', async () => {
   const user = await product.user();
   const { models: listed } = await user.get<{ models: { id: string; pricingRates: unknown[] }[] }>('/api/chat/models');
   expect(listed.find(({ id }) => id === 'tokens')?.pricingRates[1]).toEqual({
@@ -79,7 +79,7 @@ test('the list shows what each model costs', async () => {
   });
 });
 
-test('a call is billed by what the provider counted, at the rate of each kind of token', async () => {
+test('A call is billed by the provider’s token counts, at the rate of each kind of token', async () => {
   const user = await buyer('exact', 100);
   const usage = { inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 300, reasoningTokens: 100 };
   await user.ask({ content: fake({ usage }, 'exact'), modelId: 'tokens' });
@@ -89,13 +89,13 @@ test('a call is billed by what the provider counted, at the rate of each kind of
   const page = await user.get<{ data: { kind: string; turnId: string; detail: string }[] }>(
     `/api/billing/${user.spaceId}/entries`,
   );
-  // Reserved with the message, brought to the whole prompt before the call, and settled.
+  // Reserved when the message is accepted, raised to cover the whole prompt before the call, then settled.
   const kinds = page.data.map(({ kind }) => kind);
   expect([kinds[0], kinds.at(-2), kinds.at(-1)]).toEqual(['call', 'reserve', 'topUp']);
   expect(page.data[0]).toMatchObject({ detail: 'tokens', turnId: expect.stringMatching(/^trn_/) });
 });
 
-test('of 50 messages for the last credit one is answered, and 49 hear 402 with the way to more before any byte', async () => {
+test('One of 50 messages sent for the last credit is answered, and 49 get 402 with a link to top up', async () => {
   const user = await buyer('last', 1);
   const streams = await Promise.all(
     Array.from({ length: 50 }, (_, n) => user.send({ content: `last ${n}`, modelId: 'calls' })),
@@ -112,11 +112,11 @@ test('of 50 messages for the last credit one is answered, and 49 hear 402 with t
   expect(await settled(user)).toEqual({ spent: micro, paid: micro });
 });
 
-/** An answer of this many tokens, by the provider's count too. */
+/** An answer of this many tokens, which the provider also reports as its usage. */
 const answerOf = (tokens: number, text = '', intervalMs = 0) =>
   fake({ tokens, intervalMs, usage: { inputTokens: 20, outputTokens: tokens } }, text);
 
-test('a client of OpenAI’s API hears 402 in its own form', async () => {
+test('A client of the OpenAI API gets 402 as an OpenAI error', async () => {
   const user = await buyer('openai', 0);
   const body = { model: 'calls', messages: [{ role: 'user', content: 'For nothing' }] };
   const response = await user.fetch('/v1/chat/completions', { method: 'POST', body });
@@ -125,7 +125,7 @@ test('a client of OpenAI’s API hears 402 in its own form', async () => {
   expect(requestsWith(product.provider, 'For nothing')).toEqual([]);
 });
 
-test('of 40 answers at once about as many are given as there are credits for, the others hear 402, and nothing is owed', async () => {
+test('40 concurrent answers run as far as the credits cover them, the others get 402, and no debt remains', async () => {
   const user = await buyer('crowd', 30);
   const streams = await Promise.all(
     Array.from({ length: 40 }, (_, n) => user.send({ content: answerOf(182, `crowd ${n}`), modelId: 'answers' })),
@@ -140,11 +140,11 @@ test('of 40 answers at once about as many are given as there are credits for, th
   const { spent = 0, available = 0, paid, ...rest } = await settled(user);
   expect([spent + available, paid, rest]).toEqual([30 * micro, 30 * micro, {}]);
   expect(spent).toBeGreaterThanOrEqual(whole.length * 1.82 * micro);
-  // What answers are like is known now: the rest of the credits is not asked to cover the longest one.
+  // By now the hold follows the usual length of answers, so the rest of the credits need not cover the longest one.
   if (available >= 2.5 * micro) await user.ask({ content: answerOf(182), modelId: 'answers' });
 });
 
-test('an answer that outgrows what is set aside for it has more, step by step, and costs what it is', async () => {
+test('The hold of a long answer grows step by step, and the answer costs what it used', async () => {
   const user = await buyer('growing', 30);
   const stream = await user.send({ content: answerOf(900, 'growing', 2), modelId: 'answers' });
   const seen = new Set<number>();
@@ -153,7 +153,7 @@ test('an answer that outgrows what is set aside for it has more, step by step, a
   void watching.finally(() => {
     isOver = true;
   });
-  await waitFor('the end', async () => {
+  await waitFor('the answer to end', async () => {
     seen.add((await balances(user)).reserved ?? 0);
     return isOver;
   });
@@ -163,7 +163,7 @@ test('an answer that outgrows what is set aside for it has more, step by step, a
   expect(await settled(user)).toEqual({ available: 21 * micro, spent: 9 * micro, paid: 30 * micro });
 });
 
-test('an answer that runs out of credits ends with its own code; the output is kept and billed', async () => {
+test('An answer that runs out of credits fails with CREDITS_EXHAUSTED, and its output is kept and billed', async () => {
   const user = await buyer('dry', 12);
   const send = (n: number) => user.send({ content: answerOf(700, `dry ${n}`, 10), modelId: 'answers' });
   const streams = await Promise.all([send(1), send(2)]);
@@ -181,7 +181,7 @@ test('an answer that runs out of credits ends with its own code; the output is k
   expect(spent).toBeGreaterThan(2 * micro);
 });
 
-test('an answer cut off by its credits reports that, and does not look complete', async () => {
+test('An answer that its credits cut short fails with CREDITS_EXHAUSTED instead of looking complete', async () => {
   const user = await buyer('bounded', 1);
   const content = fake({ tokens: 50, finishReason: 'length', usage: { inputTokens: 20, outputTokens: 100 } }, 'bound');
   const { turnId } = await user.ask({ content, modelId: 'answers' });
@@ -189,7 +189,7 @@ test('an answer cut off by its credits reports that, and does not look complete'
   expect(await settled(user)).toEqual({ spent: micro, paid: micro });
 });
 
-test('the same message a hundred times at once is one turn, and asks for the credits of one', async () => {
+test('The same message sent 100 times at once starts one turn and reserves the credits of one', async () => {
   const user = await buyer('hundred', 1);
   const body = { content: 'a hundred times', modelId: 'calls', outboxItemId: 'hundred' };
   const streams = await Promise.all(Array.from({ length: 100 }, () => user.send(body)));
@@ -199,7 +199,7 @@ test('the same message a hundred times at once is one turn, and asks for the cre
   expect(await settled(user)).toEqual({ spent: micro, paid: micro });
 });
 
-test('the system prompt and the tools are counted before a message is accepted', async () => {
+test('The credit check of a message counts the system prompt and the tools', async () => {
   const rich = await buyer('rich', 100);
   await rich.ask({ content: 'learn', modelId: 'prompts' });
   const poor = await buyer('poor', 0.05);
@@ -211,7 +211,7 @@ test('the system prompt and the tools are counted before a message is accepted',
   expect(await balances(poor)).toEqual({ available: 0.05 * micro, paid: 0.05 * micro });
 });
 
-test('credits that run out mid-turn end it cleanly: the output is kept, and the code says why', async () => {
+test('A turn whose credits run out between calls fails with CREDITS_EXHAUSTED and keeps its output', async () => {
   const user = await buyer('midturn', 2);
   const answer = await user.ask({ content: 'call tools for ever', modelId: 'calls' });
   const turn = await user.ended(answer.turnId);
@@ -222,7 +222,7 @@ test('credits that run out mid-turn end it cleanly: the output is kept, and the 
   expect(await settled(user)).toEqual({ spent: 2 * micro, paid: 2 * micro });
 });
 
-test('few credits bound the length of the answer', async () => {
+test('Few credits limit the length of the answer', async () => {
   const user = await buyer('short', 5);
   await user.ask({ content: 'bounded', modelId: 'tokens' });
   const [request] = requestsWith(product.provider, 'bounded');
@@ -232,14 +232,14 @@ test('few credits bound the length of the answer', async () => {
   expect(limit).toBeLessThan(250);
 });
 
-test('a call that fails before it answers costs nothing', async () => {
+test('A call that fails before it answers costs nothing', async () => {
   const user = await buyer('failing', 10);
   const answer = await user.ask({ content: fake({ status: 400, body: '{}' }, 'failing'), modelId: 'calls' });
   expect(await user.ended(answer.turnId)).toMatchObject({ status: 'failed' });
   expect(await settled(user)).toEqual({ available: 10 * micro, paid: 10 * micro });
 });
 
-test('a stopped call costs what it has said, and one that said nothing is free', async () => {
+test('A stopped call is billed for the text that it wrote, and is free if it wrote none', async () => {
   const user = await buyer('stopping', 100);
   const stop = (turnId: string) => user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const silent = await user.send({ content: fake({ firstTokenDelayMs: 20_000 }, 'silent'), modelId: 'tokens' });
@@ -253,18 +253,18 @@ test('a stopped call costs what it has said, and one that said nothing is free',
   await stop(idsOf(stream).turnId);
   await collect(stream);
   const { spent = 0 } = await settled(user);
-  // At four characters a token and 0.01 credits a token, and the prompt.
+  // Four characters a token at 0.01 credits a token, plus the prompt.
   expect(spent).toBeGreaterThanOrEqual((begun.text.length / 4) * 10_000);
   expect(spent).toBeLessThan(6 * micro);
 });
 
-test('a model without a price asks for no credits', async () => {
+test('A model without a price needs no credits', async () => {
   const user = await buyer('free', 0);
   await user.ask({ content: 'hello', modelId: 'free' });
   expect(await balances(user)).toEqual({});
 });
 
-test('caps refuse with 402 before the stream, and the owner’s change counts at once', async () => {
+test('A spending cap answers 402 before the stream, and a changed cap applies at once', async () => {
   const user = await buyer('capped', 100);
   const setCaps = (caps: Record<string, number | null>) =>
     user.fetch(`/api/billing/${user.spaceId}/caps`, {
@@ -283,7 +283,7 @@ test('caps refuse with 402 before the stream, and the owner’s change counts at
   expect(await settled(user)).toMatchObject({ spent: 2 * micro });
 });
 
-test('the same message again costs nothing more', async () => {
+test('A repeated message costs nothing more', async () => {
   const user = await buyer('again', 5);
   const body = { content: 'once', modelId: 'calls', outboxItemId: 'once' };
   await user.ask(body);
@@ -291,7 +291,7 @@ test('the same message again costs nothing more', async () => {
   expect(await settled(user)).toMatchObject({ spent: micro });
 });
 
-test('a process that is killed in mid-call books the call once', async () => {
+test('A call whose process is killed midway is billed once', async () => {
   const user = await buyer('killed', 100);
   const usage = { inputTokens: 100, outputTokens: 100 };
   const stream = await user.send({

@@ -8,8 +8,7 @@ import { type FakeStripe, type Fields, startFakeStripe } from '../../fakes/strip
 import { triggerSchedule } from '../../replay/histories.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Each purchase comes to an end, also where the provider says what cannot be explained, and the operator is told by one
-// name.
+// Every purchase ends, even when Stripe reports something unexplained. The operator gets one finding for it.
 
 let stripe: FakeStripe;
 let product: TestProduct;
@@ -58,7 +57,7 @@ const passTime = (checkoutId: string, days: number) =>
     checkoutId,
   ]);
 
-test('another amount was paid: the purchase’s own look ends it as mispaid, and nothing is credited', async () => {
+test('The look of a purchase that was paid with another amount ends it as mispaid and credits nothing', async () => {
   const user = await product.user('looked');
   const bought = await buy(user);
   Object.assign(stripe.pay(bought.sessionId), { amount_total: 1 });
@@ -71,7 +70,7 @@ test('another amount was paid: the purchase’s own look ends it as mispaid, and
   expect(await page.json()).toMatchObject({ status: 'mispaid', credited: false });
 });
 
-test('a notification and the reconciliation file the same thing under the same name, once', async () => {
+test('A notification and the reconciliation record a payment once, under the same subject', async () => {
   const user = await product.user('told');
   const bought = await buy(user);
   const paid = Object.assign(stripe.pay(bought.sessionId), { amount_total: 1 });
@@ -98,7 +97,7 @@ test('a notification and the reconciliation file the same thing under the same n
   for (const event of ['evt_other_amount', 'evt_nobody']) expect(await findingsOf(event)).toEqual([]);
 });
 
-test('the right amount that comes late is credited, whatever the checkout has become', async () => {
+test('A late payment of the right amount is credited, even after the checkout ended as mispaid', async () => {
   const user = await product.user('late');
   const bought = await buy(user);
   const paid = Object.assign(stripe.pay(bought.sessionId), { amount_total: 1 });
@@ -113,7 +112,7 @@ test('the right amount that comes late is credited, whatever the checkout has be
 test.each([
   ['is unknown to the provider', 2, 'expired', 'CHECKOUT_EXPIRED', 'CHECKOUT_UNKNOWN_TO_PROVIDER'],
   ['was completed and never paid', 22, 'failed', 'PAYMENT_FAILED', 'PAYMENT_NEVER_CAME'],
-])('a checkout whose session %s is looked at for so long, and ends', async (what, days, status, code, finding) => {
+])('A checkout whose session %s ends after a time limit, with a finding', async (what, days, status, code, finding) => {
   const user = await product.user('forgotten');
   const bought = await buy(user);
   if (what.startsWith('is unknown')) stripe.sessions.delete(bought.sessionId);

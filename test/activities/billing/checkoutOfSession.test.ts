@@ -4,7 +4,7 @@ import { insertCheckout, markOpen } from '../../../models/billing/checkouts.ts';
 import { type Database, transaction } from '../../../models/database/database.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// A crash came before a checkout's session was stored, and two notifications about it come at once.
+// The process crashed before it stored a checkout's session, and two notifications about the session come at once.
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ async function checkoutWithoutSession(): Promise<string> {
   return id;
 }
 
-/** The database, where the session is stored by somebody else right after it was looked for. */
+/** A database in which another notification stores the session right after the lookup. */
 function storedMeanwhile(checkoutId: string, sessionId: string): Database {
   const { database } = environment;
   const query = async (sql: string, values: unknown[]) => {
@@ -42,7 +42,7 @@ function storedMeanwhile(checkoutId: string, sessionId: string): Database {
 test.each([
   ['the same session is the checkout’s', 'cs_same', 'cs_same', true],
   ['another session is not', 'cs_mine', 'cs_other', false],
-])('where another notification stores it meanwhile, %s', async (_name, told, stored, isFound) => {
+])('When another notification stores a session meanwhile, %s', async (_name, told, stored, isFound) => {
   const id = await checkoutWithoutSession();
   const [sessionId, storedId] = [`${told}_${id}`, `${stored}_${id}`];
   const session = {

@@ -41,7 +41,7 @@ async function spend({ spaceId }: ChatUser, credits: number): Promise<void> {
   await transaction(product.environment.database, (tx) => settle(tx, { ...call, cost: credits * 1_000_000 }));
 }
 
-test('owners are told once that few credits are left, and again when it happens again', async () => {
+test('Owners get one mail each time their credits run low', async () => {
   const user = await product.user('low');
   const editor = await product.user('editor');
   await product.identity.members.add(user.spaceId, editor.email, 'editor');
@@ -55,7 +55,7 @@ test('owners are told once that few credits are left, and again when it happens 
 
   await buildCredits(product.environment.database, 10, user.spaceId);
   const { pool } = product.environment.database;
-  await waitFor('a sweep to see that there are more', async () => {
+  await waitFor('a sweep to see the new credits', async () => {
     const [rows] = await pool.query('SELECT low_since AS since FROM billing_balances WHERE space_id = ?', [
       user.spaceId,
     ]);
@@ -67,7 +67,7 @@ test('owners are told once that few credits are left, and again when it happens 
   expect(told(editor.email)).toEqual([]);
 });
 
-test('endpoints are told when turns have used up credits until few are left', async () => {
+test('A webhook endpoint gets credits.low when turns have used up most credits', async () => {
   const user = await product.user('turns');
   await buildCredits(product.environment.database, 5.5, user.spaceId);
   const made = await user.fetch(`/api/spaces/${user.spaceId}/webhook-endpoints`, {

@@ -7,14 +7,14 @@ import type { FakeStripe, Fields } from '../../fakes/stripeServer.ts';
 const amountMinor = 1_000;
 export const microPerPayment = 1_000_000_000;
 
-/** One purchase, all of Stripe's notifications about it, and what its space keeps of it in the end. */
+/** One purchase, all of Stripe's notifications about it, and the credits that its space keeps. */
 export interface PaymentStory {
   spaceId: string;
   events: { type: string; object: Fields }[];
   keptMicro: number;
 }
 
-/** Makes a checkout and lets Stripe know how it went: paid at once or later, refunded, disputed, failed or expired. */
+/** Makes a checkout and its ending in the fake Stripe: paid at once or later, refunded, disputed, failed or expired. */
 export async function tellStory(database: Database, stripe: FakeStripe, spaceId: string): Promise<PaymentStory> {
   const checkoutId = newId('checkout');
   const sessionId = `cs_test_${checkoutId}`;
@@ -30,7 +30,7 @@ export async function tellStory(database: Database, stripe: FakeStripe, spaceId:
       ...{ microCredits: microPerPayment, provider: 'stripe', operationId: `op_${checkoutId}` },
       ...{ createdAt: now, expiresAt: new Date(now.getTime() + 3_600_000) },
     });
-    // Of some, a crash came before the session was noted.
+    // One checkout in five crashed before it stored its session.
     if (randomInt(5) > 0) await markOpen(tx, checkoutId, { id: sessionId, url: 'https://example.org' });
   });
   const unpaid = { ...session, status: 'complete' };

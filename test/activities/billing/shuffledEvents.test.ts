@@ -11,7 +11,7 @@ import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { type PaymentStory, tellStory } from './paymentStory.ts';
 
-// Everything that Stripe can tell, shuffled, each up to five times, while handlers fail and the process is killed.
+// All kinds of notifications, shuffled, each sent up to five times, while handlers fail and the process is killed.
 
 const eventCount = sizeOf('PAYMENT_EVENTS', 80);
 const killCount = sizeOf('PAYMENT_KILLS', 1);
@@ -33,14 +33,14 @@ afterAll(async () => {
 });
 
 test(
-  `${eventCount} notifications have each their effect once, and the books balance`,
+  `Each of ${eventCount} notifications takes effect once, and the books balance`,
   async () => {
     const { database } = product.environment;
     const spaces = Array.from({ length: spaceCount }, () => newId('space'));
     const stories = await tellStories(spaces);
     const events = stories.flatMap((story) => story.events.map((event) => ({ ...event, id: `evt_${newId('hold')}` })));
     for (const [at, spaceId] of spaces.entries()) {
-      // Spent before it is paid for, so that what comes in pays debts first.
+      // Spent before the payments, so that payments pay the debt first.
       const call = { id: `${spaceId}:0`, spaceId, userId: 'u', turnId: newId('turn'), modelId: 'm' };
       await transaction(database, (tx) => settle(tx, { ...call, cost: at % 2 === 0 ? spentMicro : 0, enforced: true }));
     }
@@ -53,7 +53,7 @@ test(
     );
     const deliveries = shuffled(events.flatMap((event) => Array.from({ length: random(1, 6) }, () => event)));
     await whileKilling(deliver(deliveries));
-    await waitFor('all to be settled', async () => (await unsettled()) === 0, { timeoutMs: longestMs });
+    await waitFor('all notifications to be settled', async () => (await unsettled()) === 0, { timeoutMs: longestMs });
     await runStatement(ownerUrl, 'DROP TRIGGER a_tenth_fails');
 
     for (const [at, spaceId] of spaces.entries()) {
@@ -82,7 +82,7 @@ async function tellStories(spaces: string[]): Promise<PaymentStory[]> {
   return stories;
 }
 
-/** Sends all of them, a few at a time, each again until it is acknowledged. */
+/** Sends all deliveries, a few at a time, and repeats each until it is acknowledged. */
 async function deliver(deliveries: { type: string; object: Parameters<FakeStripe['notify']>[2]; id: string }[]) {
   const waiting = [...deliveries];
   const lane = async () => {

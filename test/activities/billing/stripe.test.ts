@@ -48,7 +48,7 @@ async function buy(user: ChatUser, amount = 10): Promise<Bought> {
   return { session, checkoutId: checkoutId ?? '', operationId: operationId ?? '' };
 }
 
-/** Sends it, and waits until it is settled. */
+/** Sends a notification, waits until it is settled, and returns its outcome. */
 async function tell(type: string, object: Fields, id = `evt_${type}_${Math.random()}`): Promise<string> {
   const answer = await stripe.notify(product.url, type, object, id);
   expect([answer.status, await answer.json()]).toEqual([200, { received: true }]);
@@ -59,7 +59,7 @@ async function tell(type: string, object: Fields, id = `evt_${type}_${Math.rando
   return event.outcome ?? '';
 }
 
-test('a session is bound to its space and checkout, and made once by its key', async () => {
+test('A Stripe session names its space and checkout, and is created with an idempotency key', async () => {
   const user = await product.user('bound');
   const { session, checkoutId } = await buy(user, 12.5);
   expect(session).toMatchObject({
@@ -78,14 +78,14 @@ test('a session is bound to its space and checkout, and made once by its key', a
   });
 });
 
-test('a provider that stumbles is asked again, and makes one session', async () => {
+test('A checkout is retried when the provider answers with 5xx', async () => {
   const user = await product.user('stumbles');
   stripe.failNext(500, 500, 503);
   const { session } = await buy(user);
   expect(session.status).toBe('open');
 });
 
-test('what the provider refuses is 502, nothing is bought, and the next try works', async () => {
+test('502 for a purchase that the provider refuses, and the next try works', async () => {
   const user = await product.user('refused');
   await post(user, 'setup', {});
   stripe.failNext(400);
@@ -99,7 +99,7 @@ test('what the provider refuses is 502, nothing is bought, and the next try work
   expect((await buy(user)).session.status).toBe('open');
 });
 
-test('a payment that takes its time is on its way, then paid; told in any order, it is credited once', async () => {
+test('A slow payment shows as processing, and its notifications credit it once in any order', async () => {
   const user = await product.user('slow');
   const { session, checkoutId } = await buy(user);
   expect(await tell('checkout.session.completed', { ...session, status: 'complete' })).toBe('ended');
@@ -108,7 +108,7 @@ test('a payment that takes its time is on its way, then paid; told in any order,
   });
   expect(await page.json()).toMatchObject({ status: 'processing', credited: false });
   const paid = stripe.pay(String(session.id));
-  // The purchase's own workflow may have asked meanwhile, and credited it.
+  // The purchase's own workflow may have asked Stripe meanwhile and credited the payment.
   expect(['credited', 'unchanged']).toContain(await tell('checkout.session.async_payment_succeeded', paid));
   expect(await tell('checkout.session.completed', paid)).toBe('unchanged');
   expect(await tell('checkout.session.expired', { ...paid, status: 'expired' })).toBe('unchanged');
@@ -119,7 +119,7 @@ test('a payment that takes its time is on its way, then paid; told in any order,
   expect(list.data).toEqual([expect.objectContaining({ id: checkoutId, status: 'paid', url: null })]);
 });
 
-test('a payment that fails ends its operation; one that expires as well', async () => {
+test('A failed payment and an expired checkout fail their operations', async () => {
   const user = await product.user('unlucky');
   const [failed, expired] = [await buy(user), await buy(user)];
   expect(await tell('checkout.session.async_payment_failed', { ...failed.session, status: 'complete' })).toBe('ended');
@@ -129,7 +129,7 @@ test('a payment that fails ends its operation; one that expires as well', async 
     [failed, 'PAYMENT_FAILED'],
     [expired, 'CHECKOUT_EXPIRED'],
   ] as const) {
-    const operation = await waitFor('the end', async () => {
+    const operation = await waitFor('the operation to end', async () => {
       const row = await user.get<{ status: string; error?: { code: string } }>(`/api/operations/${operationId}`);
       return row.status !== 'running' && row;
     });
@@ -138,13 +138,13 @@ test('a payment that fails ends its operation; one that expires as well', async 
   expect(await balances(user)).toEqual({});
 });
 
-test('refunds, told before the payment or after, and one that fails', async () => {
+test('A refund takes credits back, also before its payment is reported, and a failed refund returns them', async () => {
   const user = await product.user('refunded');
   const { session } = await buy(user);
   const paid = stripe.pay(String(session.id));
   const charge = { id: 'ch_1', payment_intent: paid.payment_intent, metadata: {} };
   stripe.refund(String(paid.payment_intent), 300);
-  // The refund is heard of first: it says that the payment went through.
+  // The refund arrives first and shows that the payment went through.
   expect(await tell('charge.refunded', charge)).toBe('reversed');
   expect(await balances(user)).toEqual({ available: 700 * micro, paid: 700 * micro });
   expect(await tell('checkout.session.completed', paid)).toBe('unchanged');
@@ -156,7 +156,7 @@ test('refunds, told before the payment or after, and one that fails', async () =
   expect(await balances(user)).toEqual({ available: 700 * micro, paid: 700 * micro });
 });
 
-test('a dispute takes what was paid, also what was spent; a won one gives it back, and an inquiry takes nothing', async () => {
+test('A dispute takes the payment back, winning it returns the credits, and an inquiry takes nothing', async () => {
   const user = await product.user('disputed');
   const { session } = await buy(user);
   const paid = stripe.pay(String(session.id));
@@ -176,7 +176,7 @@ test('a dispute takes what was paid, also what was spent; a won one gives it bac
   expect(await balances(user)).toEqual({ available: 1000 * micro, paid: 1000 * micro });
 });
 
-test('payments that are not ours, or of another amount, are recorded for the operator; unknown kinds are acknowledged', async () => {
+test('Foreign payments and wrong amounts are recorded for the operator, and unknown kinds are acknowledged', async () => {
   const user = await product.user('odd');
   const { session } = await buy(user);
   expect(await tell('customer.created', { id: 'cus_1' })).toBe('ignored');
@@ -187,7 +187,7 @@ test('payments that are not ours, or of another amount, are recorded for the ope
   expect(await balances(user)).toEqual({});
 });
 
-test('reconciliation credits what was paid and never told, once, and notes what it cannot explain', async () => {
+test('Reconciliation credits an unreported payment once, and records a payment without a checkout', async () => {
   const user = await product.user('unheard');
   const { session } = await buy(user);
   stripe.pay(String(session.id));
@@ -210,7 +210,7 @@ test('reconciliation credits what was paid and never told, once, and notes what 
   expect(await balances(user)).toEqual({ available: 1000 * micro, paid: 1000 * micro });
 });
 
-test('automatic top-ups charge the saved card below the threshold, within the month’s ceiling', async () => {
+test('Automatic top-ups charge the saved card below the threshold, up to the monthly limit', async () => {
   const user = await product.user('automatic');
   await post(user, 'setup', { initialCredits: 1 });
   const set = (body: unknown) => user.fetch(`/api/billing/${user.spaceId}/auto-top-up`, { method: 'PUT', body });
@@ -220,13 +220,13 @@ test('automatic top-ups charge the saved card below the threshold, within the mo
   await waitFor('two charges', async () => (await balances(user)).paid === 4000 * micro);
   const terms = { currency: 'usd', provider: 'stripe', microOf: (minor: number) => minor };
   expect(await beginAutoTopUp(product.environment.database, user.spaceId, terms)).toBeUndefined();
-  // Its own notification, which comes too, credits nothing more.
+  // The notification of each charge credits nothing more.
   const intents = (await (await fetch(`${stripe.url}/v1/payment_intents`)).json()) as { data: Fields[] };
   for (const intent of intents.data) await tell('payment_intent.succeeded', intent);
   expect(await balances(user)).toEqual({ available: 4001 * micro, paid: 4000 * micro, granted: micro });
 });
 
-test('a declined card turns automatic top-ups off until they are set again', async () => {
+test('A declined card turns automatic top-ups off until the owner sets them again', async () => {
   stripe.card = 'declined';
   const user = await product.user('declined');
   await post(user, 'setup', {});

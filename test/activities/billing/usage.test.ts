@@ -8,7 +8,7 @@ import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/bil
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// What costs by time: computers and storage.
+// Charges by time: computers and storage.
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ afterAll(async () => {
 const rates = { computerCreditsPerMinute: 0.5, storageCreditsPerGibDay: 2, enforced: true };
 const micro = 1_000_000;
 
-test('a computer’s minute is booked once, and an uncovered part becomes a debt', async () => {
+test('A computer’s minute is booked once, and the part without credits becomes a debt', async () => {
   const { database } = environment;
   const spaceId = await buildCredits(database, 1);
   const computerId = newId('hold');
@@ -42,7 +42,7 @@ test('a computer’s minute is booked once, and an uncovered part becomes a debt
   });
 });
 
-test('use without a price is not booked, and nothing is refused where credits are not enforced', async () => {
+test('Use without a price is not booked, and no request is refused when credits are not enforced', async () => {
   const { database } = environment;
   const spaceId = newId('space');
   const free = { ...rates, computerCreditsPerMinute: 0 };
@@ -53,7 +53,7 @@ test('use without a price is not booked, and nothing is refused where credits ar
   expect(await balancesOf(database, spaceId)).toEqual({});
 });
 
-test('a day’s storage is booked once for each space, by what its drive holds', async () => {
+test('A day of storage is booked once per space, by the size of its drive', async () => {
   const { database, config } = environment;
   const identity = await buildIdentity(environment);
   const { user } = await buildUser(identity);

@@ -6,7 +6,7 @@ import { MessageFold } from '../../../models/chat/turnLog/foldChunks.ts';
 import { buildTurn, buildTurnLog, readLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-/** A step whose process ends in the middle of it, time and again: each attempt is paid for. */
+/** A step whose process dies in the middle again and again. Each attempt costs money, so their number is limited. */
 let environment: TestEnvironment;
 let deps: StepDeps;
 beforeAll(async () => {
@@ -19,7 +19,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** An attempt that has said this much; nothing more comes of it, as when its process was killed. */
+/** An attempt that streams these words and then stops, as if its process was killed. */
 async function attempt(turn: Turn, words: string): Promise<ModelStep> {
   const step = new ModelStep(deps, turn, 0, 'demo');
   await step.open();
@@ -40,13 +40,13 @@ async function textOf({ id }: Turn): Promise<string> {
     .join('');
 }
 
-test('an answer that was cut off too often is not asked for again, and its last words stay', async () => {
+test('An answer that was cut off too often is not requested again and keeps its last words', async () => {
   const turn = await buildTurn(environment.database);
   for (let number = 1; number <= maxCuts; number++) {
     await attempt(turn, `attempt ${number}`);
     expect(await textOf(turn)).toBe(`attempt ${number}`);
   }
-  // However often it is tried after that.
+  // Later tries are refused too.
   for (let more = 0; more < 2; more++) {
     const refused = new ModelStep(deps, turn, 0, 'demo');
     await expect(refused.open()).rejects.toMatchObject({ code: 'ANSWER_CUT_TOO_OFTEN' });
@@ -55,7 +55,7 @@ test('an answer that was cut off too often is not asked for again, and its last 
   expect(await textOf(turn)).toBe(`attempt ${maxCuts}`);
 });
 
-test('attempts that had said nothing, or that their provider has failed, are not counted', async () => {
+test('Attempts without output and attempts that failed at the provider are not counted', async () => {
   const turn = await buildTurn(environment.database);
   for (let number = 0; number < maxCuts; number++) {
     await attempt(turn, '');
@@ -68,7 +68,10 @@ test('attempts that had said nothing, or that their provider has failed, are not
   expect(call).toMatchObject({ cuts: 1, attempts: 2 * maxCuts + 2 });
 });
 
-/** An attempt that may go on, whose process ends before the parts do. */
+/**
+ * An attempt that may continue the words before it, and whose process dies after `parts`. Returns the words that it
+ * kept.
+ */
 async function continuing(turn: Turn, parts: ModelPart[]): Promise<string | undefined> {
   const step = new ModelStep(deps, turn, 0, 'demo', { continues: true });
   await step.open();
@@ -82,13 +85,13 @@ const said = (delta: string): ModelPart[] => [
   { type: 'text-delta', id: 't', delta },
 ];
 
-test('words that were cut off stand where the model can go on behind them, again and again', async () => {
+test('A model that can continue goes on after the words that were cut off, several times', async () => {
   const turn = await buildTurn(environment.database);
   expect(await continuing(turn, said('one '))).toBeUndefined();
   expect(await continuing(turn, said(' two'))).toBe('one ');
   expect(await continuing(turn, said(' three'))).toBe('one two');
   expect(await textOf(turn)).toBe('one two three');
-  // It says nothing more: what is there is the answer.
+  // The model adds nothing, so the kept words are the answer.
   const last = new ModelStep(deps, turn, 0, 'demo', { continues: true });
   await last.open();
   await last.flush();
@@ -96,7 +99,7 @@ test('words that were cut off stand where the model can go on behind them, again
   expect(log.filter(({ type }) => type === 'text-start' || type === 'data-attempt')).toHaveLength(1);
 });
 
-test('what is more than words is discarded and asked for again', async () => {
+test('Output with tool calls or reasoning is discarded and requested again', async () => {
   const turn = await buildTurn(environment.database);
   const call: ModelPart[] = [...said('Let me look.'), { type: 'tool-input-start', id: 'c', toolName: 'drive_list' }];
   await continuing(turn, call);

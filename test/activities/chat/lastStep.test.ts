@@ -6,7 +6,7 @@ import { WriterFencedError } from '../../../models/chat/turnLog/entry.ts';
 import { buildTurn, buildTurnLog, buildWriter, readLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-/** A step that ends its turn in its own commit: both or neither, once. */
+/** The last step ends its turn in its own commit: both happen or neither, and only once. */
 let environment: TestEnvironment;
 let deps: StepDeps;
 const settled: string[] = [];
@@ -36,7 +36,7 @@ async function saying(turn: Turn, words: string): Promise<ModelStep> {
 
 const stored = (turn: Turn) => chatModels(environment.database).Turn.findByPk(turn.id, { rejectOnEmpty: true });
 
-test('the answer, its usage, the end of the turn and the thread for the next one are one commit', async () => {
+test('One commit stores the answer and its usage, ends the turn, and frees the thread', async () => {
   const turn = await buildTurn(environment.database);
   const { ended } = await (await saying(turn, 'Yes.')).end(end, answer);
   expect(ended).toMatchObject({ ended: true, turn: { id: turn.id, status: 'completed', finishReason: 'stop' } });
@@ -51,7 +51,7 @@ test('the answer, its usage, the end of the turn and the thread for the next one
   expect((await Thread.findByPk(turn.threadId))?.activeTurnId).toBeNull();
 });
 
-test('whose writer was replaced, or whose turn has ended, ends nothing and settles nothing', async () => {
+test('A step whose writer was replaced or whose turn has ended ends nothing and settles nothing', async () => {
   const replaced = await buildTurn(environment.database);
   const late = await saying(replaced, 'Too late.');
   await late.flush();
@@ -68,7 +68,7 @@ test('whose writer was replaced, or whose turn has ended, ends nothing and settl
   expect(settled).not.toContain(replaced.id);
 });
 
-test('where nobody heard of it, whoever asks again hears that the turn was answered', async () => {
+test('A retry of a step whose result was lost learns that the turn was answered', async () => {
   const turn = await buildTurn(environment.database);
   await (await saying(turn, 'Yes.')).end(end, answer);
   const again = { turnId: turn.id, step: 0, modelId: 'demo' };

@@ -40,7 +40,7 @@ const store = () => ({
   onFailure: () => undefined,
 });
 
-/** A picture that no other one is like. */
+/** A different picture for each number. */
 const pngOf = (number: number) =>
   encodePng({ width: 2, height: 1, pixels: Buffer.from([number, 0, 0, 0, 0, number, 0, 0]) });
 
@@ -49,7 +49,7 @@ async function keep(toolCallId: string, number: number): Promise<ResultPicture> 
   return keepPicture(store(), turn, toolCallId, { mediaType: 'image/png', bytes, width: 2, height: 1 });
 }
 
-/** A step of the turn for each result. */
+/** Adds one step to the turn for each result. */
 async function takeSteps(outputs: Record<string, unknown>): Promise<void> {
   const { turnLog } = buildTurnLog(environment.database);
   const writer = await buildWriter(environment.database, turnLog, turn);
@@ -63,7 +63,7 @@ async function takeSteps(outputs: Record<string, unknown>): Promise<void> {
   writer.close();
 }
 
-/** What a model would be sent next: the results, and how many tokens all of it is estimated to have. */
+/** The next prompt of the turn, and the tool results in it. */
 async function promptFor({ images = true, budget = 100_000 } = {}) {
   const known = builtinModels.find(({ capabilities }) => capabilities.images);
   if (known === undefined) throw new Error('No model sees images.');
@@ -89,7 +89,7 @@ function outputsIn(message: LanguageModelV4Prompt[number]) {
 const shown = async (number: number) => ({ data: { data: (await pngOf(number)).toString('base64') } });
 const seenBy = ({ results }: Awaited<ReturnType<typeof promptFor>>) => results.map(({ type }) => type === 'content');
 
-test('it is in the result of its call, behind the text, for a model that sees images', async () => {
+test('A model that sees images gets the picture in the call’s result, after the text', async () => {
   const picture = await keep('tcl_1', 1);
   expect(picture).toEqual({
     containerId: `thread:${turn.threadId}`,
@@ -104,20 +104,20 @@ test('it is in the result of its call, behind the text, for a model that sees im
   expect(results).toMatchObject([
     { type: 'content', value: [{ text }, { mediaType: 'image/png', ...(await shown(1)) }] },
   ]);
-  // The bytes of it are not text.
+  // The estimate of tokens does not count the picture's bytes as text.
   const { prompt: without } = await promptFor({ images: false });
   expect(tokensOf(prompt) - tokensOf(without)).toBeGreaterThan(1_000);
   expect(tokensOf(prompt) - tokensOf(without)).toBeLessThan(2_000);
   expect(estimatePromptTokens(prompt) - estimatePromptTokens(without)).toBeLessThan(2_000);
 });
 
-test('a model that sees none is told so', async () => {
+test('A model that sees no images is told so in place of the picture', async () => {
   await takeSteps({ tcl_1: { picture: await keep('tcl_1', 1) } });
   const { results } = await promptFor({ images: false });
   expect(results).toMatchObject([{ type: 'text', value: expect.stringContaining('this model sees no images') }]);
 });
 
-test('only the newest are shown, and those left out change at every third one', async () => {
+test('Only the newest pictures are shown, and older ones are left out three at a time', async () => {
   const outputs: Record<string, unknown> = {};
   for (let number = 1; number <= 4; number++)
     outputs[`tcl_${number}`] = { picture: await keep(`tcl_${number}`, number) };
@@ -132,7 +132,7 @@ test('only the newest are shown, and those left out change at every third one', 
   expect(seenBy(await promptFor())).toEqual([false, false, false, true, true, true, false]);
 });
 
-test('they take a part of the prompt at most', async () => {
+test('Pictures take only a part of the prompt', async () => {
   const outputs: Record<string, unknown> = {};
   for (let number = 1; number <= 3; number++)
     outputs[`tcl_${number}`] = { picture: await keep(`tcl_${number}`, number) };
@@ -141,7 +141,7 @@ test('they take a part of the prompt at most', async () => {
   expect(seenBy(await promptFor({ budget: 5_000 }))).toEqual([false, false, false]);
 });
 
-test('a result can name no other file, and one that was deleted is named so', async () => {
+test('A result shows only the picture of its own call, and says when that was deleted', async () => {
   const picture = await keep('tcl_1', 1);
   const forged = { containerId: 'drive', path: '/private.png', mediaType: 'image/png', width: 2, height: 1 };
   await takeSteps({ tcl_1: { picture: forged }, tcl_2: { picture }, tcl_3: { picture: { mediaType: 'text/html' } } });
@@ -153,7 +153,7 @@ test('a result can name no other file, and one that was deleted is named so', as
   ]);
 });
 
-test('no room for it is said by the call', async () => {
+test('A call whose picture exceeds the quota fails with QUOTA_EXCEEDED', async () => {
   await keep('tcl_1', 1);
   await driveModels(environment.database).Drive.update(
     { usedBytes: environment.config.drive.quotaBytes },

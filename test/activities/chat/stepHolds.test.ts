@@ -14,7 +14,7 @@ import { buildTurn, buildTurnLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** First steps that another process takes: who waits for them, for how long, and what it finds. */
+/** First steps that another process takes: how long this process waits for them, and what it finds then. */
 const holdMs = 900;
 const logger = createLogger({ level: 'silent' });
 const never = new AbortController().signal;
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const holds = (ofMs = holdMs) => new StepHolds({ logger, database: environment.database, holdMs: ofMs });
 
-/** A turn whose first step is held, as its acceptance leaves it. */
+/** A turn whose first step is held, as when its message has just been accepted. */
 async function heldTurn(ofMs = holdMs): Promise<Turn> {
   const turn = await buildTurn(environment.database);
   await transaction(environment.database, (tx) =>
@@ -47,7 +47,7 @@ async function heldTurn(ofMs = holdMs): Promise<Turn> {
 
 const isHeld = async ({ id }: Turn) => (await findHeld(environment.database, [id], 0)).has(id);
 
-test('a step is held until its result is known, and then waited for no longer', async () => {
+test('A step stays held until its result is known, and then the wait for it ends', async () => {
   const turn = await heldTurn();
   const { promise: result, resolve } = Promise.withResolvers<CallModelResult>();
   const holding = holds().during(turn.id, result, { leavesResult: true });
@@ -66,7 +66,7 @@ test('a step is held until its result is known, and then waited for no longer', 
   expect(await isHeld(turn)).toBe(false);
 });
 
-test('a row that somebody has locked keeps no other step from being held', async () => {
+test('A locked row does not keep other steps from being held', async () => {
   const [locked, other] = await Promise.all([heldTurn(), heldTurn()]);
   const { promise: result, resolve } = Promise.withResolvers<CallModelResult>();
   const shared = holds();
@@ -82,7 +82,7 @@ test('a row that somebody has locked keeps no other step from being held', async
   await Promise.all(holding);
 });
 
-test('a stop by the workflow is passed on and the end waited for; any other reason ends the wait', async () => {
+test('A stop by the workflow is passed on to the holder, and any other abort ends the wait', async () => {
   const turn = await heldTurn(60_000);
   const stop = new AbortController();
   let stops = 0;
@@ -96,7 +96,7 @@ test('a stop by the workflow is passed on and the end waited for; any other reas
   await expect(holds().whileHeld(held.id, shutDown, nobody)).rejects.toThrow('stopping');
 });
 
-test('how a call failed elsewhere is its result here, once', async () => {
+test('The failure of a call in another process becomes its result here, once', async () => {
   const turn = await heldTurn();
   const failure = { kind: 'failed', code: 'RATE_LIMITED', retryable: true, retryAfterMs: 3_000 } as const;
   await holds().during(turn.id, Promise.resolve(failure), { leavesResult: true });
@@ -107,11 +107,11 @@ test('how a call failed elsewhere is its result here, once', async () => {
       { cancelled: never },
     );
   expect(await take()).toEqual(failure);
-  // The next attempt is made: these dependencies cannot.
+  // The second attempt calls the model, which fails with these dependencies.
   await expect(take()).rejects.toThrow(TypeError);
 });
 
-test('a step that ends between two looks at it is not taken again', async () => {
+test('A step that ends between two checks is not taken again', async () => {
   const turn = await heldTurn();
   const ending = {
     async whileHeld() {
@@ -125,11 +125,11 @@ test('a step that ends between two looks at it is not taken again', async () => 
   const input = { turnId: turn.id, step: 0, modelId: 'demo' };
   const result = await runStep({ ...deps, stepHolds: ending } as never, input, { cancelled: never });
   expect(result).toEqual({ kind: 'answered', finishReason: 'length' });
-  // Nor by one that did not look.
+  // A process that did not check cannot take the step either.
   await expect(new ModelStep(deps, turn, 0, 'demo').open()).rejects.toThrow(WriterFencedError);
 });
 
-test('a hold that ran out while the database was silent counts until its holder can have renewed it', async () => {
+test('After a silence of the database, a hold that ran out counts until its holder had time to renew it', async () => {
   const graces: number[] = [];
   const silent = {
     pool: {
@@ -144,7 +144,7 @@ test('a hold that ran out while the database was silent counts until its holder 
   const waiting = new StepHolds({ logger, database: silent as never, holdMs }).whileHeld('turn', never, nobody);
   await waiting;
   const firstGrace = graces.findIndex((ms) => ms > 0);
-  // Asked again at once, and freed only by a look without grace.
+  // The query is repeated at once, and only a query without grace ends the wait.
   expect(firstGrace).toBe(2);
   expect(graces[firstGrace]).toBeGreaterThan(holdMs / 2);
   expect(graces.slice(firstGrace).filter((ms) => ms > 0).length).toBeGreaterThan(1);

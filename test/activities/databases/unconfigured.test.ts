@@ -11,7 +11,7 @@ import { createLogger } from '../../../telemetry/logger.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// An Atrium that was started without the server that has its databases: what is to go from there is not forgotten.
+// Atrium runs without the server that holds its databases. It remembers the databases that it must remove there.
 
 let environment: TestEnvironment;
 let databases: SpaceDatabases;
@@ -24,7 +24,7 @@ afterAll(() => environment.close());
 
 const query = (sql: string, values: unknown[] = []) => environment.database.pool.query(sql, values);
 
-/** A database that the server has. */
+/** A database that exists on the server. */
 async function make() {
   const identity = await buildIdentity(environment);
   const { user } = await buildUser(identity);
@@ -36,7 +36,7 @@ async function make() {
   return { id, spaceId, actor };
 }
 
-/** As after a server has it so. */
+/** Marks the database as aligned, as if the server had done the work. */
 async function settle(id: string): Promise<void> {
   const wanted = await databases.alignment(id);
   if (wanted === undefined) throw new Error('It has a row.');
@@ -57,7 +57,7 @@ async function rowsOf(spaceId: string): Promise<object[][]> {
   return Promise.all(tables.map(async (table) => (await query(sql(table), [spaceId]))[0] as object[]));
 }
 
-test('a database whose days are over stays due', async () => {
+test('A database that is due for purge stays due', async () => {
   const asked = await make();
   await databases.wishes.remove(asked);
   await settle(asked.id);
@@ -67,7 +67,7 @@ test('a database whose days are over stays due', async () => {
   expect(rows).toEqual([expect.objectContaining({ due_at: expect.any(Date), is_made: 1 })]);
 });
 
-test('of a deleted space the rows of its databases stay until the server has none of them', async () => {
+test('The rows of a deleted space’s databases stay until the server has removed them', async () => {
   const { id, spaceId } = await make();
   const { database } = environment;
   expect(await purgeDatabasesOf(database, spaceId)).toEqual([{ id, spaceId }]);
@@ -75,7 +75,7 @@ test('of a deleted space the rows of its databases stay until the server has non
   const [rows, accounts] = await rowsOf(spaceId);
   expect(rows).toEqual([expect.objectContaining({ id, name: '', live_name: null, state: 'purged' })]);
   expect(accounts).toHaveLength(3);
-  // Its space's keys are gone by then.
+  // The space's keys are gone by then, so no sealed value can be opened.
   await query("UPDATE space_database_accounts SET sealed = 'nothing' WHERE database_id = ?", [id]);
   await settle(id);
   await databasesSchema.finish?.(database, spaceId);

@@ -15,7 +15,7 @@ import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { type StoreGate, startStoreGate } from '../../support/storeGate.ts';
 
-/** What becomes of objects that are not, or may not be, as they were stored. */
+/** Sweeps over stored objects that are, or may be, damaged or missing. */
 const logger = createLogger({ level: 'silent' });
 const dayMs = 24 * 3_600_000;
 let environment: TestEnvironment;
@@ -44,7 +44,7 @@ beforeEach(async () => {
 const overwrite = (key: string, bytes: Uint8Array) =>
   store.client.send(new PutObjectCommand({ Bucket: store.bucket, Key: key, Body: bytes }));
 
-/** A kept object of so many bytes, and its content. */
+/** A kept object of `size` random bytes, and its content. */
 async function keep(size: number): Promise<{ key: string; bytes: Buffer }> {
   const { database } = environment;
   const { DriveObject } = driveModels(database);
@@ -61,7 +61,7 @@ async function find(key: string, finding: Finding, { ago = 0, hash = true } = {}
 }
 const findingOf = async (key: string) => (await findings.find(key))?.finding;
 
-/** One round of the sweeper, in which the sweep has so little time that none is left after the first object. */
+/** One round of the sweeper. By default its time is over after the first object. */
 function sweep({ budgetMs = 1 } = {}): Promise<unknown> {
   const { database, config } = environment;
   const { sweepContents } = createDriveSweeps({ database, config, storage: store } as DriveDeps);
@@ -69,7 +69,7 @@ function sweep({ budgetMs = 1 } = {}): Promise<unknown> {
   return new MockActivityEnvironment().run(round);
 }
 
-test('each round settles one object, however much longer than its time that takes', async () => {
+test('Each round settles one object, even if that takes longer than the round may last', async () => {
   const objects = [await keep(20_000_000), await keep(20_000_000), await keep(20_000_000)];
   await findings.suspectLatest();
   const [, damaged] = objects;
@@ -78,7 +78,7 @@ test('each round settles one object, however much longer than its time that take
   expect(await Promise.all(objects.map(({ key }) => findingOf(key)))).toEqual([null, 'damaged', null]);
 });
 
-test('an object that cannot be read holds up no other, and is looked at again', async () => {
+test('An unreadable object does not hold up others and is checked again later', async () => {
   const [broken, larger] = [await keep(10), await keep(2_000_000)];
   for (const { key } of [broken, larger]) await find(key, 'suspect');
   gate.unreadable.add(broken.key);
@@ -90,7 +90,7 @@ test('an object that cannot be read holds up no other, and is looked at again', 
   expect(await findingOf(broken.key)).toBeNull();
 });
 
-test('suspects that cannot be read hold up no look at what was found long ago', async () => {
+test('Unreadable suspects do not hold up the new check of old findings', async () => {
   const [broken, back] = [await keep(10), await keep(10)];
   gate.unreadable.add(broken.key);
   await find(broken.key, 'suspect');
@@ -99,7 +99,7 @@ test('suspects that cannot be read hold up no look at what was found long ago', 
   expect([await findingOf(broken.key), await findingOf(back.key)]).toEqual(['suspect', null]);
 });
 
-test('what was found is looked at again after a day: what was put back is served again', async () => {
+test('Findings are checked again after a day, and an object that was put back is served again', async () => {
   const [back, restored, damaged, young] = [await keep(10), await keep(10), await keep(10), await keep(10)];
   await find(back.key, 'missing', { ago: 2 * dayMs });
   await find(restored.key, 'damaged', { ago: 2 * dayMs });
@@ -116,11 +116,11 @@ test('what was found is looked at again after a day: what was put back is served
     'missing',
   ]);
   await store.read(back.key, { start: 0, end: 1 });
-  // Not before another day.
+  // The next check is due only a day later.
   expect(await sweep({ budgetMs: dayMs })).toMatchObject({ sweepContents: { looked: 0 } });
 });
 
-test('doctor says what is left', async () => {
+test('Doctor reports suspect and missing objects', async () => {
   const [suspect, missing] = [await keep(10), await keep(10)];
   await find(suspect.key, 'suspect');
   const left = 'still to be looked at after an unclean end or a restore: 1';
@@ -134,7 +134,7 @@ test('doctor says what is left', async () => {
   });
 });
 
-test('any number of reads of parts of a suspect cost one read of the whole, whether that can be noted or not', async () => {
+test('100 partial reads of a suspect cost one whole read, even if the result cannot be stored', async () => {
   const { key, bytes } = await keep(8_000_000);
   await find(key, 'suspect');
   const away = () => Promise.reject(new Error('connect ECONNREFUSED'));
@@ -145,7 +145,7 @@ test('any number of reads of parts of a suspect cost one read of the whole, whet
   expect(parts).toEqual(parts.map(() => String(bytes.subarray(5, 10))));
   await readPart();
   expect(gate.wholeReads(key)).toBe(1);
-  // It has become suspect again.
+  // The object becomes suspect again.
   await find(key, 'suspect');
   await overwrite(key, Buffer.alloc(8_000_000));
   await expect(readPart()).rejects.toMatchObject({ code: 'CONTENT_DAMAGED' });
@@ -153,7 +153,7 @@ test('any number of reads of parts of a suspect cost one read of the whole, whet
   other.close();
 });
 
-test('what was stored without a hash is not called sound because it can be read, only not missing', async () => {
+test('A readable object without a hash is no longer missing, but stays suspect', async () => {
   const [suspect, missing] = [await keep(2_000_000), await keep(10)];
   await find(suspect.key, 'suspect', { hash: false });
   await find(missing.key, 'missing', { hash: false });

@@ -21,7 +21,7 @@ afterEach(async () => {
   await github.stop();
 });
 
-/** A space with as many installations, all of them due. */
+/** A space with `count` installations, all due. */
 async function spaceWith(count: number) {
   const { database, config } = environment;
   const identity = await buildIdentity(environment);
@@ -48,7 +48,7 @@ async function spaceWith(count: number) {
 
 const minutesFromNow = (date: Date) => Math.round((date.getTime() - Date.now()) / 60_000);
 
-test('what is due is asked about once, and a failure keeps no other from it', async () => {
+test('The sweep asks the provider once about each due installation, and goes on after a failure', async () => {
   const { sweep, list, installations } = await spaceWith(4);
   Object.assign(installations[3] ?? {}, { isSuspended: true });
   github.failNext({ status: 500 });
@@ -58,13 +58,13 @@ test('what is due is asked about once, and a failure keeps no other from it', as
   expect(await sweep()).toEqual({ asked: 0, failed: 0 });
 });
 
-test('a provider that does not answer is not asked about all', async () => {
+test('The sweep stops after three failures in a row', async () => {
   const { sweep } = await spaceWith(6);
   github.failNext(...Array(6).fill({ status: 503 }));
   expect(await sweep()).toEqual({ asked: 3, failed: 3 });
 });
 
-test('one that wants fewer requests gets none until then', async () => {
+test('The sweep stops at a 429 and asks again after the provider’s Retry-After', async () => {
   const { sweep, list } = await spaceWith(3);
   github.failNext({ status: 429, headers: { 'retry-after': '1800' } });
   expect(await sweep()).toEqual({ asked: 1, failed: 1 });
@@ -72,18 +72,18 @@ test('one that wants fewer requests gets none until then', async () => {
   expect((await list()).map(({ dueAt }) => Math.max(0, minutesFromNow(dueAt))).sort()).toEqual([0, 0, 30]);
 });
 
-test('an answer that is older than another does not replace it', async () => {
+test('An older answer of the provider does not replace a newer one', async () => {
   const { sweep, list, sync, installations } = await spaceWith(1);
   const [installation] = installations;
   const facts = { account: 'acme0', accountId: String(installation?.account.id), status: 'active' } as const;
-  // It was active when it was asked about; meanwhile GitHub tells of a suspension, and the sweeper hears of it.
+  // GitHub answers "active". Before that answer is stored, the installation is suspended and the sweeper learns of it.
   await sync(async () => {
     Object.assign(installation ?? {}, { isSuspended: true });
     await sweep();
     return facts;
   });
   expect((await list()).map(({ status }) => status)).toEqual(['suspended']);
-  // Nobody can say which of them was the newer one, so it is asked about again.
+  // Atrium cannot tell which answer is newer, so the sweep asks again.
   expect(await sweep()).toEqual({ asked: 1, failed: 0 });
   expect((await list()).map(({ status }) => status)).toEqual(['suspended']);
 });

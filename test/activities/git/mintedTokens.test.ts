@@ -33,7 +33,7 @@ async function installed(login: string) {
   return { key, tokensTo, tokens: tokensTo('read'), all, installation: github.installations.get(id) };
 }
 
-test('an operation asks for one token, which ends with it', async () => {
+test('An operation uses one token, which is revoked when the operation ends', async () => {
   const { key, tokens } = await installed('acme');
   const token = await tokens.tokenFor(key, 'acme/tool.git');
   expect(await tokens.tokenFor(key, 'acme/tool')).toBe(token);
@@ -41,11 +41,11 @@ test('an operation asks for one token, which ends with it', async () => {
   expect(github.tokens).toEqual([expect.objectContaining({ token, isRevoked: true })]);
 });
 
-test('a token to push with is for those who may', async () => {
+test('Only a person with write access gets a token for pushing', async () => {
   const { key, tokensTo, all, installation } = await installed('pushed');
   await tokensTo('write').tokenFor(key, 'pushed/tool.git');
   expect(github.tokens.at(-1)?.permissions).toEqual({ contents: 'write', metadata: 'read' });
-  // A person who proved that they may, and may not any more.
+  // This person proved write access and loses it later.
   const person = github.person('writer');
   const repository = { id: String(installation?.repositories[0]?.id), path: 'pushed/tool', mayWrite: true };
   person.repositories.set(Number(repository.id), true);
@@ -55,7 +55,7 @@ test('a token to push with is for those who may', async () => {
   person.repositories.set(Number(repository.id), false);
   await expect(tokensTo('write').tokenFor(key, 'pushed/tool.git')).rejects.toThrow('may not do this');
   await tokensTo('read').tokenFor(key, 'pushed/tool.git');
-  // And one who has never.
+  // This person never had write access.
   const listed = { ...key, ...all, repositories: [{ ...repository, mayWrite: false }], provenBy };
   await connectInstallation(environment.database, listed, operator);
   const made = github.tokens.length;
@@ -63,14 +63,14 @@ test('a token to push with is for those who may', async () => {
   expect(github.tokens).toHaveLength(made);
 });
 
-test('a token that is made while its operation ends, ends too', async () => {
+test('A token that is minted while its operation ends is revoked too', async () => {
   const { key, tokens } = await installed('late');
   const made = github.tokens.length;
   github.newTokenMs = 60_000;
   const asked = tokens.tokenFor(key, 'late/tool.git').catch((error: { code?: string }) => error.code);
   await waitFor('the token to be made', () => github.tokens.length > made);
   await tokens.revoke();
-  // From now on GitHub knows it.
+  // From now on GitHub knows the token.
   Object.assign(github.tokens.at(-1) ?? {}, { knownAt: 0 });
   expect(await asked).toBe('GIT_AUTHENTICATION_FAILED');
   expect(github.tokens.at(-1)).toMatchObject({ isRevoked: true });

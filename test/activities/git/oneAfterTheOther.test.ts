@@ -13,7 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-/** An order of a repository, and whoever does its steps. They fail as `failures` say, the first of a step first. */
+/**
+ * An order of a repository, and functions that run its steps. Each run of a step takes its next failure from
+ * `failures`.
+ */
 async function ordered(kind: GitOrderKind, failures: Partial<Record<OrderStep, ApplicationFailure[]>> = {}) {
   const { database } = environment;
   const ref = await buildRepositoryRow(environment);
@@ -48,7 +51,7 @@ async function ordered(kind: GitOrderKind, failures: Partial<Record<OrderStep, A
 const refused = () => ApplicationFailure.create({ type: 'GIT_CONFLICT', nonRetryable: true });
 const passing = () => ApplicationFailure.create({ type: 'UNAVAILABLE' });
 
-test('whoever begins an order does all of it, and the workflow finds nothing left', async () => {
+test('The first activity of an order runs all its steps, and the workflow finds nothing left', async () => {
   const { steps, work, done, operation, next, end } = await ordered('createBranch');
   expect(await next()).toBe('fill');
   await steps.fill(work);
@@ -59,7 +62,7 @@ test('whoever begins an order does all of it, and the workflow finds nothing lef
   expect([await end('fill'), await next()]).toEqual([undefined, 'rest']);
 });
 
-test('what somebody else does is left to them', async () => {
+test('The chain of steps stops before a step that another activity runs', async () => {
   const { steps, work, done, next, end } = await ordered('pullRepository');
   await next();
   await steps.fill(work);
@@ -69,7 +72,7 @@ test('what somebody else does is left to them', async () => {
   expect([done, await next()]).toEqual([['update', 'change', 'save'], 'rest']);
 });
 
-test('a later step that is refused ends the order with its own reason', async () => {
+test('A later step that fails for good ends the order with its own error code', async () => {
   const { steps, work, done, operation, end, next } = await ordered('createBranch', { change: [refused()] });
   await next();
   await steps.fill(work);
@@ -80,7 +83,7 @@ test('a later step that is refused ends the order with its own reason', async ()
   expect([await end('fill'), await next()]).toEqual([undefined, 'rest']);
 });
 
-test('the first one leaves that to the workflow', async () => {
+test('If the first step fails for good, the workflow ends the order', async () => {
   const { steps, work, operation, end, next } = await ordered('createBranch', { fill: [refused()] });
   await next();
   await expect(steps.fill(work)).rejects.toMatchObject({ type: 'GIT_CONFLICT' });
@@ -89,7 +92,7 @@ test('the first one leaves that to the workflow', async () => {
   expect([await operation(), await next()]).toEqual([['failed', 'GIT_CONFLICT'], 'rest']);
 });
 
-test('what is tried again goes on where it was, once', async () => {
+test('A retry continues with the step that failed, and one more call does nothing', async () => {
   const { steps, work, done, operation, next } = await ordered('createBranch', { save: [passing()] });
   await next();
   await expect(steps.fill(work)).rejects.toMatchObject({ type: 'UNAVAILABLE' });
@@ -102,7 +105,7 @@ test('what is tried again goes on where it was, once', async () => {
   expect([done.length, await next()]).toEqual([4, 'rest']);
 });
 
-test('what is called off is not gone on with', async () => {
+test('An order that is called off does not continue', async () => {
   const called = await ordered('createBranch');
   const { work, done, next, operation, callOff } = called;
   await next();

@@ -34,18 +34,18 @@ const folder = (name: string) => {
   return path;
 };
 
-test('before anything was cloned there is nothing to sweep', async () => {
+test('The sweep finds nothing before the first clone', async () => {
   expect(await sweep()).toBe(0);
 });
 
-test('a repository in which somebody works holds up no other', async () => {
+test('A repository that is in use does not hold up the others', async () => {
   const [first, busy, last] = [folder('itm_a'), folder('itm_b'), folder('itm_c')];
   await using _lock = await lockFolder(`${busy}.lock`, new AbortController().signal);
   expect(await sweep()).toBe(2);
   expect([first, busy, last].map(existsSync)).toEqual([false, true, false]);
 });
 
-test('nor does one that cannot be locked, and what is no repository is left', async () => {
+test('A repository that cannot be locked does not hold up the others, and a foreign folder stays', async () => {
   const [first, broken, last, other] = [folder('itm_a'), folder('itm_b'), folder('itm_c'), folder('other')];
   mkdirSync(`${broken}.lock`);
   writeFileSync(join(world.dir, 'itm_d'), 'a file in the place of a folder');

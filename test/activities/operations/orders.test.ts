@@ -21,7 +21,7 @@ let connection: Connection;
 let threadId: string;
 let itemId: string;
 beforeAll(async () => {
-  // What these tests begin by hand is not the sweeper's to look at.
+  // Keeps the sweeper away from operations that these tests begin by hand.
   product = await buildProduct({ ATRIUM_SWEEP_GRACE_SECONDS: '3600' });
   connection = await Connection.connect({ address: product.environment.config.temporal.address });
   user = await product.user();
@@ -58,7 +58,7 @@ async function expectNothingDone(work: () => Promise<unknown>): Promise<void> {
   expect(await contentsOf(product.environment.database, tables)).toEqual(before);
 }
 
-/** A running operation, whether its subject is deleted or not. */
+/** A running operation. Its subject need not be deleted. */
 const begin = (kind: OperationKind, subjectId: string, spaceId = user.spaceId) =>
   operationModels(product.environment.database).Operation.begin({ kind, spaceId, userId: user.id, subjectId });
 
@@ -69,11 +69,11 @@ const purges: [string, string, () => object][] = [
   ['a trash that nobody empties', 'purgeTrash', () => ({ spaceId: user.spaceId, itemId: null })],
 ];
 
-test.each(purges)('started by hand, the purge of %s destroys nothing', async (_what, workflow, input) => {
+test.each(purges)('A purge of %s that is started by hand destroys nothing', async (_what, workflow, input) => {
   await expectNothingDone(() => startByHand(workflow, { operationId: 'op_none', ...input() }));
 });
 
-test.each(purges)('nor under the name of the deletion of something else: %s', async (_what, workflow, input) => {
+test.each(purges)('A purge of %s that names another deletion destroys nothing', async (_what, workflow, input) => {
   const stranger = await product.user();
   await driveOf(product, stranger).put('/own.txt');
   for (const kind of ['deleteSpace', 'deleteThread', 'purgeItem', 'emptyTrash'] as const) {
@@ -88,7 +88,7 @@ test.each([
   ['deleteThread', () => threadId, ...(purges[1] ?? [])],
   ['purgeItem', () => itemId, ...(purges[2] ?? [])],
 ] as [OperationKind, () => string, string, string, () => object][])(
-  'nor while what %s names is not deleted',
+  'A purge with a %s operation destroys nothing while its subject is not deleted',
   async (kind, subjectOf, _what, workflow, input) => {
     const { id: operationId } = await begin(kind, subjectOf());
     const workflowId = operationWorkflowId(kind, operationId);
@@ -96,7 +96,7 @@ test.each([
   },
 );
 
-test('nor after its operation has ended', async () => {
+test('A purge destroys nothing after its operation has ended', async () => {
   const operation = await begin('emptyTrash', 'drive');
   await operation.update({ status: 'succeeded', endedAt: new Date() });
   const workflowId = operationWorkflowId('emptyTrash', operation.id);
@@ -104,7 +104,7 @@ test('nor after its operation has ended', async () => {
   await expectNothingDone(() => startByHand('purgeTrash', input, workflowId));
 });
 
-test('it neither stops a turn nor ends an operation', async () => {
+test('A purge that is started by hand stops no turn and ends no operation', async () => {
   const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 20 }), modelId: 'fake-1' });
   const turnId = stream.response.headers.get('x-turn-id') ?? '';
   const { id: operationId } = await begin('deleteThread', 'thr_none');

@@ -7,14 +7,14 @@ import { drivers } from '../../integrations/computers/drivers.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-describe.each(usable.slice(0, 1))('$name: what agents do with apps', () => {
+describe.each(usable.slice(0, 1))('$name: app tools of agents', () => {
   let product: TestProduct;
   beforeAll(async () => {
     product = await buildHostingProduct();
   }, 90_000);
   afterAll(() => product.close());
 
-  test('they list, run and read them', async () => {
+  test('Agents list and run apps and read their runs', async () => {
     const user = await buildChatUser(product);
     const apps = appsOf(product, user);
     const computer = await buildComputer(product, user);
@@ -48,5 +48,5 @@ describe.each(usable.slice(0, 1))('$name: what agents do with apps', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

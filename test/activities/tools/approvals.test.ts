@@ -24,7 +24,7 @@ async function namesIn(path: string): Promise<string[]> {
   return (toolOutputs(chunks) as [{ entries: { name: string }[] }])[0].entries.map(({ name }) => name);
 }
 
-/** A turn that wants to delete these side by side. */
+/** A turn that asks to delete these paths in one step. */
 async function deleting(...paths: string[]) {
   const content = paths.map((path) => `/tool drive_delete ${JSON.stringify({ path })}`).join('\n');
   const answer = await user.ask({ content, ...work });
@@ -39,7 +39,7 @@ const decide = (as: ChatUser, turnId: string, id = '', approved: unknown = true)
 const whole = async (turnId: string): Promise<UiChunk[]> =>
   (await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks;
 
-test('approved from another device: the tool runs once, and the turn goes on', async () => {
+test('A call approved on another device runs once, and the turn goes on', async () => {
   await write('/allowed/a.txt', '/allowed/b.txt');
   const { turnId, asked, ids } = await deleting('/allowed/a.txt');
   expect(asked).toMatchObject([{ turnId, toolName: 'drive_delete', state: 'asked', expiresAt: expect.any(String) }]);
@@ -60,7 +60,7 @@ test('approved from another device: the tool runs once, and the turn goes on', a
   expect(states).toEqual(['asked', 'approved']);
 });
 
-test('denied: nothing happens, and the model is told', async () => {
+test('A denied call does nothing, and the model is told', async () => {
   await write('/denied/a.txt');
   const { turnId, ids } = await deleting('/denied/a.txt');
   expect((await decide(user, turnId, ids[0], false)).status).toBe(200);
@@ -71,7 +71,7 @@ test('denied: nothing happens, and the model is told', async () => {
   expect([again.status, ((await again.json()) as { code: string }).code]).toEqual([409, 'APPROVAL_DECIDED']);
 });
 
-test('one of two: it runs, and the turn waits on for the other, after a restart too', async () => {
+test('When one of two calls is approved it runs, and the turn waits for the other, also after a restart', async () => {
   await write('/two/a.txt', '/two/b.txt', '/two/c.txt');
   const { turnId, ids } = await deleting('/two/a.txt', '/two/b.txt');
   await decide(user, turnId, ids[1]);
@@ -86,7 +86,7 @@ test('one of two: it runs, and the turn waits on for the other, after a restart 
   expect(await namesIn('/two')).toEqual(['c.txt']);
 });
 
-test('another file at the approved path stays, and the model is told', async () => {
+test('Another file at the approved path is not deleted, and the model is told', async () => {
   await write('/exchanged/a.txt');
   const { turnId, ids } = await deleting('/exchanged/a.txt');
   const move = ['drive_move', { path: '/exchanged/a.txt', to: '/exchanged/old.txt' }] as const;
@@ -98,7 +98,7 @@ test('another file at the approved path stays, and the model is told', async () 
   expect(await namesIn('/exchanged')).toEqual(['a.txt', 'old.txt']);
 });
 
-test('what was not there when it was asked for is not deleted', async () => {
+test('A file created after the approval was asked for is not deleted', async () => {
   const { turnId, ids } = await deleting('/later/a.txt');
   await write('/later/a.txt');
   await decide(user, turnId, ids[0]);
@@ -107,7 +107,7 @@ test('what was not there when it was asked for is not deleted', async () => {
   expect(await namesIn('/later')).toEqual(['a.txt']);
 });
 
-test('who may not decide, and what cannot be decided', async () => {
+test('404 for a stranger, 403 for a colleague, and 409 after the turn has ended', async () => {
   await write('/mine/a.txt');
   const { turnId, ids } = await deleting('/mine/a.txt');
   const stranger = await product.user();
@@ -117,7 +117,7 @@ test('who may not decide, and what cannot be decided', async () => {
   expect((await decide(colleague, turnId, ids[0])).status).toBe(403);
   expect((await decide(user, turnId, 'tcl_none')).status).toBe(404);
   expect((await decide(user, turnId, ids[0], 'yes')).status).toBe(400);
-  // It is not a client tool: its result cannot be made up.
+  // The tool is no client tool, so a client cannot send its result.
   const made = await user.fetch('/chat/stream', {
     method: 'POST',
     body: { toolResults: [{ toolUseId: ids[0], content: 'done' }] },

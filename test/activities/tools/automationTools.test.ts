@@ -15,7 +15,7 @@ afterAll(() => product.close());
 const work = { modelId: 'demo', mode: 'work' };
 const input = { name: 'Watch', prompt: '/say watched', cron: '0 8 * * *', timeZone: 'UTC' };
 
-/** Has the agent call a tool, and decides where it asks. */
+/** Lets the agent call a tool, and answers its requests for approval with `approved`. */
 async function call(name: string, args: object, approved = true, as = user) {
   const { turnId, threadId } = await as.ask({ content: `/tool ${name} ${JSON.stringify(args)}`, ...work });
   const { pendingToolCalls } = await as.turn(turnId);
@@ -27,7 +27,7 @@ async function call(name: string, args: object, approved = true, as = user) {
   return { turnId, threadId, asked: pendingToolCalls.length, output: toolOutputs(chunks)[0] as never };
 }
 
-test('an agent makes one when its user approves, and it is known who made it', async () => {
+test('An agent makes an automation if its user approves, and the automation names the turn that made it', async () => {
   const own = automationsOf(user);
   const refused = await call('automation_create', input, false);
   expect(refused.asked).toBe(1);
@@ -58,11 +58,11 @@ test.each([
   ['a cron without a zone', { name: 'a', prompt: 'b', cron: '0 8 * * *' }, 'either `cron`'],
   ['too often', { name: 'a', prompt: 'b', cron: '* * * * *', timeZone: 'UTC' }, 'at most every'],
   ['a time that is none', { name: 'a', prompt: 'b', at: 'tomorrow' }, 'is not a time'],
-])('%s is refused in words', async (_what, args, words) => {
+])('An invalid automation is refused with an explanation: %s', async (_what, args, words) => {
   expect((await call('automation_create', args)).output).toContain(words);
 });
 
-test('it lists its user’s, and ends only what it has made itself', async () => {
+test('An agent lists all automations of its user and deletes only those that it made', async () => {
   const other = await product.user();
   const own = automationsOf(other);
   const byHand = await own.make({ name: 'By hand' });
@@ -83,7 +83,7 @@ test('it lists its user’s, and ends only what it has made itself', async () =>
   expect(data.map((one) => one.id)).toEqual([byHand.id]);
 });
 
-test('what it makes has no more rights than its turn', async () => {
+test('An automation made by an agent has no more rights than the turn that made it', async () => {
   const person = await product.user();
   const made = await person.fetch('/api/keys', {
     method: 'POST',
@@ -96,7 +96,7 @@ test('what it makes has no more rights than its turn', async () => {
   await automationsOf(person).run(id);
   const [run] = await automationsOf(person).ended(id);
   expect(await person.turn(run?.turnId ?? '')).toMatchObject({ scopes: ['chat', 'approvals'] });
-  // In mode `ask` there is nothing to make one with.
+  // Mode `ask` does not offer the tool.
   const { chunks } = await person.ask({
     content: toolLines([['automation_create', input]]),
     modelId: 'demo',

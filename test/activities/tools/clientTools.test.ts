@@ -37,7 +37,7 @@ async function refusal(as: ChatUser, body: object) {
   return [response.status, ((await response.json()) as { code: string }).code];
 }
 
-test('two devices: asked on one, answered on the other after a restart of all', async () => {
+test('A question asked on one device is answered on another after a restart', async () => {
   const first = await asked();
   const { turnId, threadId, callIds } = first;
   expect(await user.turn(turnId)).toMatchObject({
@@ -69,7 +69,7 @@ test('two devices: asked on one, answered on the other after a restart of all', 
   expect(second.chunks[0]).not.toHaveProperty('messageId');
   expect(second.text).toBe('ask_user: blue');
 
-  // The laptop reads on where it was, and both have the whole of one message.
+  // The laptop reads on from its position, and both streams together are the whole message.
   const whole = await collect(await user.open(`/chat/turns/${turnId}/stream`));
   expect(whole.events).toEqual([...first.events.slice(0, -1), ...second.events]);
   const turn = await user.turn(turnId);
@@ -84,7 +84,7 @@ test('two devices: asked on one, answered on the other after a restart of all', 
   expect(await listed('needsInput=true')).toEqual([]);
 });
 
-test('the same result again, also at once, is one result and the same stream', async () => {
+test('Repeated and concurrent results of a call count once and get the same stream', async () => {
   const { callIds, threadId, turnId } = await asked();
   const sends = await Promise.all([1, 2, 3].map((n) => user.ask({ threadId, ...result(callIds[0], `answer ${n}`) })));
   const again = await user.ask(result(callIds[0], 'another'));
@@ -93,7 +93,7 @@ test('the same result again, also at once, is one result and the same stream', a
   expect(toolOutputs(whole.chunks)).toEqual([expect.stringMatching(/^answer [123]$/)]);
 });
 
-test('a result in time, an error, or a late result, as the client reports it', async () => {
+test('The model is told about an error or a timeout that the client reports', async () => {
   const failing = await asked();
   const failed = await user.ask(result(failing.callIds[0], 'no such colour', { isError: true }));
   expect(failed.text).toBe('ask_user: no such colour');
@@ -102,7 +102,7 @@ test('a result in time, an error, or a late result, as the client reports it', a
   expect(timed.text).toBe('ask_user: The client did not answer in time.');
 });
 
-test('the deadline of a tool makes a timeout; what comes later changes nothing', async () => {
+test('A client tool times out at its deadline, and a later result changes nothing', async () => {
   const { callIds, turnId } = await asked('/tool paint {}', { clientTools: [{ ...paint, timeoutSeconds: 1 }] });
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   const late = await user.ask(result(callIds[0], 'late'));
@@ -114,7 +114,7 @@ test('the deadline of a tool makes a timeout; what comes later changes nothing',
   expect(late.text).toBe('paint: The client did not answer in time.');
 });
 
-test('results one by one: the turn waits for all of a step', async () => {
+test('A turn waits for the results of all calls of a step', async () => {
   const two = '/tool paint {"n":1}\n/tool paint {"n":2}\n/tool drive_list {}';
   const { callIds, chunks, turnId } = await asked(two, { clientTools: [paint] });
   // The server's own tool did not wait.
@@ -128,7 +128,7 @@ test('results one by one: the turn waits for all of a step', async () => {
   expect(await user.turn(turnId)).toMatchObject({ status: 'completed' });
 });
 
-test('ids of calls that are not waiting are refused', async () => {
+test('Results for calls that are not waiting are refused', async () => {
   const { callIds, threadId, chunks } = await asked('/tool drive_list {}\n/tool paint {}', { clientTools: [paint] });
   const [listId = '', paintId] = callIds;
   expect(toolOutputs(chunks)[0]).toMatchObject({ path: '/' });
@@ -143,11 +143,11 @@ test('ids of calls that are not waiting are refused', async () => {
     422,
     'TOOL_RESULT_UNKNOWN',
   ]);
-  // None of these was taken.
+  // None of these results was accepted.
   expect((await user.ask(result(paintId, 'taken'))).text).toMatch(/paint: taken$/);
 });
 
-test('AI SDK’s own body answers with the parts of its last message', async () => {
+test('A body of the AI SDK sends results in the parts of its last message', async () => {
   const { callIds, threadId, turnId } = await asked();
   const parts = [
     {
@@ -166,7 +166,7 @@ test('AI SDK’s own body answers with the parts of its last message', async () 
   expect([answer.turnId, answer.text]).toEqual([turnId, 'ask_user: {"colour":"red"}']);
 });
 
-test('a message beside the results is the next turn', async () => {
+test('A message sent with the results starts the next turn', async () => {
   const { callIds, threadId, turnId } = await asked();
   const next = await user.ask({ threadId, ...result(callIds[0]), content: 'And now?', modelId: 'fake-1' });
   expect(next.turnId).not.toBe(turnId);
@@ -174,7 +174,7 @@ test('a message beside the results is the next turn', async () => {
   expect(await user.turn(turnId)).toMatchObject({ status: 'completed' });
 });
 
-test('a waiting turn is stopped, or interrupted by the next message', async () => {
+test('A waiting turn can be stopped, and interrupted by the next message', async () => {
   const stopped = await asked();
   await user.fetch(`/chat/turns/${stopped.turnId}/stop`, { method: 'POST' });
   expect(await user.ended(stopped.turnId)).toMatchObject({ status: 'stopped' });
@@ -187,7 +187,7 @@ test('a waiting turn is stopped, or interrupted by the next message', async () =
   expect(await user.turn(interrupted.turnId)).toMatchObject({ status: 'stopped', pendingToolCalls: [] });
 });
 
-test('the sender’s device, tabs and own tools are offered, as the mode allows', async () => {
+test('The model is offered the sender’s device, tabs and client tools, as the mode allows', async () => {
   const offered = async (body: Record<string, unknown>) => {
     const content = `offer ${JSON.stringify(body).length} ${Math.random()}`;
     await user.ask({ content, modelId: 'fake-1', ...body });
@@ -203,7 +203,7 @@ test('the sender’s device, tabs and own tools are offered, as the mode allows'
   expect(reading).not.toEqual(expect.arrayContaining(['device_exec']));
 });
 
-test('a call that is wrong, or of no such client, is not put before anybody', async () => {
+test('A call with invalid input or without a client fails at once and does not wait', async () => {
   const answer = await user.ask({ content: '/tool ask_user {}\n/tool device_read {"path":"/x"}', modelId: 'demo' });
   expect(toolOutputs(answer.chunks)).toEqual([
     "error: The input does not fit the tool: it must have required property 'question'.",
@@ -214,15 +214,15 @@ test('a call that is wrong, or of no such client, is not put before anybody', as
 test.each([
   ['drive_read', 'TOOL_NAME_RESERVED'],
   ['mcp_x', 'TOOL_NAME_RESERVED'],
-])('a client’s tool cannot be named %s', async (name, code) => {
+])('A client tool cannot be named %s', async (name, code) => {
   expect(await refusal(user, { content: 'x', clientTools: [{ ...paint, name }] })).toEqual([422, code]);
 });
 
-test('nor can two of them have one name', async () => {
+test('Two client tools cannot have the same name', async () => {
   expect(await refusal(user, { content: 'x', clientTools: [paint, paint] })).toEqual([422, 'TOOL_NAME_TAKEN']);
 });
 
-test('a large result is kept as a file of the thread, and secrets are taken out', async () => {
+test('A large result is stored as a file of the thread, and secrets are removed from results', async () => {
   const secret = { value: 'open-sesame-42' };
   await user.fetch(`/api/spaces/${user.spaceId}/secrets/MAGIC_WORD`, { method: 'PUT', body: secret });
   const {
@@ -243,7 +243,7 @@ test('a large result is kept as a file of the thread, and secrets are taken out'
   expect(textOf(message?.parts ?? []).length).toBeLessThan(10_000);
 });
 
-test('an answer whose signal was lost is found by the sweeper', async () => {
+test('The sweeper finds a result whose signal was lost', async () => {
   const { callIds, turnId } = await asked();
   const { turnLog } = buildTurnLog(product.environment.database);
   const deps = { database: product.environment.database, turnLog };

@@ -6,7 +6,7 @@ import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What agents do with computers, through the whole product, and what is left of it when something is killed or stopped.
+// The computer tools of agents, in a running product, also when the process is killed or the turn is stopped.
 
 let product: TestProduct;
 let user: ChatUser;
@@ -29,14 +29,14 @@ async function run(calls: readonly Call[], more: object = {}): Promise<{ outputs
 const shownIn = (chunks: readonly UiChunk[]) =>
   chunks.flatMap((chunk) => (chunk.type === 'data-tool-output' ? [chunk.data] : []));
 
-/** Reads a turn's stream until this has been shown of a call. */
+/** Reads a turn's stream until the shown output of a call contains `text`. */
 async function untilShown(turnId: string, text: string): Promise<void> {
   const stream = await user.open(`/chat/turns/${turnId}/stream`);
   await collect(stream, ({ chunks }) => shownIn(chunks).some((data) => data.text.includes(text)));
   stream.abort();
 }
 
-test('commands run, their output comes as it is written, and the result has it again', async () => {
+test('A command’s output is streamed as it is written, and repeated in the result', async () => {
   const command = 'echo one; echo bad >&2; read x; echo $x; exit 2';
   const { outputs, chunks } = await run([['computer_exec', { command, stdin: 'two\n' }]]);
   expect(outputs).toEqual([
@@ -48,7 +48,7 @@ test('commands run, their output comes as it is written, and the result has it a
   expect(shown.at(-1)?.position).toBe(12);
 });
 
-test('output is shown while the command still runs', async () => {
+test('Output is shown while the command still runs', async () => {
   const stream = await user.send({
     content: toolLines([
       ['computer_exec', { command: 'echo begun; while [ ! -e go ]; do sleep 0.1; done; echo done' }],
@@ -62,7 +62,7 @@ test('output is shown while the command still runs', async () => {
   expect(toolOutputs(chunks)).toMatchObject([{ stdout: 'begun\ndone\n' }]);
 });
 
-test('a flood of tiny writes to both streams is shown in few pieces', async () => {
+test('A flood of tiny writes to both streams is shown in few pieces', async () => {
   const each = 10_000;
   const command = `perl -e 'for (1..${each}) { syswrite(STDOUT, "a"); syswrite(STDERR, "b") }'`;
   const { chunks } = await run([['computer_exec', { command }]]);
@@ -72,7 +72,7 @@ test('a flood of tiny writes to both streams is shown in few pieces', async () =
   expect(shown.length).toBeLessThan(each / 100);
 });
 
-test('secrets are taken out of what is shown, wherever the output is cut', async () => {
+test('Secrets are removed from shown output, also where a secret is cut in two', async () => {
   const path = `/api/spaces/${user.spaceId}/secrets/CANARY`;
   await user.fetch(path, { method: 'PUT', body: { value: 'canary-value-1234567890' } });
   const command = 'printf canary-val; sleep 0.4; printf "ue-1234567890 after"';
@@ -81,7 +81,7 @@ test('secrets are taken out of what is shown, wherever the output is cut', async
   expect(outputs).toMatchObject([{ stdout: expect.stringMatching(/ after$/) }]);
 });
 
-test('files are written, read, edited, listed and searched', async () => {
+test('An agent writes, reads, edits, lists and searches files', async () => {
   const { outputs } = await run([
     ['computer_write', { path: 'notes/a.txt', content: 'first line\nsecond € line\n' }],
     ['computer_write', { path: 'notes/a.txt', content: 'other', ifExists: 'error' }],
@@ -110,7 +110,7 @@ test('files are written, read, edited, listed and searched', async () => {
   ]);
 });
 
-test('work in the background is started, read on, written to and stopped, and outlives the turn', async () => {
+test('A background process can be started, read, written to and stopped, and outlives its turn', async () => {
   const { outputs } = await run([
     ['computer_process', { action: 'start', command: 'echo up; while read x; do echo got $x; done' }],
   ]);
@@ -133,7 +133,7 @@ test('work in the background is started, read on, written to and stopped, and ou
   ]);
 });
 
-test('hostile arguments are refused, and others’ computers are not there', async () => {
+test('Hostile arguments are refused, and computers of other spaces are not found', async () => {
   const foreign = await buildComputer(product);
   const { outputs } = await run([
     ['computer_exec', { command: 'true', timeoutSeconds: 100_000 }],
@@ -149,7 +149,7 @@ test('hostile arguments are refused, and others’ computers are not there', asy
   expect(outputs[2]).toBe('error: There is no such computer.');
 });
 
-test('a turn that only reads may look and not act, and a key needs the scopes', async () => {
+test('A turn in mode ask can only read, and a turn of an API key needs the scopes', async () => {
   const calls: Call[] = [
     ['computer_list', {}],
     ['computer_exec', { command: 'true' }],
@@ -173,12 +173,12 @@ test('a turn that only reads may look and not act, and a key needs the scopes', 
   ]);
 });
 
-test('what is too long for a row becomes a file of the thread', async () => {
+test('A result that is too long for a row becomes a file of the thread', async () => {
   const { outputs } = await run([['computer_exec', { command: 'seq 1 30000' }]]);
   expect(outputs).toMatchObject([{ isLarge: true, file: { path: expect.stringContaining('/tool-results/') } }]);
 });
 
-test('stopping the turn kills the command and all that it has started', async () => {
+test('Stopping the turn kills the command and its child processes', async () => {
   const stream = await user.send({
     content: toolLines([['computer_exec', { command: 'sleep 300 & echo $! > child; echo begun; wait' }]]),
     ...work,
@@ -187,10 +187,10 @@ test('stopping the turn kills the command and all that it has started', async ()
   await waitFor('the command', async () => (await computer.exec('test -s child')).exitCode === 0);
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   await user.ended(turnId);
-  await waitFor('its end', async () => (await computer.exec('kill -0 $(cat child)')).exitCode === 1);
+  await waitFor('the command to end', async () => (await computer.exec('kill -0 $(cat child)')).exitCode === 1);
 });
 
-test('killed while a command runs: it runs once, and its result is there', async () => {
+test('A command that runs while Atrium is killed runs once, and its result is complete', async () => {
   const command = 'echo ran >> runs.txt; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done; cat runs.txt';
   const { turnId } = idsOf(await user.send({ content: toolLines([['computer_exec', { command }]]), ...work }));
   await untilShown(turnId, '1');
@@ -199,7 +199,7 @@ test('killed while a command runs: it runs once, and its result is there', async
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
   expect(toolOutputs(chunks)).toMatchObject([{ exitCode: 0, stdout: '1\n2\n3\n4\n5\n6\n7\n8\nran\n' }]);
-  // What was shown before is not shown again.
+  // Output that was shown before the kill is not shown again.
   expect(
     shownIn(chunks)
       .map(({ text }) => text)
@@ -208,7 +208,7 @@ test('killed while a command runs: it runs once, and its result is there', async
   expect((await computer.exec('cat runs.txt')).stdout).toBe('ran\n');
 }, 60_000);
 
-test('killed and stopped meanwhile: what the command has left does not run on', async () => {
+test('A command ends if its turn is stopped while Atrium is down', async () => {
   const command = 'echo $$ > alone; echo begun; sleep 300';
   const { turnId } = idsOf(await user.send({ content: toolLines([['computer_exec', { command }]]), ...work }));
   await waitFor('the command', async () => (await computer.exec('test -s alone')).exitCode === 0);
@@ -216,10 +216,10 @@ test('killed and stopped meanwhile: what the command has left does not run on', 
   await product.environment.database.pool.query('UPDATE turns SET stop_requested_at = NOW(3) WHERE id = ?', [turnId]);
   await product.restart();
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
-  await waitFor('its end', async () => (await computer.exec('kill -0 $(cat alone)')).exitCode === 1);
+  await waitFor('the command to end', async () => (await computer.exec('kill -0 $(cat alone)')).exitCode === 1);
 }, 60_000);
 
-test('killed, and the default computer replaced meanwhile: the command does not run again on the new one', async () => {
+test('A command that a kill interrupted does not run again on a new default computer', async () => {
   const command = 'echo ran >> moved.txt; echo begun; sleep 3';
   const { turnId } = idsOf(await user.send({ content: toolLines([['computer_exec', { command }]]), ...work }));
   await untilShown(turnId, 'begun');

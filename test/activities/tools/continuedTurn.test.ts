@@ -11,14 +11,14 @@ import { buildTurnLog } from '../../builders/turnLog.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Turns that go on with a new history after each step, and what reaches them just then. */
+/** Turns that continue in a new history after each step, and signals that arrive during that switch. */
 let product: TestProduct;
 let user: ChatUser;
 let temporal: { client: Client; close(): Promise<void> };
 beforeAll(async () => {
   product = await buildProduct({
     ATRIUM_MAX_HISTORY_EVENTS: '10',
-    // No help from the sweeper: what is lost here stays lost.
+    // Keeps the sweeper away, so a lost signal stays lost.
     ATRIUM_SWEEP_INTERVAL_SECONDS: '3600',
     ATRIUM_SWEEP_GRACE_SECONDS: '3600',
   });
@@ -35,7 +35,7 @@ const workflowOf = (turnId: string, runId?: string): WorkflowHandle =>
 const outputsOf = async (turnId: string) =>
   toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks);
 
-/** The histories of a turn, the first one first: why tasks of theirs were handed out again. */
+/** For each history of a turn, oldest first, the causes of its failed workflow tasks. */
 async function historiesOf(turnId: string): Promise<unknown[][]> {
   const histories: unknown[][] = [];
   let { runId } = await workflowOf(turnId).describe();
@@ -47,7 +47,7 @@ async function historiesOf(turnId: string): Promise<unknown[][]> {
   return histories;
 }
 
-test('a long turn continues in new histories: nothing is repeated or left out, and it is found as before', async () => {
+test('A long turn continues in new histories, repeats and loses nothing, and keeps its search attributes', async () => {
   const paths = ['/a', '/b', '/c'];
   const calls = paths.map((path) => ['drive_write', { path, content: path, ifExists: 'rename' }] as const);
   const { turnId, chunks } = await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' });
@@ -64,8 +64,8 @@ const twoQuestions = toolLines([
 ]);
 
 /**
- * A turn whose first question is answered, and whose workflow is at work on going on with a new history: it holds its
- * task until `commit`, since the test has the lock that it needs. What is written by `write` is there when it goes on.
+ * A turn whose first question is answered, and whose workflow is about to continue in a new history. Its task waits
+ * until `commit`, because the test holds a lock that it needs. The task sees the statements given to `write`.
  */
 async function untilAtSwitch() {
   const { turnId } = await user.ask({ content: twoQuestions, modelId: 'demo' });
@@ -96,11 +96,12 @@ async function untilAtSwitch() {
 }
 
 /**
- * The server hands out the task again, since what came during it has to be seen first: its cause is UNHANDLED_COMMAND.
+ * The server repeats the task with cause UNHANDLED_COMMAND, because the workflow must first see the signals that came
+ * during the task.
  */
 const triedAgain = expect.arrayContaining([1]);
 
-test('signals during the switch: the turn goes on, and receives the next answer', async () => {
+test('A turn that gets signals during the switch goes on and receives the next answer', async () => {
   const { turnId, workflow, commit } = await untilAtSwitch();
   await Promise.all([1, 2, 3].map(() => workflow.signal('toolsAnswered')));
   await commit();
@@ -116,7 +117,7 @@ test('signals during the switch: the turn goes on, and receives the next answer'
   expect([histories.length, histories[0]]).toEqual([3, triedAgain]);
 });
 
-test('stopped during the switch: it ends in the history that receives the signal', async () => {
+test('A turn that is stopped during the switch ends in the history that receives the signal', async () => {
   const { turnId, workflow, write, commit } = await untilAtSwitch();
   await workflow.signal('stopTurn');
   await write('UPDATE turns SET stop_requested_at = NOW(3) WHERE id = ?');
@@ -127,7 +128,7 @@ test('stopped during the switch: it ends in the history that receives the signal
   expect([histories.length, histories[0]]).toEqual([1, triedAgain]);
 });
 
-test('a turn that keeps continuing in new histories can be stopped at any moment', async () => {
+test('A turn that keeps continuing in new histories can be stopped at any moment', async () => {
   const many = toolLines(Array.from({ length: 30 }, (_, limit) => ['drive_list', { limit: limit + 1 }] as const));
   const turns = await Promise.all(
     Array.from({ length: 5 }, async (_, at) => {

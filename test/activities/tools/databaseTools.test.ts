@@ -24,7 +24,10 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => product.close());
 
-/** Has the agent call a tool, and decides where it asks. `meanwhile` happens before the decision. */
+/**
+ * Lets the agent call a tool, and answers its request for approval with `approved`. `meanwhile` runs before the
+ * decision.
+ */
 async function call(
   name: string,
   args: object,
@@ -46,7 +49,7 @@ const read = async (sql: string, more = {}) => (await call('database_query', { d
 const write = (sql: string, approved = true) =>
   call('database_execute', { database: 'shop', sql }, { mode: 'work', approved });
 
-test('an agent finds the databases and reads in them', async () => {
+test('An agent lists databases and reads from them', async () => {
   expect((await call('database_list', {})).output).toMatchObject({ databases: [{ database: 'shop', isReady: true }] });
   expect(await read('SELECT id, words, raw FROM notes ORDER BY id')).toEqual({
     data: {
@@ -60,7 +63,7 @@ test('an agent finds the databases and reads in them', async () => {
   expect(await read('SHOW TABLES LIKE "notes"')).toMatchObject({ data: { rows: [['notes']] } });
 });
 
-test('what it reads with changes nothing, whatever it is asked', async () => {
+test('The tool database_query never changes data', async () => {
   const before = await read('SELECT COUNT(*) FROM notes');
   for (const sql of [
     "INSERT INTO notes (words) VALUES ('x')",
@@ -76,12 +79,12 @@ test('what it reads with changes nothing, whatever it is asked', async () => {
     'SELECT * FROM mysql.user',
     'EXPLAIN DELETE FROM notes',
   ]) {
-    expect([sql, typeof (await read(sql))]).toEqual([sql, 'string']); // in words
+    expect([sql, typeof (await read(sql))]).toEqual([sql, 'string']); // an error text
   }
   expect(await read('SELECT COUNT(*) FROM notes')).toEqual(before);
 });
 
-test('an answer is cut, and a statement ends when its time is up', async () => {
+test('Large results are truncated, and a statement ends at its time limit', async () => {
   const many = await read(
     'WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i FROM n',
   );
@@ -89,12 +92,12 @@ test('an answer is cut, and a statement ends when its time is up', async () => {
   expect((many as { data: { rows: object[] } }).data.rows).toHaveLength(200);
   const long = await read("SELECT REPEAT('x', 100000) AS words, 'more' AS rest");
   expect(long).toMatchObject({ truncated: true, data: { rows: [[expect.stringMatching(/^x{40000}$/), '']] } });
-  // Ended by us or by the watchdog, whoever comes first; MySQL then says that it slept until it was woken.
+  // Atrium or the server's watchdog ends the statement. MySQL then may report the interrupted sleep as the result 1.
   const ended = /longer than 5 seconds|interrupted|\[\["1"\]\]/;
   expect(JSON.stringify(await read('SELECT SLEEP(600)'))).toMatch(ended);
 });
 
-test('it writes when its user approves, and not else', async () => {
+test('An agent writes only if its user approves', async () => {
   expect(await write("INSERT INTO notes (words) VALUES ('written')", false)).toMatchObject({ asked: 1 });
   const sql = "SELECT COUNT(*) FROM notes WHERE words = 'written'";
   expect(await read(sql)).toMatchObject({ data: { rows: [['0']] } });
@@ -105,7 +108,7 @@ test('it writes when its user approves, and not else', async () => {
   expect(asking.output).toContain('this turn only reads');
 });
 
-test('neither a viewer, nor a key that only looks, nor another space', async () => {
+test('Viewers, keys without databases:write and members of other spaces cannot query', async () => {
   const viewer = await product.user();
   await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
   const sql = 'SELECT * FROM notes';
@@ -121,8 +124,8 @@ test('neither a viewer, nor a key that only looks, nor another space', async () 
   expect(await read(sql, { as: await product.user() })).toContain('no such database');
 });
 
-// The last, since it leaves databases in the space.
-test('another database under the approved name is not changed, and the model is told', async () => {
+// Runs last, because it leaves databases in the space.
+test('Another database under the approved name is not changed, and the model is told', async () => {
   const own = databasesOf(user);
   const { id } = await own.make('spare');
   const meanwhile = async () => {

@@ -8,7 +8,7 @@ import { type Png, readPng } from '../../support/png.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What agents do on desktops, through the whole product, with a real X server and real windows.
+// The desktop tools of agents, in a running product with a real X server and real windows.
 
 type Timeline = operations['getTurnTimeline']['responses'][200]['content']['application/json'];
 type Call = readonly [name: string, input: unknown];
@@ -34,7 +34,7 @@ beforeEach(async () => {
 }, 60_000);
 afterAll(() => product?.close());
 
-/** As Anthropic is sent it. */
+/** A tool result in Anthropic's format. */
 interface ToolResult {
   type: 'tool_result';
   content: { type: string; text?: string; source?: { media_type: string; data: string } }[];
@@ -61,17 +61,17 @@ async function screenshot(session: Session): Promise<Png> {
   return readPng(Buffer.from(await response.arrayBuffer()));
 }
 
-/** A terminal of this colour, whose standard input goes into a file; waits until it is there. */
+/** Opens a terminal of this colour that writes its input to a file, and waits for the file. */
 async function terminal(session: Session, { colour, geometry, file }: Record<'colour' | 'geometry' | 'file', string>) {
   const command = `LC_ALL=C.UTF-8 xterm -u8 -b 0 -bw 0 -bg '${colour}' -geometry ${geometry} -e 'cat > ${file}'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
-  await waitFor('its file', async () => (await computer.exec(`test -e ${file}`)).exitCode === 0 || undefined);
+  await waitFor('the file', async () => (await computer.exec(`test -e ${file}`)).exitCode === 0 || undefined);
 }
 
 const written = (file: string, text: string) =>
   waitFor('the text in the file', async () => (await computer.exec(`cat ${file}`)).stdout === text || undefined);
 
-test('an agent starts a desktop, points at a window, and types into it', async () => {
+test('An agent starts a desktop, points at a window, and types into it', async () => {
   const { outputs } = await run([['desktop_start', { resolution: '1920x1080' }]]);
   const [{ sessionId, display }] = outputs as [{ sessionId: string; display: string }];
   expect(display).toBe(':10');
@@ -79,7 +79,7 @@ test('an agent starts a desktop, points at a window, and types into it', async (
   await terminal(session, { colour: '#0000c0', geometry: '30x8+1500+800', file: 'aimed' });
   // The newest window has the focus.
   await terminal(session, { colour: '#c00000', geometry: '30x8+100+100', file: 'beside' });
-  const at = { x: 1_180, y: 640 }; // of the smaller picture, in the window at the lower right
+  const at = { x: 1_180, y: 640 }; // in pixels of the scaled-down picture, in the window at the lower right
   const done = await run([
     ['desktop_screenshot', {}],
     ['desktop_click', at],
@@ -98,7 +98,7 @@ test('an agent starts a desktop, points at a window, and types into it', async (
   expect(await controlsOf(done.turnId)).toEqual([null, held, held, held]);
 }, 120_000);
 
-test('a model that sees images is shown what is on the screen, with the result of the call', async () => {
+test('A model that sees images gets the screen with the result of the call', async () => {
   const session = await start();
   await computer.exec(`xsetroot -display ${session.display} -solid '#204060'`);
   const call = { id: 'toolu_1', name: 'desktop_screenshot', arguments: '{}' };
@@ -113,11 +113,11 @@ test('a model that sees images is shown what is on the screen, with the result o
   expect([png.width, png.height, png.at(30, 30)]).toEqual([800, 600, [0x20, 0x40, 0x60]]);
 });
 
-test('the wheel scrolls, and the mouse drags', async () => {
+test('The wheel scrolls, and the mouse drags', async () => {
   const session = await start();
   const command = `xterm -b 0 -bw 0 -sb -rightbar -sl 500 -bg '#00a000' -fg '#00a000' -geometry 120x40+0+0 -e 'printf "\\033[41m%0120d\\033[0m" 0; seq 1 200; touch shown; cat'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
-  await waitFor('its lines', async () => (await computer.exec('test -e shown')).exitCode === 0 || undefined);
+  await waitFor('the lines', async () => (await computer.exec('test -e shown')).exitCode === 0 || undefined);
   const isRed = async () => {
     const { at } = await screenshot(session);
     for (let y = 0; y < 500; y += 2) {
@@ -137,7 +137,7 @@ test('the wheel scrolls, and the mouse drags', async () => {
   expect(stdout).toMatch(/^\d+\n?$/);
 }, 120_000);
 
-test('what cannot be done is said in words, and nothing is done', async () => {
+test('An impossible call does nothing and explains why', async () => {
   const none = await run([['desktop_screenshot', {}]]);
   expect(none.outputs).toEqual(['error: This computer has no desktop. desktop_start starts one.']);
   const session = await start();
@@ -167,18 +167,18 @@ test('what cannot be done is said in words, and nothing is done', async () => {
   expect(over.outputs).toEqual([`error: The desktop ${session.id} has ended. Somebody ended it.`]);
 }, 120_000);
 
-describe('who is in control', () => {
+describe('Control of a desktop', () => {
   let session: Session;
   beforeEach(async () => {
     session = await start();
   }, 60_000);
 
-  test('a person who is, is not overruled; an agent that was says so to others', async () => {
+  test('An agent is refused while a person is in control, and is shown as the controller after it acted', async () => {
     await control(session, 'take');
     const refused = await run([['desktop_key', { keys: 'x' }]]);
     expect(refused.outputs).toEqual([expect.stringContaining('Nothing was done. A person is in control')]);
     expect(await controlsOf(refused.turnId)).toMatchObject([{ outcome: 'refused', sessionId: session.id }]);
-    // Looking is for everybody.
+    // Screenshots need no control.
     expect((await run([['desktop_screenshot', {}]])).outputs).toMatchObject([{ sessionId: session.id }]);
     await control(session, 'release');
     const done = await run([['desktop_key', { keys: 'x' }]]);
@@ -187,7 +187,7 @@ describe('who is in control', () => {
     expect(await control(session, 'take')).toEqual({ controller: 'you' });
   });
 
-  /** An agent that types while its X server stands still. */
+  /** An agent that is typing while its X server is suspended. */
   async function whileTyping() {
     await terminal(session, { colour: '#0000c0', geometry: '80x20+0+0', file: 'typed' });
     await computer.exec('pkill -STOP Xtigervnc');
@@ -199,7 +199,7 @@ describe('who is in control', () => {
     return { stream, turnId };
   }
 
-  test('somebody who takes over in the middle of typing ends it', async () => {
+  test('A person who takes control in the middle of typing ends it', async () => {
     const { stream, turnId } = await whileTyping();
     await control(session, 'take');
     await computer.exec('pkill -CONT Xtigervnc');
@@ -214,7 +214,7 @@ describe('who is in control', () => {
     expect(await control(session, 'take')).toEqual({ controller: 'you' });
   }, 60_000);
 
-  test('another turn is refused while one runs that is, and not when that has ended', async () => {
+  test('A second turn is refused while the turn in control runs, and accepted after that has ended', async () => {
     const { turnId } = await whileTyping();
     const beside = await run([['desktop_key', { keys: 'x' }]]);
     expect(beside.outputs).toEqual([expect.stringContaining('Another turn is in control')]);
@@ -223,10 +223,10 @@ describe('who is in control', () => {
     expect((await run([['desktop_key', { keys: 'x' }]])).outputs).toEqual([{ sessionId: session.id }]);
   }, 60_000);
 
-  test('a turn that is stopped types no more, and gives control back', async () => {
+  test('A stopped turn types no more and gives up control', async () => {
     const { turnId } = await whileTyping();
     await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
-    await waitFor('the end of its control', async () =>
+    await waitFor('the turn to give up control', async () =>
       (await control(session, 'release')).controller === 'none' ? true : undefined,
     );
     await computer.exec('pkill -CONT Xtigervnc');

@@ -11,14 +11,14 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** Calls tools through a turn of the demo model, a step for each line, and gives their results. */
+/** Calls tools in a turn of the demo model, one step per call, and returns their results. */
 async function call(as: ChatUser, calls: [string, unknown][], mode = 'work'): Promise<unknown[]> {
   const answer = await as.ask({ content: toolLines(calls), modelId: 'demo', mode, spaceId: user.spaceId });
   expect(answer.chunks.at(-1)).toMatchObject({ type: 'finish' });
   return toolOutputs(answer.chunks);
 }
 
-test('a file is written, read by lines, edited, moved, found and listed', async () => {
+test('An agent writes, reads by lines, edits, moves, finds and lists a file', async () => {
   const text = Array.from({ length: 30 }, (_, line) => `line ${line + 1}`).join('\n');
   const results = await call(user, [
     ['drive_write', { path: '/notes/plan.md', content: text }],
@@ -45,7 +45,7 @@ test('a file is written, read by lines, edited, moved, found and listed', async 
   ]);
 });
 
-test('the model is told of failures, which change nothing', async () => {
+test('Failed calls change nothing, and the model is told why', async () => {
   await call(user, [['drive_write', { path: '/twice.txt', content: 'same same' }]]);
   const results = await call(user, [
     ['drive_read', { path: '/nowhere.txt' }],
@@ -80,7 +80,7 @@ test('the model is told of failures, which change nothing', async () => {
   ]);
 });
 
-test('a step’s calls run side by side, and edits of one file all hold', async () => {
+test('Calls of one step run concurrently, and all their edits of one file are kept', async () => {
   await call(user, [['drive_write', { path: '/edits.txt', content: 'a b c d e f' }]]);
   const lines = ['a', 'b', 'c', 'd', 'e', 'f'].map(
     (letter) =>
@@ -93,7 +93,7 @@ test('a step’s calls run side by side, and edits of one file all hold', async 
   ]);
 });
 
-test('mode ask is offered what reads, and refused what does not', async () => {
+test('Mode ask offers only tools that read, and refuses the others', async () => {
   const results = await call(
     user,
     [
@@ -120,7 +120,7 @@ test('mode ask is offered what reads, and refused what does not', async () => {
   );
 });
 
-test('a viewer can read; other spaces and other people’s conversations are out of reach', async () => {
+test('A viewer can read, but other spaces and threads of other people are out of reach', async () => {
   await call(user, [['drive_write', { path: '/shared.txt', content: 'for all of us' }]]);
   const viewer = await product.user();
   await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
@@ -143,7 +143,7 @@ test('a viewer can read; other spaces and other people’s conversations are out
   ]);
 });
 
-test('a role that was lowered while the turn ran counts at once', async () => {
+test('A role that is lowered during a turn applies at once', async () => {
   const editor = await product.user();
   await product.identity.members.add(user.spaceId, editor.email, 'editor');
   const content = `/tokens 60 50\n${toolLines([['drive_write', { path: '/late.txt', content: 'x' }]])}`;
@@ -154,7 +154,7 @@ test('a role that was lowered while the turn ran counts at once', async () => {
   expect(toolOutputs(chunks)).toEqual(['error: The user may not use drive_write in this space.']);
 });
 
-test('files that are not text are not read as text', async () => {
+test('Files that are not text cannot be read or edited as text', async () => {
   const binary = `${'\\u0000'.repeat(3)}x`;
   const results = await call(user, [
     ['drive_write', { path: '/raw.bin', content: JSON.parse(`"${binary}"`) as string }],
@@ -172,7 +172,7 @@ test('files that are not text are not read as text', async () => {
   ]);
 });
 
-test('a long file is read a part at a time, each within what a model takes', async () => {
+test('A long file is read in parts of less than 64 KiB', async () => {
   const content = Array.from({ length: 4_000 }, (_, line) => `${line + 1} ${'x'.repeat(60)}`).join('\r\n');
   const [, first] = await call(user, [
     ['drive_write', { path: '/long.txt', content }],

@@ -10,8 +10,8 @@ import type { FakeScript } from '../../fakes/script.ts';
 import { sizeOf } from '../../support/size.ts';
 
 /**
- * As many calls as a turn may make, and results as large as any may be: small here, and whole by `TOOL_CALLS=1000
- * TOOL_RESULT_MB=100`.
+ * The largest number of calls that a turn may make, and the largest results. Both are small by default and at full size
+ * with `TOOL_CALLS=1000 TOOL_RESULT_MB=100`.
  */
 const maxCalls = sizeOf('TOOL_CALLS', 100);
 const resultBytes = sizeOf('TOOL_RESULT_MB', 5) * 1_000_000;
@@ -44,7 +44,7 @@ afterAll(async () => {
   await mcp.stop();
 });
 
-/** Resets the peak of Atrium's memory: Linux keeps the highest that there ever was, which hides every later one. */
+/** Resets the peak of Atrium's memory. Linux keeps the highest peak, which would hide later ones. */
 function resetPeak(): void {
   writeFileSync(`/proc/${product.process.pid}/clear_refs`, '5');
 }
@@ -63,7 +63,7 @@ const list = (id: string) => ({
 const lists = (from: number, count: number) => Array.from({ length: count }, (_, at) => list(String(from + at)));
 const succeeded = (outputs: unknown[]) => outputs.filter((output) => typeof output === 'object');
 
-/** Fails when Atrium has taken more memory for some work than it may. */
+/** Fails if `work` raises Atrium's memory by more than `mostMb`. */
 async function within(mostMb: number, work: () => Promise<void>): Promise<void> {
   resetPeak();
   const before = peakMb();
@@ -71,7 +71,7 @@ async function within(mostMb: number, work: () => Promise<void>): Promise<void> 
   expect(peakMb() - before).toBeLessThan(mostMb);
 }
 
-test('as many calls as a turn may make, step by step: the next one ends it, and all before it are kept', async () => {
+test('The first call over the limit of a turn ends it, and the results of all earlier calls are kept', async () => {
   script.respond = (step) => ({ toolCalls: lists(step * callsPerStep, callsPerStep) });
   await within(300, async () => {
     const { chunks, turnId } = await user.ask({ content: 'step by step' });
@@ -84,7 +84,7 @@ test('as many calls as a turn may make, step by step: the next one ends it, and 
   });
 });
 
-test('a turn of 100 tool calls, one a step, has at most 2,000 events in its history', async () => {
+test('A turn of 100 tool calls in 100 steps has at most 2,000 events in its history', async () => {
   script.respond = (step) => (step < 100 ? { toolCalls: lists(step, 1) } : { tokens: ['Done.'] });
   const { turnId, text, chunks } = await user.ask({ content: 'one a step' });
   expect([text, succeeded(toolOutputs(chunks)).length]).toEqual(['Done.', 100]);
@@ -95,7 +95,7 @@ test('a turn of 100 tool calls, one a step, has at most 2,000 events in its hist
   expect(historyLength).toBeLessThanOrEqual(2_000);
 });
 
-test('all of them in one step; one more is one too many', async () => {
+test('A turn can make all its calls in one step, but not one more', async () => {
   await within(300, async () => {
     script.respond = (step) => (step === 0 ? { toolCalls: lists(0, maxCalls) } : { tokens: ['Done.'] });
     const { chunks, text } = await user.ask({ content: 'at once' });
@@ -108,12 +108,12 @@ test('all of them in one step; one more is one too many', async () => {
 });
 
 /**
- * What a result is in the process at one time: bytes that came, the text of them, what is read out of it, redacted,
- * stored.
+ * Copies of a result that are in memory at one time: the received bytes, their text, the parsed value, the redacted
+ * value, the stored bytes.
  */
 const copies = 8;
 
-test('a result of the largest size, and eight of them side by side, which are read one by one', async () => {
+test('Eight results of the largest size side by side are read one by one', async () => {
   await within((copies * resultBytes) / 1_000_000 + 200, async () => {
     const one = await user.ask({ content: toolLines([['mcp_tracker_dump', { bytes: resultBytes }]]), modelId: 'demo' });
     expect(toolOutputs(one.chunks)).toMatchObject([{ isLarge: true, bytes: resultBytes, file: expect.anything() }]);
@@ -124,7 +124,7 @@ test('a result of the largest size, and eight of them side by side, which are re
   });
 });
 
-test('a server that sends more than that is cut off, and the model is told', async () => {
+test('A server that sends more than 100 MB is cut off, and the model is told', async () => {
   await within(1_000, async () => {
     const { chunks } = await user.ask({
       content: toolLines([['mcp_tracker_dump', { bytes: 150_000_000 }]]),

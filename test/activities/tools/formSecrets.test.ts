@@ -4,7 +4,7 @@ import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { type FakeMcpServer, startMcpServer } from '../../fakes/mcpServer.ts';
 import { collect } from '../../support/sseClient.ts';
 
-// What a person has typed into a form goes into the tools that say so, after that person was asked, and into no others.
+// A form secret goes only into tools that are marked to take secrets, and only after the person has approved.
 
 const typed = 'hunter2-0123456789';
 let mcp: FakeMcpServer;
@@ -36,7 +36,7 @@ const timesUsed = async () => {
   return log.data.filter(({ action }) => action === 'form-secret.used').length;
 };
 
-test('no other tool takes one, and it stays unread', async () => {
+test('A tool that takes no secrets fails, and the secret is not read', async () => {
   const lines = toolLines([
     ['drive_write', { path: '/password.txt', text: reference }],
     ['drive_read', { path: reference }],
@@ -55,7 +55,7 @@ test('no other tool takes one, and it stays unread', async () => {
   expect(JSON.stringify(list)).not.toContain(typed);
 });
 
-test.each([true, false])('a tool that may take one is run when the person approves: %s', async (approved) => {
+test.each([true, false])('A tool that takes secrets runs only if the person approves: %s', async (approved) => {
   const before = await mcp.runsOf('log_in');
   const lines = toolLines([['mcp_trusted_log_in', { word: reference }]]);
   const { turnId, chunks } = await user.ask({ content: lines, modelId: 'demo', mode: 'work' });
@@ -70,7 +70,7 @@ test.each([true, false])('a tool that may take one is run when the person approv
   expect([await mcp.runsOf('log_in'), await timesUsed()]).toEqual([before + (approved ? 1 : 0), 1]);
 });
 
-test('without a secret in its input it asks as its server is set', async () => {
+test('Without a secret in its input the tool follows the approval setting of its server', async () => {
   const lines = toolLines([['mcp_trusted_log_in', { word: 'plain' }]]);
   const { chunks } = await user.ask({ content: lines, modelId: 'demo', mode: 'work' });
   expect(toolOutputs(chunks)).toEqual(['5 characters: plain']);

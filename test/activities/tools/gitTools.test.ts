@@ -7,14 +7,14 @@ import { drivers } from '../../integrations/computers/drivers.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () => {
+describe.each(usable.slice(0, 1))('$name: git tools of agents', () => {
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
   }, 90_000);
   afterAll(() => product.close());
 
-  test('they look, branch and commit in the name of the user', async () => {
+  test('Agents read, branch and commit in the name of the user', async () => {
     const user = await buildChatUser(product);
     const git = gitOf(user);
     const { url, name, commit } = remoteRepository(product.server);
@@ -25,7 +25,7 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
     const run = async (...calls: (readonly [string, unknown])[]) =>
       toolOutputs((await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' })).chunks);
 
-    // A turn that only reads has nothing woken.
+    // A turn in mode ask wakes no computer.
     const looked = await user.ask({
       content: toolLines([['git_status', { repository }]]),
       modelId: 'demo',
@@ -85,5 +85,5 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped because this machine has no driver', () => expect(usable).toEqual([]));
 }

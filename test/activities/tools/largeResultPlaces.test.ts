@@ -2,7 +2,7 @@ import { LargeResults } from '../../../activities/tools/largeResults.ts';
 
 const never = new AbortController().signal;
 
-/** What is admitted, in order. */
+/** Asks to admit one result per entry of `spaceIds`. `admitted` lists the admitted ones in order. */
 function begin(results: LargeResults, spaceIds: string[], signal = never) {
   const admitted: number[] = [];
   const tickets = spaceIds.map((spaceId, at) => {
@@ -13,7 +13,7 @@ function begin(results: LargeResults, spaceIds: string[], signal = never) {
   return { admitted, tickets };
 }
 
-test('two at a time, of each space one; who waits longest is next', async () => {
+test('Two results are admitted at a time, one per space, and the one that waits longest is next', async () => {
   const { admitted, tickets } = begin(new LargeResults(), ['a', 'a', 'b', 'c', 'a']);
   await Promise.all([tickets[0]?.entered, tickets[2]?.entered]);
   expect(admitted).toEqual([0, 2]);
@@ -26,7 +26,7 @@ test('two at a time, of each space one; who waits longest is next', async () => 
   await tickets[4]?.entered;
 });
 
-test('a call has one place, however often it asks; who goes away leaves the queue', async () => {
+test('A call takes one place even if it asks twice, and a call that is stopped leaves the queue', async () => {
   const results = new LargeResults();
   const first = results.ticket('a');
   await first.admit(never);

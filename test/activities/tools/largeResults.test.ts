@@ -38,14 +38,14 @@ async function contentOf(names: string[]): Promise<string> {
   return (await buffer(await storage.read(found?.item.objectKey ?? ''))).toString();
 }
 
-test('what fits is given as it is', async () => {
+test('A small result stays as it is', async () => {
   const text = 'x'.repeat(maxInlineBytes);
   expect(await shorten(deps(), turn, 'tcl_1', text)).toBe(text);
   expect(await shorten(deps(), turn, 'tcl_1', { a: [1, null] })).toEqual({ a: [1, null] });
   expect(await shorten(deps(), turn, 'tcl_1', undefined)).toBeNull();
 });
 
-test('what does not is a file of the thread, with its beginning at hand; a second run replaces it', async () => {
+test('A large result becomes a file of the thread with a preview, and a second run replaces the file', async () => {
   const text = `${'é'.repeat(maxInlineBytes / 2)}!`;
   for (let run = 0; run < 2; run++) {
     expect(await shorten(deps(), turn, 'tcl_2', text)).toEqual({
@@ -61,7 +61,7 @@ test('what does not is a file of the thread, with its beginning at hand; a secon
   expect(JSON.parse(await contentOf(['tool-results', 'tcl_3.json']))).toEqual(value);
 });
 
-test('no character is cut in two, in what is given, the preview or the file', async () => {
+test('No character is cut in two in the result, the preview or the file', async () => {
   const half = '😀'.slice(0, 1);
   expect(await shorten(deps(), turn, 'tcl_6', `a${half}`)).toBe('a\ufffd');
   const text = `x${'😀'.repeat(maxInlineBytes / 4)}`;
@@ -72,7 +72,7 @@ test('no character is cut in two, in what is given, the preview or the file', as
   expect(JSON.parse(await contentOf(['tool-results', 'tcl_8.json']))).toEqual({ text: `${text}\ufffd` });
 });
 
-test('100 MB is the end; a full drive keeps the beginning only', async () => {
+test('A result over 100 MB is refused, and with a full drive only the preview is kept', async () => {
   await expect(shorten(deps(), turn, 'tcl_4', 'x'.repeat(maxResultBytes + 1))).rejects.toMatchObject({
     code: 'TOOL_RESULT_TOO_LARGE',
   });

@@ -7,7 +7,7 @@ import { waitFor } from '../../support/waitFor.ts';
 
 const token = 'tracker-token-0123456789';
 let mcp: FakeMcpServer;
-/** A server of somebody else, with the same tools. */
+/** Another server, with the same tools. */
 let other: FakeMcpServer;
 let product: TestProduct;
 let user: ChatUser;
@@ -47,7 +47,7 @@ async function call(name: string, input: object, mode = 'work') {
   return { ...answer, output: toolOutputs(answer.chunks)[0] };
 }
 
-test('its tools are offered like any other, by the mode, and run', async () => {
+test('Tools of an MCP server are offered as the mode allows, and run', async () => {
   const offered = async (mode: string) => {
     await user.ask({ content: `tools in ${mode}`, modelId: 'fake-1', mode });
     const [request] = requestsWith(product.provider, `tools in ${mode}`);
@@ -74,7 +74,7 @@ test('its tools are offered like any other, by the mode, and run', async () => {
   ]);
 });
 
-test('a refusal is an error for the model; the token is never shown', async () => {
+test('The model gets a tool’s refusal as an error, and the token is never shown', async () => {
   expect((await call('mcp_tracker_create_issue', { title: '' })).output).toBe('error: A title is needed.');
   expect((await call('mcp_tracker_create_issue', { title: 'A' })).output).toMatch(/^created A with (?!tracker-token)/);
   expect((await call('mcp_tracker_create_issue', {})).output).toMatch(/^error: /);
@@ -85,7 +85,7 @@ test('a refusal is an error for the model; the token is never shown', async () =
 });
 
 test.each(['close_all', 'unannotated'])(
-  'what it calls destructive, or says nothing about, waits for approval: %s',
+  'A tool that is marked destructive or not marked at all waits for approval: %s',
   async (tool) => {
     const { turnId, chunks } = await call(`mcp_tracker_${tool}`, {});
     const asked = chunks.find((chunk) => chunk.type === 'data-approval');
@@ -98,7 +98,7 @@ test.each(['close_all', 'unannotated'])(
   },
 );
 
-/** Has the agent call a tool that waits for approval. */
+/** Lets the agent call a tool that waits for approval. */
 async function asking(tool: string) {
   const { turnId, chunks } = await call(tool, {});
   const [asked] = chunks.flatMap((chunk) => (chunk.type === 'data-approval' ? [chunk.data] : []));
@@ -106,7 +106,7 @@ async function asking(tool: string) {
   return { turnId, asked, pending: pendingToolCalls };
 }
 
-/** Approves it, and returns its result once the turn has ended. */
+/** Approves the call, and returns its result after the turn has ended. */
 async function approved({ turnId, asked }: Awaited<ReturnType<typeof asking>>) {
   const decide = `/chat/turns/${turnId}/approvals/${asked?.toolCallId}`;
   expect((await user.fetch(decide, { method: 'POST', body: { approved: true } })).status).toBe(200);
@@ -114,7 +114,7 @@ async function approved({ turnId, asked }: Awaited<ReturnType<typeof asking>>) {
   return toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks)[0];
 }
 
-test('who is asked sees to which host the call goes: in the stream, in the turn and in its timeline', async () => {
+test('The stream, the turn and the timeline show the host of a call that waits for approval', async () => {
   const asked = await asking('mcp_tracker_close_all');
   const host = `127.0.0.1:${mcp.port}`;
   expect(asked).toMatchObject({ asked: { host }, pending: [{ host }] });
@@ -124,7 +124,7 @@ test('who is asked sees to which host the call goes: in the stream, in the turn 
   await user.ended(asked.turnId);
 });
 
-test('another server under the approved name gets nothing, and the model is told', async () => {
+test('A call approved for one server is not sent to another server of the same name', async () => {
   const name = 'swapped';
   const { id } = (await (await add({ name })).json()) as ServerBody;
   const asked = await asking('mcp_swapped_close_all');
@@ -140,7 +140,7 @@ test('another server under the approved name gets nothing, and the model is told
   await user.fetch(`${path()}/${next.id}`, { method: 'DELETE' });
 });
 
-test('a server that describes the tool differently since it was approved does not run it', async () => {
+test('A call does not run if its tool’s description has changed since the approval was asked for', async () => {
   const asked = await asking('mcp_tracker_close_all');
   const before = await mcp.runsOf('close_all');
   const [tracker] = (await servers()).filter(({ name }) => name === 'tracker');
@@ -153,7 +153,7 @@ test('a server that describes the tool differently since it was approved does no
   expect((await check()).status).toBe(200);
 });
 
-test('a list that was kept by an earlier version, which knew no defaults, asks as well', async () => {
+test('A tool list stored by an earlier version, without defaults, still asks for approval', async () => {
   const { pool } = product.environment.database;
   const [[row]] = (await pool.query("SELECT tools FROM mcp_servers WHERE name = 'tracker'")) as unknown as [
     { tools: string }[],
@@ -168,18 +168,18 @@ test('a list that was kept by an earlier version, which knew no defaults, asks a
   await pool.query('UPDATE mcp_servers SET listed_at = ?', [new Date(0)]);
 });
 
-test('a large result is kept as a file', async () => {
+test('A large result is kept as a file', async () => {
   expect((await call('mcp_tracker_dump', {})).output).toMatchObject({ isLarge: true, bytes: 200_000 });
 });
 
-test('an endless event beside the call is cut off, and the call goes on', async () => {
+test('An endless event during a call is cut off, and the call succeeds', async () => {
   await mcp.become('flood');
   // The server answers when its flood has been cut off.
   expect((await call('mcp_tracker_search_issues', { query: 'water' })).output).toBe('2 issues about water');
   await mcp.become('serve');
 });
 
-test('killed during a tool that must not be repeated: it is not repeated, and the model is told', async () => {
+test('A tool that must not be repeated is not repeated after a kill, and the model is told', async () => {
   const content = toolLines([['mcp_tracker_slow_write', {}]]);
   const stream = await user.send({ content, modelId: 'demo', mode: 'work' });
   await waitFor('the tool to run', async () => (await mcp.runsOf('slow_write')) > 0);
@@ -192,7 +192,7 @@ test('killed during a tool that must not be repeated: it is not repeated, and th
   expect(await mcp.runsOf('slow_write')).toBe(1);
 });
 
-test('a call that was cut off is not repeated at another server', async () => {
+test('A call that a kill interrupted is not repeated at another server', async () => {
   const name = 'cut';
   const { id } = (await (await add({ name })).json()) as ServerBody;
   await mcp.become('hang');
@@ -214,7 +214,7 @@ test('a call that was cut off is not repeated at another server', async () => {
   await user.fetch(`${path()}/${id}`, { method: 'DELETE' });
 });
 
-test('a server that is away breaks no turn: what it listed stays, its calls fail', async () => {
+test('An unreachable server does not break turns: its tools stay listed, and their calls fail', async () => {
   const stale = async () =>
     product.environment.database.pool.query('UPDATE mcp_servers SET listed_at = ?, failed_at = NULL', [new Date(0)]);
   for (const mode of ['refuse', 'hang'] as const) {
@@ -234,7 +234,7 @@ test('a server that is away breaks no turn: what it listed stays, its calls fail
   expect((await call('mcp_tracker_search_issues', { query: 'x' })).output).toBe('2 issues about x');
 });
 
-test('what cannot be added', async () => {
+test('Invalid servers, taken names and strangers are refused', async () => {
   const stranger = await product.user();
   const code = async (response: Response) => [response.status, ((await response.json()) as { code: string }).code];
   expect(await code(await add({}))).toEqual([409, 'MCP_SERVER_NAME_TAKEN']);
@@ -245,7 +245,7 @@ test('what cannot be added', async () => {
   expect((await add({ name: 'two' }, stranger)).status).toBe(404);
 });
 
-test('adding a server reports at once whether it answers, and whether it accepts the token', async () => {
+test('Adding a server reports at once whether it answers, and whether it accepts the token', async () => {
   const added = async (fields: object) => {
     const response = await add(fields);
     return { httpStatus: response.status, ...((await response.json()) as ServerBody) };
@@ -267,7 +267,7 @@ test('adding a server reports at once whether it answers, and whether it accepts
   for (const { id } of [known, wrong, silent]) await user.fetch(`${path()}/${id}`, { method: 'DELETE' });
 });
 
-test('an internal address is added and never reached', async () => {
+test('A server at an internal address can be added but is never reached', async () => {
   const added = await add({ name: 'metadata', url: 'http://169.254.169.254/mcp' });
   expect(await added.json()).toMatchObject({ status: 'unreachable', failure: expect.stringContaining('link-local') });
   expect(await servers()).toMatchObject([
@@ -276,7 +276,7 @@ test('an internal address is added and never reached', async () => {
   ]);
 });
 
-test('added once by its key, and removed', async () => {
+test('An idempotency key adds a server only once, and a removed server offers no tools', async () => {
   const made = await Promise.all(
     [1, 2].map(async () => (await add({ name: 'once', approval: 'never' }, user, 'key-1')).status),
   );

@@ -2,7 +2,7 @@ import { createTools, type ToolDeps } from '../../../activities/tools/index.ts';
 import { ToolRegistry } from '../../../activities/tools/registry.ts';
 import type { Tool } from '../../../activities/tools/tool.ts';
 
-/** Any dependency of any tool, or a number of its configuration: tools are only described here. */
+/** Stands for any dependency and any number of the configuration, because tools are only described here, not run. */
 const nothing: unknown = new Proxy(() => nothing, {
   get: (_target, name) => (name === Symbol.toPrimitive ? () => 0 : nothing),
 });
@@ -10,15 +10,15 @@ const nothing: unknown = new Proxy(() => nothing, {
 const toolOf = (inputSchema: object) => ({ name: 'odd', inputSchema }) as Tool;
 const registryOf = (tool: Tool) => new ToolRegistry({ tools: [tool], standingOf: () => Promise.reject(new Error()) });
 
-test("every tool's input schema compiles", () => {
+test("Every tool's input schema compiles", () => {
   expect(() => createTools(nothing as ToolDeps).compileAll()).not.toThrow();
 });
 
-test('a schema that is wrong is found there', () => {
+test('Compiling finds an invalid schema', () => {
   expect(() => registryOf(toolOf({ type: 'object', propertys: {} })).compileAll()).toThrow('propertys');
 });
 
-test('an input is held to its schema at the first call, and gets its defaults', () => {
+test('An input is checked against its schema and gets its defaults', () => {
   const tool = toolOf({
     ...{ type: 'object', required: ['a'], additionalProperties: false },
     properties: { a: { type: 'string' }, b: { type: 'integer', default: 7 } },

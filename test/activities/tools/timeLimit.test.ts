@@ -9,7 +9,7 @@ let user: ChatUser;
 beforeAll(async () => {
   product = await buildProduct({
     ATRIUM_MAX_SECONDS_PER_TURN: String(limitSeconds),
-    // Each step has a history of its own: the time is that of the whole turn.
+    // Gives each step its own history, because the limit covers the whole turn.
     ATRIUM_MAX_HISTORY_EVENTS: '10',
   });
   user = await product.user();
@@ -21,7 +21,7 @@ const ending = [
   { type: 'error', code: 'TIME_LIMIT', errorText: expect.stringContaining('as long as a turn may') },
 ];
 
-test('a turn that works for too long ends there, and what it has said is kept', async () => {
+test('A turn that works for too long ends with TIME_LIMIT, and its text is kept', async () => {
   const endless = fake({ tokens: 10_000, intervalMs: 20 });
   const slow = Array.from({ length: 100 }, (_, at) => `/tokens 20 20\n/tool drive_list {"limit":${at + 1}}`);
   const [talking, working] = await Promise.all([
@@ -38,11 +38,11 @@ test('a turn that works for too long ends there, and what it has said is kept', 
   expect(toolOutputs(working.chunks).length).toBeGreaterThan(1);
 });
 
-test('the time in which it waits is not counted', async () => {
+test('The time in which a turn waits does not count', async () => {
   const { turnId } = await user.ask({ content: toolLines([['ask_user', { question: '?' }]]), modelId: 'demo' });
   const { pendingToolCalls } = await user.turn(turnId);
   const until = Date.now() + (limitSeconds + 1) * 1_000;
-  await waitFor('more than its time', () => Date.now() > until);
+  await waitFor('more than the time limit to pass', () => Date.now() > until);
   expect(await user.turn(turnId)).toMatchObject({ status: 'waiting' });
   await user.ask({ toolResults: [{ toolUseId: pendingToolCalls[0]?.toolCallId, content: 'late' }] });
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });

@@ -6,7 +6,7 @@ import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /**
- * Tools whose process is killed, or whose turn is stopped, at a chosen moment: the test holds the row that the tool
+ * Tools whose process is killed, or whose turn is stopped, at a chosen moment. The test locks the row that the tool
  * needs next.
  */
 let product: TestProduct;
@@ -49,7 +49,7 @@ async function namesIn(user: ChatUser, path: string): Promise<string[]> {
   return listed.entries.map(({ name }) => name);
 }
 
-/** A turn, of a user with a drive of their own, whose tool waits for the drive. */
+/** A turn whose tool waits for the locked drive of a new user. */
 async function untilAtDrive() {
   const user = await product.user();
   const work = { modelId: 'demo', mode: 'work' };
@@ -63,7 +63,7 @@ async function untilAtDrive() {
   return { user, turnId, stream, release, result };
 }
 
-test('killed before its effect, or after it and before its result: it is done once, and the result is its own', async () => {
+test('A tool killed before its effect, or between effect and result, takes effect once and gets its own result', async () => {
   const [before, after] = await Promise.all([untilAtDrive(), untilAtDrive()]);
   const releaseTurn = await holdTurn(after.turnId);
   await after.release();
@@ -81,7 +81,7 @@ test('killed before its effect, or after it and before its result: it is done on
   }
 });
 
-test('stopped before its effect: the turn ends at once, and the effect never comes', async () => {
+test('A turn stopped before its tool’s effect ends at once, and the effect never happens', async () => {
   const { user, turnId, stream, release } = await untilAtDrive();
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const { chunks } = await collect(stream);
@@ -93,7 +93,7 @@ test('stopped before its effect: the turn ends at once, and the effect never com
   expect(await callOf(turnId)).toMatchObject({ status: 'failed', effect: null });
 });
 
-test('stopped after the tool’s effect: the message says what was done', async () => {
+test('The message of a turn stopped during its tool’s effect says what was done', async () => {
   const { user, turnId, release, result } = await untilAtDrive();
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const releaseTurn = await holdTurn(turnId);
@@ -104,7 +104,7 @@ test('stopped after the tool’s effect: the message says what was done', async 
   });
   await releaseTurn();
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
-  // Whichever was first: what the message says and what the drive holds are the same.
+  // Whichever came first, the message agrees with the drive.
   const [said] = await result();
   expect((await namesIn(user, '/a')).includes('file.txt')).toBe(typeof said === 'object');
   expect(status).toBe('pending');

@@ -21,7 +21,7 @@ afterAll(() => product.close());
 
 const list = (id: string, input: object) => ({ id, name: 'drive_list', arguments: JSON.stringify(input) });
 
-test('a model that makes the same call again and again is ended', async () => {
+test('A turn ends when the model repeats the same call again and again', async () => {
   script.respond = (step) => ({ tokens: [], toolCalls: [list(`c${step}`, { path: '/' })] });
   const { chunks, turnId } = await user.ask({ content: 'loop' });
   expect(chunks.slice(-2)).toMatchObject([
@@ -34,7 +34,7 @@ test('a model that makes the same call again and again is ended', async () => {
   expect(outputs.at(-1)).toBe('error: The turn ended before it was done.');
 });
 
-test('calls that differ are no loop; the limit of steps ends them', async () => {
+test('Different calls are no loop, and the limit of steps ends the turn', async () => {
   script.respond = (step) => ({ toolCalls: [list(`c${step}`, { path: '/', limit: step + 1 })] });
   const { chunks } = await user.ask({ content: 'steps' });
   expect(chunks.slice(-2)).toMatchObject([
@@ -44,7 +44,7 @@ test('calls that differ are no loop; the limit of steps ends them', async () => 
   expect(toolOutputs(chunks).filter((output) => typeof output === 'object')).toHaveLength(30);
 });
 
-test('too many calls end the turn before any of the last step is run', async () => {
+test('Too many calls end the turn before any call of the last step runs', async () => {
   script.respond = (step) => ({
     toolCalls: Array.from({ length: step === 0 ? 30 : 11 }, (_, at) => list(`${step}-${at}`, { limit: at + 1 })),
   });
@@ -56,7 +56,7 @@ test('too many calls end the turn before any of the last step is run', async () 
   const outputs = toolOutputs(chunks);
   expect(outputs.filter((output) => typeof output === 'object')).toHaveLength(30);
   expect(outputs.slice(30)).toEqual(Array.from({ length: 11 }, () => 'error: The turn ended before it was done.'));
-  // The thread goes on.
+  // The thread can still be used.
   script.respond = () => ({});
   expect((await user.ask({ content: 'and now?', threadId })).text).toBe('Hello from the fake provider.');
 });

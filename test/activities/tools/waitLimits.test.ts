@@ -5,8 +5,8 @@ import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /**
- * Seven days, made short: what waits for its client or for approval goes on when it times out, whoever was away at that
- * moment.
+ * The limit of seven days, made short. A call that waits for its client or for approval times out even if no worker
+ * runs at that moment.
  */
 const maxWaitSeconds = 3;
 let product: TestProduct;
@@ -27,7 +27,7 @@ const paint = { name: 'paint', inputSchema: { type: 'object' } };
 const outputsOf = async (turnId: string) =>
   toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks);
 
-/** A turn that waits until the moment that it gives. */
+/** A turn that waits, and the time at which its call expires. */
 async function waiting(content: string) {
   const before = Date.now();
   const { turnId, chunks } = await user.ask({ content, modelId: 'demo', mode: 'work', clientTools: [paint] });
@@ -44,11 +44,11 @@ async function decide(turnId: string, toolCallId: string) {
   return [response.status, ((await response.json()) as { code?: string }).code];
 }
 
-test('without an answer in time the model is told, the turn ends, and a late answer is refused with the reason', async () => {
+test('Without an answer in time the model is told, the turn ends, and a late approval gets 409', async () => {
   const contents = [toolLines([['ask_user', { question: '?' }]]), toolLines([['paint', {}]]), deletion];
   const turns = await Promise.all(contents.map(waiting));
   const { turnId = '', toolCallId = '' } = turns[2] ?? {};
-  // It has timed out, and no worker has seen it yet.
+  // The call has timed out, and no worker has noticed yet.
   await product.environment.database.pool.query('UPDATE tool_calls SET deadline_at = ? WHERE id = ?', [
     new Date(),
     toolCallId,
@@ -66,7 +66,7 @@ test('without an answer in time the model is told, the turn ends, and a late ans
   ]);
 });
 
-test('a call that times out while no worker runs ends when one is back', async () => {
+test('A call that times out while no worker runs ends when a worker is back', async () => {
   const turns = await Promise.all([toolLines([['ask_user', { question: '?' }]]), deletion].map(waiting));
   await product.process.kill('SIGKILL');
   await waitFor('the time to be over', () => turns.every(({ expiresAt }) => Date.now() > expiresAt));

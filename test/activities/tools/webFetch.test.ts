@@ -84,7 +84,7 @@ async function fetched(...inputs: object[]): Promise<unknown[]> {
   return toolOutputs((await user.ask({ content, modelId: 'demo' })).chunks);
 }
 
-test('a page comes as its text, also behind a redirect', async () => {
+test('A page is returned as text, also after a redirect', async () => {
   const [direct, redirected, raw] = await fetched(
     { url: at('/page') },
     { url: at('/redirect') },
@@ -104,7 +104,7 @@ test('a page comes as its text, also behind a redirect', async () => {
   expect((raw as { text: string }).text).toBe(page);
 });
 
-test('other texts, other alphabets, long ones a part at a time', async () => {
+test('Other text types and charsets are decoded, and a long text is returned in parts', async () => {
   const results = await fetched(
     { url: at('/json') },
     { url: at('/latin') },
@@ -121,7 +121,7 @@ test('other texts, other alphabets, long ones a part at a time', async () => {
   ]);
 });
 
-test('the model is told of content that is not text, of servers that do not answer, and of refusals', async () => {
+test('The model is told about content that is not text, silent servers and refused addresses', async () => {
   const results = await fetched(
     { url: at('/image') },
     { url: at('/broken') },
@@ -144,7 +144,7 @@ test('the model is told of content that is not text, of servers that do not answ
   ]);
 });
 
-test('a page that is nested deep is read; one that takes for ever is ended, and meanwhile everybody else is served', async () => {
+test('A deeply nested page is read, and a page that takes too long is ended while other requests are served', async () => {
   expect(await fetched({ url: at('/deep') })).toMatchObject([{ title: 'Deep', text: 'at the bottom', isCut: false }]);
   const [reader] = readerProcesses(product.process.pid);
   const before = processorMs(reader as number);
@@ -156,7 +156,7 @@ test('a page that is nested deep is read; one that takes for ever is ended, and 
   for (let times = 0; times < 10; times++) expect((await fetch(`${product.url}/healthz`)).status).toBe(200);
   expect(hasEnded).toBe(false);
   expect(await turn).toEqual([expect.stringMatching(/^error: Reading this page takes more time or memory/)]);
-  // Asked for again, it is not tried again.
+  // A second request for the page does not read it again.
   expect(await fetched({ url: at('/slow') })).toEqual([expect.stringMatching(/^error: Reading this page takes more/)]);
   expect(readerProcesses(product.process.pid)).toEqual([]);
   expect(await fetched({ url: at('/slow'), raw: true })).toMatchObject([
@@ -164,13 +164,13 @@ test('a page that is nested deep is read; one that takes for ever is ended, and 
   ]);
 });
 
-test('of half a gigabyte in 500 KB as much is unpacked as is read', async () => {
+test('Only the part of a gzip bomb that is read is unpacked', async () => {
   const before = residentMiB(product.process.pid);
   expect(await fetched({ url: at('/bomb') })).toMatchObject([{ nextOffset: 40_000, isCut: true }]);
   expect(residentMiB(product.process.pid) - before).toBeLessThan(200);
 });
 
-test('stopping the turn ends the request', async () => {
+test('Stopping the turn ends the request', async () => {
   const stream = await user.send({ content: toolLines([['web_fetch', { url: at('/stall') }]]), modelId: 'demo' });
   await waitFor('the request', () => stalled > 0);
   await user.fetch(`/chat/turns/${idsOf(stream).turnId}/stop`, { method: 'POST' });
@@ -178,7 +178,7 @@ test('stopping the turn ends the request', async () => {
   await waitFor('the end of the request', () => stalled === 0);
 });
 
-test('the space’s lists hold, and its log tells', async () => {
+test('The allow and deny lists of a space apply, and its egress log records each request', async () => {
   const path = `/api/spaces/${user.spaceId}/egress`;
   const put = (body: object) => user.fetch(path, { method: 'PUT', body });
   expect(await user.get(path)).toEqual({ allow: [], deny: [], updatedBy: null, updatedAt: null });

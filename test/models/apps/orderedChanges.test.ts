@@ -11,7 +11,7 @@ import { buildIdentity } from '../../builders/identity.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// What git was ordered to do in a repository before that became an app, and does after it.
+// Git orders that were placed before the repository became an app, and that run after it.
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ const component = {
 } as const;
 const manifest = { name: 'App', components: [{ ...component, secrets: [...component.secrets] }] } as AppManifest;
 
-/** A ready repository for which somebody has ordered this, and its owner. */
+/** A ready repository with an order of this kind, and its owner. */
 async function setUp(kind: GitOrderKind, scopes: string[] | null) {
   const { database } = environment;
   const identity = await buildIdentity(environment);
@@ -59,7 +59,7 @@ async function setUp(kind: GitOrderKind, scopes: string[] | null) {
   };
 }
 
-test('what an API key has ordered counts as a change of the app that the repository becomes meanwhile', async () => {
+test('A git order of an API key counts as a change of the app that the repository becomes meanwhile', async () => {
   const { make, look, end, approve, keyId } = await setUp('pullRepository', ['git:write']);
   const { app } = await make();
   const changes = await changesOf(environment.database, app.id);
@@ -79,7 +79,7 @@ test('what an API key has ordered counts as a change of the app that the reposit
 test.each<[string, GitOrderKind, string[] | null]>([
   ['a person has ordered', 'pullRepository', null],
   ['a key has ordered and leaves the working tree as it is', 'pushRepository', ['git:write']],
-])('what %s makes nothing wait', async (_what, kind, scopes) => {
+])('A change that %s needs no approval', async (_what, kind, scopes) => {
   const { make, look } = await setUp(kind, scopes);
   await make();
   expect(await look()).toMatchObject({ versionId: expect.any(String), waitingId: null });

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-/** A space with so many places, each of whose runs is of an app of its own. */
+/** A space that may run `runsPerSpace` runs at once. Each run belongs to its own app. */
 function spaceWith(runsPerSpace: number) {
   const { database } = environment;
   const spaceId = newId('space');
@@ -54,33 +54,33 @@ function spaceWith(runsPerSpace: number) {
   };
 }
 
-test('a run that finds its space full is not forgotten when a place comes free at that moment', async () => {
+test('A run that finds its space full gets the slot that is freed at that moment', async () => {
   const { database } = environment;
   const space = spaceWith(1);
   const [first, second] = [await space.run('running'), await space.run('queued')];
   await using owner = new AsyncDisposableStack();
   const connection = await openAsOwner(environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
   owner.defer(() => connection.end());
-  // It stands still between its look and its note that it waits.
+  // The trigger stops the look before it records that the run waits.
   const [arrived, hold] = [newId('run'), newId('run')];
   await connection.query(`CREATE TRIGGER stand_still BEFORE UPDATE ON app_runs FOR EACH ROW IF NEW.waits_for_space = 1 THEN
     DO GET_LOCK('${arrived}', 0) + GET_LOCK('${hold}', 60) + RELEASE_LOCK('${hold}') + RELEASE_LOCK('${arrived}'); END IF`);
   owner.defer(async () => void (await connection.query('DROP TRIGGER stand_still')));
   await connection.query('DO GET_LOCK(?, 60)', [hold]);
   const step = space.look(second);
-  await waitFor('it to stand still', async () => {
+  await waitFor('the look to stop', async () => {
     const [rows] = await connection.query('SELECT IS_USED_LOCK(?) AS used', [arrived]);
     return (rows as { used: number | null }[])[0]?.used;
   });
   await connection.query("UPDATE app_runs SET status = 'succeeded', active = NULL WHERE id = ?", [first]);
-  // So nobody tells it.
+  // The ended run finds no waiting run to tell.
   expect(await space.next(first)).toEqual([]);
   await connection.query('DO RELEASE_LOCK(?)', [hold]);
   expect(await step).toMatchObject({ do: 'attempt', attempt: 1 });
   expect(await getRun(database, second)).toMatchObject({ status: 'running', waitsForSpace: null });
 });
 
-test('a place goes to the one that has waited longest, whoever looks first', async () => {
+test('A free slot goes to the run that has waited longest, whichever looks first', async () => {
   const space = spaceWith(2);
   const [first, second] = [await space.run('running'), await space.run('running')];
   const [oldest, younger] = [await space.run('queued'), await space.run('queued')];
@@ -89,12 +89,12 @@ test('a place goes to the one that has waited longest, whoever looks first', asy
   expect(await space.next(first)).toEqual([oldest]);
   for (const id of [younger, await space.run('queued')]) expect(await space.look(id)).toMatchObject({ do: 'watch' });
   expect(await space.look(oldest)).toMatchObject({ do: 'attempt' });
-  // Each has its own where there are as many, in any order.
+  // With a free slot for each run, the order of their looks does not matter.
   await space.end([second]);
   expect(await space.look(younger)).toMatchObject({ do: 'attempt' });
 });
 
-test('places that come free together are all taken', async () => {
+test('Slots that are freed together are all taken', async () => {
   const space = spaceWith(12);
   const running = await space.runs(12, 'running');
   const waiting = await space.runs(13, 'queued');
@@ -109,14 +109,14 @@ test('places that come free together are all taken', async () => {
   expect(told).toEqual(waiting.slice(0, 12));
 });
 
-test('one that leaves its place in the line to others has them told', async () => {
+test('A run that must wait for its own component leaves the free slot to the next run', async () => {
   const { database } = environment;
   const space = spaceWith(1);
   const running = await space.run('running');
   const [oldest, younger] = [await space.run('queued'), await space.run('queued')];
   for (const id of [oldest, younger]) expect(await space.look(id)).toMatchObject({ do: 'watch' });
   await space.end([running]);
-  // A run of its own component was asked for with more places, and has taken them.
+  // Another run of the same component is running, and the component allows only one.
   const { appId } = await getRun(database, oldest);
   const beside = await space.run('queued');
   await database.pool.query("UPDATE app_runs SET app_id = ?, status = 'running', space_id = ? WHERE id = ?", [
@@ -130,7 +130,7 @@ test('one that leaves its place in the line to others has them told', async () =
   expect(await space.look(younger)).toMatchObject({ do: 'attempt' });
 });
 
-test('one whose turn it is and that could not be told is told again', async () => {
+test('A run that could not be told about its slot is told again', async () => {
   const { config, database } = environment;
   const space = spaceWith(config.apps.runsPerSpace);
   const [ended, next] = [await space.run('running'), await space.run('queued')];

@@ -13,8 +13,8 @@ import { start, type TestProcess } from '../../support/processes.ts';
 import { seededRandom } from '../../support/random.ts';
 import { sizeOf } from '../../support/size.ts';
 
-// 20 clients transfer and spend, in processes that are killed again and again. Every read adds up, and nothing is ever
-// negative.
+// 20 clients transfer and spend credits in processes that are killed again and again. Every read adds up, and no
+// balance is ever negative.
 
 const durationMs = sizeOf('BANK_SECONDS', 6) * 1_000;
 const tellers = 4;
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => environment.close());
 
 test(
-  `for ${durationMs / 1_000} s, whatever is killed, every read of the bank adds up`,
+  `Every read of the bank adds up for ${durationMs / 1_000} s while clients are killed`,
   async () => {
     const { database } = environment;
     const random = seededRandom('bank');
@@ -49,7 +49,7 @@ test(
     let [reads, kills] = [0, 0];
     let nextKill = performance.now() + 2_000;
     const done = () => all.reduce((sum, teller) => sum + teller.stdout().length, 0);
-    // However slow the machine is, enough must have happened.
+    // A slow machine gets more time, so that enough happens.
     while (performance.now() < deadline || kills === 0 || done() <= 50) {
       await expectBalanced();
       reads++;
@@ -68,7 +68,7 @@ test(
     }
     for (const teller of running) teller.child.kill('SIGKILL');
     const ends = await Promise.all(all.map(({ exited }) => exited));
-    // They end by being killed, and by nothing else.
+    // The processes end only because they are killed, not by an error.
     expect(ends.map(({ signal }) => signal)).toEqual(all.map(() => 'SIGKILL'));
 
     const { transactions, entries } = await audit(database);
@@ -88,7 +88,7 @@ test(
   durationMs + 180_000,
 );
 
-/** One statement, so one moment: what any reader may see while everything moves. */
+/** One statement reads one moment, so its sums must match while credits move. */
 async function expectBalanced(): Promise<void> {
   const [rows] = await environment.database.pool.query(
     `SELECT SUM(${uses.join(' + ')}) - SUM(${sources.join(' + ')}) AS difference, SUM(sent) - SUM(received) AS moving,
@@ -98,7 +98,7 @@ async function expectBalanced(): Promise<void> {
   expect([Number(row?.difference), Number(row?.moving), Number(row?.least) >= 0]).toEqual([0, 0, true]);
 }
 
-/** What killed clients have left set aside; the sweeper does the same. */
+/** Releases the holds that killed clients left open, as the sweeper does. */
 async function sweepOpenHolds(): Promise<void> {
   const { database } = environment;
   const [rows] = await database.pool.query("SELECT id, space_id AS spaceId FROM billing_holds WHERE status = 'open'");

@@ -7,8 +7,8 @@ import { openDatabase, transaction } from '../../../models/database/database.ts'
 import { randomOf } from '../../support/random.ts';
 
 /**
- * A process of the bank test: clients who transfer and spend until somebody kills it. Its arguments are how many, their
- * seed, and their spaces.
+ * A process of the bank test. Its clients transfer and spend until the test kills it. Arguments: the number of clients,
+ * their seed, and their spaces.
  */
 const [clients = '', seed = '', ...spaces] = process.argv.slice(2);
 const random = randomOf(Number(seed));
@@ -33,7 +33,7 @@ async function move(): Promise<void> {
   await transaction(database, (tx) => transfer(tx, { from, to, micro: random(1, 500_000), sourceId }));
 }
 
-/** Reserves, and then settles, frees, or leaves it to be swept. */
+/** Reserves credits, then settles or releases them, or leaves the hold to the sweep. */
 async function spend(): Promise<void> {
   const atMost = random(1, 400_000);
   const turnId = newId('turn');
@@ -41,7 +41,7 @@ async function spend(): Promise<void> {
   const enforced = true;
   await transaction(database, (tx) => reserve(tx, { ...call, inputTokens: 1, atLeast: 1, atMost, enforced }));
   const end = random(0, 10);
-  // Now and then a call costs more than was set aside for it: that is a debt.
+  // Now and then a call costs more than its hold, which makes a debt.
   const cost = random(0, Math.floor(atMost * 1.1) + 1);
   if (end < 8) await transaction(database, (tx) => settle(tx, { ...call, cost, enforced }));
   else if (end < 9) await transaction(database, (tx) => release(tx, call.spaceId, call.id));

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-test('a turn’s calls cost what was booked for each of them', async () => {
+test('The cost of each call of a turn is the amount booked for it', async () => {
   const { database } = environment;
   const [spaceId, userId, turnId] = [newId('space'), newId('user'), newId('turn')];
   const of = { spaceId, userId, turnId, modelId: 'demo', enforced: false };
@@ -29,7 +29,7 @@ test('a turn’s calls cost what was booked for each of them', async () => {
   );
 });
 
-test('a computer costs what was booked for it in the time', async () => {
+test('The cost of a computer is the sum booked for it in the period', async () => {
   const { database } = environment;
   const spaceId = newId('space');
   const [computerId, other] = [newId('computer'), newId('computer')];

@@ -27,7 +27,7 @@ const settlement = (spaceId: string, id: string, cost: number, enforced = true) 
   ...{ id, spaceId, userId: 'usr_1', turnId: 'trn_1', modelId: 'm', cost, enforced },
 });
 
-test('of 50 spends of the last credit at once, one wins and 49 are refused with the way to more', async () => {
+test('One of 50 concurrent holds for the last credit succeeds, and 49 are refused with a link to top up', async () => {
   const spaceId = await buildCredits(environment.database, 1);
   const results = await Promise.allSettled(
     Array.from({ length: 50 }, (_, i) => tx((t) => reserve(t, request(spaceId, `fifty${i}:0`, 1_000_000)))),
@@ -41,7 +41,7 @@ test('of 50 spends of the last credit at once, one wins and 49 are refused with 
   expect(await balances(spaceId)).toEqual({ reserved: 1_000_000, paid: 1_000_000 });
 });
 
-test('a call is reserved once and settled once, however often it is tried', async () => {
+test('A call that is tried several times is reserved once and settled once', async () => {
   const spaceId = await buildCredits(environment.database, 10);
   for (const _ of [1, 2, 3]) await tx((t) => reserve(t, request(spaceId, 'again:0', 4_000_000)));
   expect(await balances(spaceId)).toMatchObject({ available: 6_000_000, reserved: 4_000_000 });
@@ -50,7 +50,7 @@ test('a call is reserved once and settled once, however often it is tried', asyn
   expect(await tx((t) => release(t, spaceId, 'again:0'))).toBe(false);
 });
 
-test('a call that is tried on a dearer model reserves what that one costs, and a failed one nothing', async () => {
+test('A call that is retried on another model reserves that model’s price, and a failed call reserves nothing', async () => {
   const spaceId = await buildCredits(environment.database, 10);
   await tx((t) => reserve(t, request(spaceId, 'dearer:0', 1_000_000)));
   await tx((t) => reserve(t, request(spaceId, 'dearer:0', 6_000_000)));
@@ -63,7 +63,7 @@ test('a call that is tried on a dearer model reserves what that one costs, and a
   expect(await balances(spaceId)).toEqual({ available: 7_000_000, spent: 3_000_000, paid: 10_000_000 });
 });
 
-test('a call that cost more than all there is leaves a debt, which the next credits pay', async () => {
+test('A call that costs more than the balance leaves a debt, which the next credits pay', async () => {
   const spaceId = await buildCredits(environment.database, 1);
   await tx((t) => settle(t, settlement(spaceId, 'over:0', 1_500_000)));
   expect(await balances(spaceId)).toEqual({ spent: 1_500_000, paid: 1_000_000, debt: 500_000 });
@@ -71,13 +71,13 @@ test('a call that cost more than all there is leaves a debt, which the next cred
   expect(await balances(spaceId)).toEqual({ available: 1_500_000, spent: 1_500_000, paid: 3_000_000 });
 });
 
-test('where credits are not enforced, use without credits is unbilled', async () => {
+test('Use beyond the credits is unbilled if credits are not enforced', async () => {
   const spaceId = await buildCredits(environment.database, 1);
   await tx((t) => settle(t, settlement(spaceId, 'free:0', 1_500_000, false)));
   expect(await balances(spaceId)).toEqual({ spent: 1_500_000, paid: 1_000_000, unbilled: 500_000 });
 });
 
-test('grants are burnt before payments, the soonest to expire first, and expired credits never', async () => {
+test('Grants are spent before payments, the soonest to expire first, and expired credits never', async () => {
   const spaceId = await buildCredits(environment.database, 5);
   const later = new Date(Date.now() + 60_000);
   const give = (sourceId: string, micro: number, expiresAt?: Date) =>
@@ -94,7 +94,7 @@ test('grants are burnt before payments, the soonest to expire first, and expired
   expect(await balances(spaceId)).toMatchObject({ available: 4_500_000, expired: 3_000_000, spent: 2_500_000 });
 });
 
-test('a dispute takes what is left of its payment; what was spent is a debt, never a negative balance', async () => {
+test('A dispute takes what is left of its payment, and the spent part becomes a debt', async () => {
   const spaceId = newId('space');
   await tx((t) => topUp(t, { spaceId, sourceId: `checkout:a${spaceId}`, micro: 10_000_000 }));
   await tx((t) => settle(t, settlement(spaceId, 'spent:0', 7_000_000)));
@@ -111,7 +111,7 @@ test('a dispute takes what is left of its payment; what was spent is a debt, nev
   expect(await balances(spaceId)).toEqual({ available: 3_000_000, spent: 7_000_000, paid: 10_000_000 });
 });
 
-test('refunds and disputes of one payment never take more than it brought, and end alike in any order', async () => {
+test('Refunds and disputes of a payment never take more than its amount, and end the same in any order', async () => {
   const told = [
     { sourceId: 'refund:a', kind: 'refund', micro: 4_000_000, returned: false },
     { sourceId: 'refund:b', kind: 'refund', micro: 3_000_000, returned: false },
@@ -137,7 +137,7 @@ function permutations<T>(items: readonly T[]): T[][] {
   return items.flatMap((item, at) => permutations(items.toSpliced(at, 1)).map((rest) => [item, ...rest]));
 }
 
-test('caps hold per turn, per day and per member, counting what is set aside', async () => {
+test('Caps apply per turn, per day and per member, and count open holds', async () => {
   const spaceId = await buildCredits(environment.database, 100);
   await saveCaps(environment.database, spaceId, { perTurn: 3_000_000, perDay: 5_000_000, perMemberPerDay: 4_000_000 });
   const ask = (id: string, turnId: string, userId: string, micro: number) =>
@@ -152,7 +152,7 @@ test('caps hold per turn, per day and per member, counting what is set aside', a
   await ask(`${ids[2]}:0`, ids[2] ?? '', 'b', 1_000_000);
 });
 
-test('calls that began before midnight grow under the caps of the day in which they grow', async () => {
+test('A call that grows after midnight counts against the caps of the new day', async () => {
   const spaceId = await buildCredits(environment.database, 100);
   const caps = { perTurn: null, perDay: 5_000_000, perMemberPerDay: null };
   await saveCaps(environment.database, spaceId, caps);
@@ -175,7 +175,7 @@ test('calls that began before midnight grow under the caps of the day in which t
   expect(use).toEqual([{ micro: 1_000_000 }, { micro: 5_000_000 }]);
 });
 
-test('a transfer happens once, and not without credits', async () => {
+test('A transfer happens only once, and only with enough credits', async () => {
   const from = await buildCredits(environment.database, 2);
   const to = newId('space');
   const move = (sourceId: string) => tx((t) => transfer(t, { from, to, micro: 1_500_000, sourceId }));
@@ -184,7 +184,7 @@ test('a transfer happens once, and not without credits', async () => {
   expect(await balances(from)).toEqual({ available: 500_000, sent: 1_500_000, paid: 2_000_000 });
 });
 
-test('nothing unbalanced or negative is ever written, and what is written stays', async () => {
+test('The ledger refuses negative balances, and written entries cannot be changed', async () => {
   const spaceId = await buildCredits(environment.database, 1);
   const line = (account: 'available' | 'spent', change: number) => async (t: Parameters<typeof lockBalances>[0]) =>
     post(t, { sourceId: newId('grant'), kind: 'call' }, [

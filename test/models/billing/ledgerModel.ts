@@ -57,14 +57,14 @@ class SpaceModel {
     if (this.balances[account] === 0) delete this.balances[account];
   }
 
-  /** Credits that arrive pay debts first, whatever they are. */
+  /** Arriving credits of any kind pay debts first. */
   arrive(credits: number): void {
     const debtPaid = Math.min(credits, this.get('debt'));
     this.add('debt', -debtPaid);
     this.add('available', credits - debtPaid);
   }
 
-  /** Credits that are taken unasked: from what is there; the rest is owed. */
+  /** Takes credits from the available ones, and books the rest as owed. */
   leave(credits: number, owed: 'debt' | 'unbilled'): void {
     const taken = Math.min(credits, this.get('available'));
     this.add('available', -taken);
@@ -72,7 +72,7 @@ class SpaceModel {
   }
 }
 
-/** The ledger as a few numbers: what each step must do to the balances, and nothing of how. */
+/** A model of the ledger: a few numbers that say what each step must do to the balances, but not how. */
 export class LedgerModel {
   readonly spaces = [new SpaceModel(), new SpaceModel()] as const;
   readonly #done = new Set<string>();
@@ -90,7 +90,7 @@ export class LedgerModel {
   }
 
   #isFirst(key: string, step: Step, own: SpaceModel): boolean {
-    // A transfer that is refused for want of credits has not happened, and may happen later.
+    // A transfer refused for lack of credits has not happened, so the same transfer may happen later.
     if (step.do === 'transfer' && own.get('available') < step.credits) return false;
     if (this.#done.has(key)) return false;
     this.#done.add(key);
@@ -156,7 +156,7 @@ export class LedgerModel {
     own.add('debt', -paid);
   }
 
-  /** A payment's space keeps what no refund and no dispute of it holds back. */
+  /** A space keeps the part of a payment that no refund or dispute takes back. */
   #reverse(own: SpaceModel, step: Extract<Step, { do: 'reverse' }>): void {
     const payment = own.payments.get(step.source);
     if (payment === undefined) return;

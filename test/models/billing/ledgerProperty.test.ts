@@ -11,7 +11,7 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { sizeOf } from '../../support/size.ts';
 import { LedgerModel, type Step, steps } from './ledgerModel.ts';
 
-// Whatever happens in whatever order, the ledger's balances are those of a model of a few numbers.
+// After any history of steps, the ledger's balances equal those of a small model.
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-test('the ledger does what a small model of it does', async () => {
+test('The ledger has the balances of a small model after each step of random histories', async () => {
   const runs = sizeOf('LEDGER_RUNS', 60);
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
@@ -44,7 +44,7 @@ function inMicro(balances: Partial<Record<string, number>>): Record<string, numb
   return Object.fromEntries(Object.entries(balances).map(([account, n = 0]) => [account, n * microPerCredit]));
 }
 
-/** Does the step for real. The payments that were made are known to the model's own rule: a source pays once. */
+/** The amounts of the payments that were made. A reversal needs them. */
 const paid = new Map<string, number>();
 
 async function perform(spaces: readonly [string, string], step: Step): Promise<'refused' | undefined> {

@@ -9,7 +9,7 @@ import { insertRows } from '../../builders/rows.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 let environment: TestEnvironment;
-/** Of nothing that is read here. */
+/** Any hash will do, because no test reads the content. */
 const sha256 = Buffer.alloc(32, 1);
 
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-/** A profile that its first session has saved, and two sessions of it after that. */
+/** A profile that its first session has saved, and two later sessions of the profile. */
 async function setUp() {
   const { config, database } = environment;
   const identity = await buildIdentity(environment);
@@ -48,7 +48,7 @@ async function setUp() {
   return { database, profileId, first, late, live, object: () => object(spaceId), stateOf };
 }
 
-test('a save takes the place of the one before it, and ends its session with that', async () => {
+test('A save replaces the one before it and ends its session', async () => {
   const { database, profileId, first, live, object, stateOf } = await setUp();
   const objectKey = await object();
   await keepSave(database, live, { objectKey, sizeBytes: 10, sha256 });
@@ -56,14 +56,14 @@ test('a save takes the place of the one before it, and ends its session with tha
   expect([await stateOf(first), await stateOf(objectKey)]).toEqual(['doomed', 'kept']);
   expect(await findBrowser(database, live.id)).toMatchObject({ status: 'ended', saveCode: null });
 
-  // Another worker that has done the same is too late.
+  // A second worker that saves the same session is too late.
   const again = await object();
   const twice = keepSave(database, live, { objectKey: again, sizeBytes: 10, sha256 });
   await expect(twice).rejects.toMatchObject({ code: 'PROFILE_OVERTAKEN' });
   expect([await stateOf(objectKey), await stateOf(again)]).toEqual(['kept', 'arriving']);
 });
 
-test('what an earlier session brings late is not saved', async () => {
+test('A late save of an earlier session is refused', async () => {
   const { database, profileId, first, late, object, stateOf } = await setUp();
   const objectKey = await object();
   const saved = keepSave(database, late, { objectKey, sizeBytes: 10, sha256 });
@@ -72,7 +72,7 @@ test('what an earlier session brings late is not saved', async () => {
   expect([await stateOf(first), await stateOf(objectKey)]).toEqual(['kept', 'arriving']);
 });
 
-test('an object that was given up meanwhile changes nothing', async () => {
+test('A save whose object was given up meanwhile changes nothing', async () => {
   const { database, profileId, first, live, object, stateOf } = await setUp();
   const objectKey = await object();
   await driveModels(database).DriveObject.giveUp([objectKey]);
@@ -83,7 +83,7 @@ test('an object that was given up meanwhile changes nothing', async () => {
   expect([await stateOf(first), (await findBrowser(database, live.id))?.status]).toEqual(['kept', 'saving']);
 });
 
-test('the end of an earlier session does not take the profile from the one that has it', async () => {
+test('The end of an earlier session does not take the profile from the live session', async () => {
   const { database, late, live } = await setUp();
   await endBrowser(database, late, 'HOST_LOST');
   expect(await findBrowser(database, live.id)).toMatchObject({ status: 'saving', saveCode: null });

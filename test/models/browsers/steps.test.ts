@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-/** A session on a computer that is like this. */
+/** A browser session of this status, on a computer with these columns. */
 async function setUp(status: string, computer: Record<string, unknown>) {
   const { database } = environment;
   const identity = await buildIdentity(environment);
@@ -38,13 +38,13 @@ test.each([
   ['starting', 'paused', 'watch'],
   ['saving', 'paused', 'watch'],
   ['ended', 'running', 'rest'],
-])('of one that is %s, on a computer that is %s: %s', async (status, computer, step) => {
+])('A session that is %s on a computer that is %s: the next step is %s', async (status, computer, step) => {
   const { next } = await setUp(status, { status: computer });
   expect(await next()).toMatchObject({ do: step });
   expect(await next()).toMatchObject({ do: step });
 });
 
-test('one whose computer stops is saved when that has stopped', async () => {
+test('A session whose computer stops is closed after the computer has stopped', async () => {
   const { become, next, find } = await setUp('running', { status: 'stopping' });
   expect(await next()).toMatchObject({ do: 'watch' });
   expect(await find()).toMatchObject({ status: 'ending', endCode: 'COMPUTER_STOPPED' });
@@ -52,7 +52,7 @@ test('one whose computer stops is saved when that has stopped', async () => {
   expect(await next()).toEqual({ do: 'close' });
 });
 
-test('one of an earlier start of its computer has ended, and so has one whose host is lost', async () => {
+test('A session ends when its computer has started again or its host is lost', async () => {
   const earlier = await setUp('running', { status: 'running', generation: 2 });
   await earlier.next();
   expect(await earlier.find()).toMatchObject({ status: 'ending', endCode: 'COMPUTER_STOPPED' });

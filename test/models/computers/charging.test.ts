@@ -13,7 +13,7 @@ import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/bil
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// What a computer costs and when it stops by itself, with its times put back instead of waiting for them.
+// The cost of computers, and when they stop by themselves. The tests put times back instead of waiting.
 
 const micro = 1_000_000;
 let environment: TestEnvironment;
@@ -26,7 +26,7 @@ beforeAll(async () => {
   });
   hostId = newId('computerHost');
 });
-// It must not seem lost on a machine that is slow.
+// Keeps the host from seeming lost on a slow machine.
 beforeEach(() =>
   reportHost(environment.database, {
     id: hostId,
@@ -66,7 +66,7 @@ async function running(credits = 100) {
       expect(await computer.next()).toMatchObject({ do: 'start', hostId });
       await computer.done('start');
     },
-    /** As if all that has happened had been so much earlier, and its host had seen it running until now. */
+    /** Puts all times of the computer back by `seconds`. With `isSeen` its host has seen it running until now. */
     async passes(seconds: number, { isSeen = true } = {}) {
       const columns = ['status_at', 'started_at', 'alive_at', 'active_at', 'used_at'];
       const back = columns.map((column) => `${column} = ${column} - INTERVAL ${seconds} SECOND`).join(', ');
@@ -94,7 +94,7 @@ const alive = ({ id, generation }: Computer, runningProcesses = 0) => ({
   lastActiveAt: new Date(0),
 });
 
-test('each begun minute of each start is booked once, and none while it is paused', async () => {
+test('Each begun minute of each start is booked once, and no minute of a pause', async () => {
   const computer = await running();
   expect(await computer.minutes()).toEqual(['1:0']);
   await computer.passes(130);
@@ -106,7 +106,7 @@ test('each begun minute of each start is booked once, and none while it is pause
   await computer.passes(3_600);
   await computer.next();
   expect(await computer.minutes()).toEqual(['1:0', '1:1', '1:2']);
-  // It had run for two minutes and ten seconds: fifty seconds later begins the fourth.
+  // The computer has run for 130 seconds, so its fourth minute begins 50 seconds later.
   await computer.wake();
   await computer.passes(10);
   await computer.next();
@@ -122,7 +122,7 @@ test('each begun minute of each start is booked once, and none while it is pause
   expect(await computer.balances()).toMatchObject({ spent: 2.5 * micro });
 });
 
-test('long catching up is booked in full', async () => {
+test('A computer that was not charged for hours is then charged in full', async () => {
   const computer = await running(1_000);
   await computer.passes(200 * 60 + 30);
   await noteAlive(environment, hostId, alive(await computer.get(), 1), new Date());
@@ -130,7 +130,7 @@ test('long catching up is booked in full', async () => {
   expect(await computer.minutes()).toHaveLength(201);
 });
 
-test('what its host has not confirmed is not booked', async () => {
+test('Minutes that the host has not confirmed are not booked', async () => {
   const computer = await running();
   await computer.passes(65);
   await noteAlive(environment, hostId, alive(await computer.get()), new Date());
@@ -143,7 +143,7 @@ test('what its host has not confirmed is not booked', async () => {
   expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'HOST_STOPPED' });
 });
 
-test('a computer stops when it is idle: not while a process runs, not after use, and not by looking', async () => {
+test('An idle computer stops: processes and use keep it running, and reading its state does not', async () => {
   const computer = await running();
   await computer.passes(14 * 60);
   expect(await computer.next()).toMatchObject({ do: 'watch' });
@@ -156,7 +156,7 @@ test('a computer stops when it is idle: not while a process runs, not after use,
   await computer.passes(15 * 60 + 1);
   await computer.get();
   expect(await computer.next()).toMatchObject({ do: 'stop' });
-  // Too late: whoever wants it now wakes it again.
+  // Too late: the next caller has to wake the computer again.
   expect(await markUsed(environment.database, await computer.get())).toBe(false);
   await computer.done('stop');
   expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'IDLE' });
@@ -164,7 +164,7 @@ test('a computer stops when it is idle: not while a process runs, not after use,
   expect(await computer.get()).toMatchObject({ status: 'running', errorCode: null });
 });
 
-test('without credits it stops and says so, and does not start', async () => {
+test('A computer without credits stops with CREDITS_EXHAUSTED and cannot be woken', async () => {
   const computer = await running(1);
   await computer.passes(61);
   expect(await computer.next()).toMatchObject({ do: 'stop' });
@@ -177,7 +177,7 @@ test('without credits it stops and says so, and does not start', async () => {
   });
 });
 
-test('a start that was cut off on its host is made again by the next number, and one that has run is not', async () => {
+test('A start that was cut off is repeated with the next generation, but a resume is not', async () => {
   const computer = await running();
   await askToStop(environment, computer.request);
   await computer.next();
@@ -193,7 +193,7 @@ test('a start that was cut off on its host is made again by the next number, and
   expect(await computer.get()).toMatchObject({ status: 'error', errorCode: 'COMPUTER_ENDED', generation: 3 });
 });
 
-test('a paused computer is stopped after a day, and says so; woken before that, it goes on', async () => {
+test('A computer that is paused for a day stops with PAUSED_TOO_LONG, and a wake resets that time', async () => {
   const computer = await running();
   const pause = async () => {
     await askToPause(environment, computer.request);
@@ -205,7 +205,7 @@ test('a paused computer is stopped after a day, and says so; woken before that, 
   expect(await computer.next()).toEqual({ do: 'watch', waitMs: expect.any(Number) });
   await computer.wake();
   await pause();
-  // The time counts anew.
+  // The time of the pause starts again.
   expect(await computer.next()).toMatchObject({ do: 'watch' });
   await computer.passes(24 * 3_600 + 1);
   expect(await computer.next()).toMatchObject({ do: 'stop' });
@@ -214,7 +214,7 @@ test('a paused computer is stopped after a day, and says so; woken before that, 
   expect(await computer.minutes()).toEqual(['1:0']);
 });
 
-test('a paused computer holds no memory for a space without credits', async () => {
+test('A paused computer stops when its space has no credits', async () => {
   const computer = await running(1);
   await askToPause(environment, computer.request);
   await computer.next();
@@ -234,7 +234,7 @@ test('a paused computer holds no memory for a space without credits', async () =
   expect(await computer.get()).toMatchObject({ spaceId, status: 'stopped', errorCode: 'CREDITS_EXHAUSTED' });
 });
 
-test('a computer that is looked at as often as its workflow does stops with its credits, and owes nothing', async () => {
+test('A computer that its workflow looks at every 30 seconds stops with its credits and leaves no debt', async () => {
   const computer = await running(2);
   let stopped = false;
   for (let looks = 0; !stopped && looks < 20; looks++) {

@@ -5,7 +5,7 @@ import { askToWake } from '../../../models/computers/wishes.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// Where computers are put, and when there is no room for them.
+// The choice of a host for a computer, and the answer when no host has room.
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -27,7 +27,7 @@ async function host(memoryMiB: number, maxRunning = 100): Promise<string> {
   return id;
 }
 
-/** Of a space of its own. */
+/** A computer in its own space. */
 async function computer(memoryMiB: number | null = null) {
   const { database } = environment;
   const identity = await buildIdentity(environment);
@@ -51,18 +51,18 @@ async function stop(id: string): Promise<void> {
 
 const full = 'NO_HOST 30';
 
-it('promises the memory of a host only so many times', async () => {
+it('The memory of a host is promised only up to the overcommit factor', async () => {
   const only = await host(2_000);
   const [a, b, c, d] = [await computer(), await computer(), await computer(), await computer()];
   for (const { wake } of [a, b, c]) await expect(wake()).resolves.toBe(only);
   await expect(d.wake()).resolves.toBe(full);
   await expect(d.now()).resolves.toMatchObject({ status: 'created', hostId: null, wish: null });
-  // What is stopped takes none.
+  // A stopped computer takes no memory.
   await stop(b.id);
   await expect(d.wake()).resolves.toBe(only);
 });
 
-it('starts one whose home is on a full host neither there nor elsewhere', async () => {
+it('A computer whose home is on a full host starts neither there nor on another host', async () => {
   const [own] = [await host(1_000)];
   const [a, b] = [await computer(), await computer()];
   await expect(a.wake()).resolves.toBe(own);
@@ -75,7 +75,7 @@ it('starts one whose home is on a full host neither there nor elsewhere', async 
   await expect(a.wake()).resolves.toBe(own);
 });
 
-it('takes the host that has room, and counts what each computer may use', async () => {
+it('A computer goes to a host that has room for its own memory limit', async () => {
   const [small, large] = [await host(1_000), await host(10_000)];
   await expect((await computer(12_000)).wake()).resolves.toBe(large);
   await expect((await computer(1_200)).wake()).resolves.toBe(small);
@@ -84,7 +84,7 @@ it('takes the host that has room, and counts what each computer may use', async 
   await expect((await computer(16_000)).wake()).resolves.toBe(full);
 });
 
-it('gives the last place once, however many spaces ask for it at a time', async () => {
+it('Concurrent wakes in several spaces get no more than the free slots of a host', async () => {
   const only = await host(100_000, 3);
   const all = await Promise.all(Array.from({ length: 8 }, () => computer()));
   const answers = await Promise.all(all.map(({ wake }) => wake()));

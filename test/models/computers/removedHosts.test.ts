@@ -9,7 +9,7 @@ import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts
 import { runAtrium } from '../../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// Hosts that never come back: what their computers say, what can still be done with them, and what becomes of the rows.
+// Hosts that never come back: the state of their computers, the operations that still work, and the removal of rows.
 
 let environment: TestEnvironment;
 
@@ -46,7 +46,7 @@ async function buildOn(hostId: string, status: string, wish: string | null = nul
   return { id, request, get: () => getComputer(database, space.id, id) };
 }
 
-test('its computers say that their homes are gone, and can be recovered on another host or deleted', async () => {
+test('Computers of a removed host report HOST_REMOVED, and can be recovered on another host or deleted', async () => {
   const [gone, other] = [await buildHost(2), await buildHost()];
   const each = { running: await buildOn(gone, 'running'), stopped: await buildOn(gone, 'stopped') };
   const [half, away] = [await buildOn(gone, 'created', 'fork'), await buildOn(gone, 'stopped', 'delete')];
@@ -68,7 +68,7 @@ test('its computers say that their homes are gone, and can be recovered on anoth
   expect(await findComputer(environment.database, each.stopped.id)).toBeUndefined();
 });
 
-test('a start that was asked for as the host was removed says so, and does not wait for it', async () => {
+test('A start on a host that was just removed fails with HOST_REMOVED and does not wait', async () => {
   const gone = await buildHost(2);
   const computer = await buildOn(gone, 'starting', 'wake');
   await environment.database.pool.query('DELETE FROM computer_hosts WHERE id = ?', [gone]);
@@ -76,7 +76,7 @@ test('a start that was asked for as the host was removed says so, and does not w
   expect(await computer.get()).toMatchObject({ status: 'error', errorCode: 'HOST_REMOVED' });
 });
 
-test('the operator sees what hosts there are, and removes one that is silent, but none that answers', async () => {
+test('The operator lists hosts and can remove a silent one, but none that answers', async () => {
   const [gone, other] = [await buildHost(2), await buildHost()];
   await buildOn(gone, 'stopped');
   for (const status of ['running', 'paused', 'stopped']) await buildOn(other, status);
@@ -102,7 +102,7 @@ test('the operator sees what hosts there are, and removes one that is silent, bu
   expect(await checkHosts(environment.config)).toMatchObject({ state: 'ok' });
 });
 
-test('hosts that hold nothing are forgotten after a week; one with computers, or that was there, never', async () => {
+test('Silent hosts are forgotten after a week, unless they have computers or remains of them', async () => {
   const { database } = environment;
   const [silent, holding, recent, clearing] = [
     await buildHost(8),

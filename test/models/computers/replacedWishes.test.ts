@@ -7,7 +7,7 @@ import { operationModels } from '../../../models/operations/operation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// A wish that replaces another one ends its operations: nobody waits for what nobody wants any more.
+// A wish that replaces another one ends that one's operations, so no client waits in vain.
 
 let environment: TestEnvironment;
 let hostId: string;
@@ -51,7 +51,7 @@ const wishes = {
 };
 type Verb = keyof typeof wishes;
 
-/** What may wait while this is wanted: whatever its end is the end of. */
+/** The kinds of operations that may still wait under each wish, because the end of the wish ends them too. */
 const waitsFor: Record<string, string[]> = {
   wake: ['wakeComputer', 'recoverComputer', 'stopComputer'],
   stop: ['stopComputer'],
@@ -59,7 +59,7 @@ const waitsFor: Record<string, string[]> = {
   delete: ['deleteComputer'],
 };
 
-test('a pause that is asked for after a wake ends the wake, and says why', async () => {
+test('A pause after a wake fails the wake with COMPUTER_PAUSED', async () => {
   const { request, operations } = await computerThat('running');
   for (const verb of ['pause', 'wake', 'pause'] as const) await wishes[verb](request);
   expect(await operations()).toEqual([
@@ -75,7 +75,7 @@ const pairs = verbs.flatMap((first) =>
 );
 
 test.each(['running', 'paused', 'starting'])(
-  'whatever three wishes replace each other while it is %s, only what the last one ends still waits',
+  'After any three wishes for a computer that is %s, only operations that the last one ends still wait',
   async (status) => {
     for (const wanted of pairs) {
       const { request, operations, get } = await computerThat(status);

@@ -7,7 +7,7 @@ import { askToPause, askToStop, askToWake } from '../../../models/computers/wish
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// What is next for a computer, and what becomes of it when something went wrong at an unlucky moment.
+// The next step of a computer, and its state after a failure at an unlucky moment.
 
 let environment: TestEnvironment;
 let hostId: string;
@@ -35,12 +35,12 @@ async function computer() {
   return { computerId, request, now: () => getComputer(database, space.id, computerId) };
 }
 
-describe('a host that has not been heard of', () => {
+describe('A silent host', () => {
   const silent = () =>
     environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
   const upFor = (seconds: number) => jest.spyOn(process, 'uptime').mockReturnValue(seconds);
 
-  it('is waited for by a process that was away itself, so that nothing wanted is lost by a restart of both', async () => {
+  it('A process that has just started waits for a silent host, so a restart of both loses no wish', async () => {
     const { computerId, request, now } = await computer();
     await askToWake(environment, request);
     await silent();
@@ -52,7 +52,7 @@ describe('a host that has not been heard of', () => {
     await expect(now()).resolves.toMatchObject({ status: 'running', wish: 'pause' });
   });
 
-  it('is lost for one that has been there all the time', async () => {
+  it('A silent host is lost for a process that has run for long', async () => {
     const { computerId, request, now } = await computer();
     await askToWake(environment, request);
     await silent();
@@ -62,8 +62,8 @@ describe('a host that has not been heard of', () => {
   });
 });
 
-describe('an interruption that comes too late, for what had been done by then,', () => {
-  it('does not end a start that nobody has taken back: it is made by another number', async () => {
+describe('A late interruption of a step', () => {
+  it('A start that is still wanted is repeated with the next generation', async () => {
     const { computerId, request, now } = await computer();
     const { operation } = await askToWake(environment, request);
     await endStep(environment, { computerId, generation: 1, step: 'start', code: 'COMPUTER_STOPPED' });
@@ -73,7 +73,7 @@ describe('an interruption that comes too late, for what had been done by then,',
     expect(operation?.status).toBe('running');
   });
 
-  it('leaves a start that was too late by then as that', async () => {
+  it('A start that was too late already fails with TIMED_OUT', async () => {
     const { computerId, request, now } = await computer();
     const { operation } = await askToWake(environment, request);
     const long = "UPDATE computers SET status_at = '2020-01-01' WHERE id = ?";
@@ -84,7 +84,7 @@ describe('an interruption that comes too late, for what had been done by then,',
     expect(operation).toMatchObject({ status: 'failed', errorCode: 'TIMED_OUT' });
   });
 
-  it('does not end a pause either, but one that was taken back has ended', async () => {
+  it('A pause that is still wanted is repeated, and a pause that a stop replaced is not', async () => {
     const { computerId, request, now } = await computer();
     await askToWake(environment, request);
     await endStep(environment, { computerId, generation: 1, step: 'start' });
@@ -97,7 +97,7 @@ describe('an interruption that comes too late, for what had been done by then,',
     await expect(now()).resolves.toMatchObject({ status: 'stopping', wish: 'stop' });
   });
 
-  it('does end a start that somebody stopped', async () => {
+  it('A start that a stop replaced is not repeated', async () => {
     const { computerId, request, now } = await computer();
     await askToWake(environment, request);
     await askToStop(environment, request);
@@ -107,7 +107,7 @@ describe('an interruption that comes too late, for what had been done by then,',
   });
 });
 
-it('does not fail what is wanted now because it was not wanted a moment ago, when the host looked', async () => {
+it('A pause does not fail because the host looked before the pause was asked for', async () => {
   const { computerId, request, now } = await computer();
   await askToWake(environment, request);
   await endStep(environment, { computerId, generation: 1, step: 'start' });

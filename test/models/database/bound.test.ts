@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(environments.map((environment) => environment.close())));
 
-test('a model belongs to the database, or to the transaction’s, that it was taken from', async () => {
+test('A model reads the database that it was taken from, also when it was taken from a transaction', async () => {
   const fields = { kind: 'deleteThread' as const, spaceId: null, userId: 'usr_1', subjectId: 'thr_1' };
   for (const [index, { database }] of environments.entries()) {
     await operationModels(database).Operation.begin({ ...fields, id: `op_${index}` });
@@ -24,7 +24,7 @@ test('a model belongs to the database, or to the transaction’s, that it was ta
   }
 });
 
-test('only a transaction is one', async () => {
+test('The function transactionOf returns a transaction, and undefined for a database', async () => {
   const [{ database } = { database: undefined }] = environments;
   if (database === undefined) throw new Error('There is no database.');
   expect(transactionOf(database)).toBeUndefined();

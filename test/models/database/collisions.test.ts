@@ -6,7 +6,7 @@ import { execute } from '../../../models/database/sql.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** MySQL ends one of two transactions that wait for each other. Work of every kind is done all the same. */
+/** MySQL ends one of two transactions that wait for each other. The work of the ended one is run again. */
 let environment: TestEnvironment;
 beforeAll(async () => {
   environment = await createTestEnvironment();
@@ -56,14 +56,14 @@ async function collide(work: (first: string, second: string) => Promise<unknown>
 
 const both = ['Ann+other+work', 'Ann+other+work'];
 
-test('a statement of the plain pool is run again', async () => {
+test('A deadlocked statement of the plain pool is run again', async () => {
   const { pool } = environment.database;
   const queried = await collide((...ids) => pool.query(rename, ['+work', ...ids]));
   const executed = await collide((...ids) => pool.execute(rename, ['+work', ...ids]));
   expect([queried, executed]).toEqual([both, both]);
 });
 
-test('a statement of Sequelize outside of a transaction is run again', async () => {
+test('A deadlocked statement of Sequelize outside of a transaction is run again', async () => {
   const { sequelize } = environment.database;
   const names = await collide((...ids) =>
     sequelize.query(rename, { replacements: ['+work', ...ids], type: QueryTypes.UPDATE }),
@@ -71,7 +71,7 @@ test('a statement of Sequelize outside of a transaction is run again', async () 
   expect(names).toEqual(both);
 });
 
-test('a transaction is run again as a whole, whichever way its statement goes', async () => {
+test('A deadlocked transaction is run again as a whole, also if Sequelize runs its statement', async () => {
   const { database } = environment;
   const { sequelize } = database;
   const plain = await collide((...ids) => transaction(database, (tx) => execute(tx, rename, ['+work', ...ids])));

@@ -10,7 +10,7 @@ import { rowsTouched } from '../../support/rowsTouched.ts';
 
 const count = 4_000;
 const limit = 20;
-/** A page's rows, their keys, and what is looked up for each; far from the rows before it. */
+/** Enough for a page's rows, their keys, and what is looked up for each. Far fewer than the rows before the page. */
 const fewRows = 15 * limit;
 
 let environment: TestEnvironment;
@@ -29,7 +29,7 @@ async function fill(table: string, rows: Record<string, unknown>[]): Promise<voi
   await runStatement(environment.environment.ATRIUM_DATABASE_MIGRATION_URL, `ANALYZE TABLE ${table}`);
 }
 
-/** What `work` answers, and that it reads a page's worth of rows, not the list up to there. */
+/** Returns the answer of `work`, and expects that it reads about a page of rows, not the list before the page. */
 async function readsOnlyItsPage<T>(work: (database: Database) => Promise<T>): Promise<T> {
   const answer = await work(environment.database);
   expect(await rowsTouched(environment.config, work)).toBeLessThan(fewRows);
@@ -42,7 +42,7 @@ beforeAll(async () => {
 
 afterAll(() => environment.close());
 
-test('threads: a deep page, and those that wait for their user', async () => {
+test('Deep pages of threads, also of threads that wait for their user, read only their own rows', async () => {
   const made = { space_id: spaceId, user_id: userId, created_at: time(0) };
   const waiting = new Set([7, 2_000, 3_999]);
   await fill(
@@ -95,8 +95,8 @@ test('threads: a deep page, and those that wait for their user', async () => {
   expect(await asking({ updatedAt: time(1_000), id: idOf('thr', 2_000) })).toEqual([idOf('thr', 7)]);
 });
 
-// They lie in this order by their primary key: this fails for pages by OFFSET, or in another order.
-test('messages: a deep page in both directions', async () => {
+// Messages are stored in this order by their primary key. This fails for pages by OFFSET, or in another order.
+test('Deep pages of messages read only their own rows, in both directions', async () => {
   const threadId = 'thr_long';
   await fill(
     'messages',
@@ -128,7 +128,7 @@ test('messages: a deep page in both directions', async () => {
   }
 });
 
-test('the ledger: a deep page, with transactions of one entry and of many', async () => {
+test('Deep pages of the ledger read only their own rows, for transactions of one entry and of many', async () => {
   const head = { space_id: spaceId, kind: 'call', created_at: time(0) };
   await fill(
     'ledger_transactions',
@@ -152,7 +152,7 @@ test('the ledger: a deep page, with transactions of one entry and of many', asyn
   const page = await readsOnlyItsPage(read(idOf('ltx', 300)));
   expect(page.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('ltx', 299 - index)));
   expect(page.map(({ lines }) => lines.length)).toEqual(page.map((_, index) => entriesOf(299 - index)));
-  // Much that is older.
+  // A page with many older transactions after it.
   await readsOnlyItsPage(read(idOf('ltx', 3_900)));
   expect(await readsOnlyItsPage(read(idOf('ltx', 3)))).toHaveLength(3);
   const later = await readsOnlyItsPage((database) =>
@@ -162,7 +162,7 @@ test('the ledger: a deep page, with transactions of one entry and of many', asyn
   expect(await readsOnlyItsPage(read())).toHaveLength(limit);
 });
 
-test('purchases: a page of a space, and those that are over although their operation has not ended', async () => {
+test('A deep page of purchases reads only its own rows, and so does the list of ended ones with a running operation', async () => {
   await fill(
     'billing_checkouts',
     all.map((number) => ({
@@ -200,7 +200,7 @@ test('purchases: a page of a space, and those that are over although their opera
   expect(ended).toHaveLength(40);
 });
 
-test('the trash and the mails: a deep page', async () => {
+test('Deep pages of the trash and of mails read only their own rows', async () => {
   await fill(
     'drive_items',
     all.map((number) => ({

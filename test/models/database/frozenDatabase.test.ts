@@ -7,8 +7,8 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 
 /**
- * A database that neither answers nor goes away: everything that waits for it ends, and is tried again on other
- * connections.
+ * A database that neither answers nor closes its connections. Everything that waits for it fails in time, and is tried
+ * again on other connections.
  */
 let environment: TestEnvironment;
 let wire: TcpProxy;
@@ -36,7 +36,7 @@ afterEach(async () => {
 const ask = (sql = 'SELECT 1') => database.pool.query(sql);
 const askModels = () => database.sequelize.query('SELECT 1');
 
-test('a statement whose answer does not come is an unavailable database, and its connection is not used again', async () => {
+test('A statement without an answer means an unavailable database, and its connection is not used again', async () => {
   await Promise.all([ask(), ask(), askModels(), askModels()]);
   wire.freeze({ newOnes: false });
   const unanswered = await Promise.allSettled([ask(), askModels()]);
@@ -44,11 +44,11 @@ test('a statement whose answer does not come is an unavailable database, and its
     expect(result.status).toBe('rejected');
     expect(isDatabaseUnavailable((result as PromiseRejectedResult).reason)).toBe(true);
   }
-  // The idle connections beside them have frozen as well: none of those is handed out.
+  // The idle connections have frozen as well, and none of them is handed out.
   for (let round = 0; round < 4; round++) await Promise.all([ask(), ask(), askModels(), askModels()]);
 });
 
-test('a COMMIT without an answer fails as one whose connection was lost, and the truth is in the database', async () => {
+test('A COMMIT that does not arrive means an unavailable database, and nothing is written', async () => {
   const failure = await transaction(database, async (tx) => {
     await database.sequelize.query("INSERT INTO schema_migrations VALUES ('frozen', UTC_TIMESTAMP(3))", {
       transaction: tx,
@@ -63,7 +63,7 @@ test('a COMMIT without an answer fails as one whose connection was lost, and the
   expect(rows).toEqual([]);
 });
 
-test('no caller waits for ever for a connection, for a lock, or to connect', async () => {
+test('No caller waits forever for a connection, for a lock, or to connect', async () => {
   const held = await database.pool.getConnection();
   await held.query('START TRANSACTION');
   await held.query('SELECT * FROM schema_migrations FOR UPDATE');
@@ -78,14 +78,14 @@ test('no caller waits for ever for a connection, for a lock, or to connect', asy
   await expect(database.check(200)).rejects.toThrow();
 });
 
-test('the check asks both pools, and what it finds frozen is replaced', async () => {
+test('The check fails while connections are frozen, and passes after they are replaced', async () => {
   await database.check(30_000);
   wire.freeze({ newOnes: false });
   await expect(database.check(200)).rejects.toThrow(/in time/);
   await database.check(30_000);
 });
 
-test('closing ends in its grace, whatever is frozen', async () => {
+test('Closing ends within its grace period even if connections are frozen', async () => {
   await Promise.all([ask(), askModels()]);
   const patient = database.patient();
   await Promise.all([patient.pool.query('SELECT 1'), patient.sequelize.query('SELECT 1')]);
@@ -95,7 +95,7 @@ test('closing ends in its grace, whatever is frozen', async () => {
   for (const result of await unanswered) expect(result.status).toBe('rejected');
 });
 
-test('the group committer replaces a connection that has frozen, and every turn goes on', async () => {
+test('The group committer replaces a frozen connection, and every turn goes on', async () => {
   const { turnLog } = buildTurnLog(database);
   const turns = await Promise.all(Array.from({ length: 3 }, () => buildTurn(database)));
   const writers = await Promise.all(turns.map((turn) => buildWriter(database, turnLog, turn)));
@@ -108,7 +108,7 @@ test('the group committer replaces a connection that has frozen, and every turn 
   await turnLog.close();
 });
 
-test('who reads a turn that cannot be looked at is sent away, to come back', async () => {
+test('A reader gets an error when its turn cannot be read for a while', async () => {
   const { turnLog } = buildTurnLog(database);
   const turn = await buildTurn(database);
   const feed = new TurnFeed({

@@ -3,7 +3,7 @@ import { transaction } from '../../../models/database/database.ts';
 import { isDatabaseUnavailable } from '../../../models/database/unavailable.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-/** A database that is there, and refuses what it would take at another time. */
+/** A database that runs, but refuses statements that it accepts at other times. */
 let environment: TestEnvironment;
 
 beforeAll(async () => {
@@ -17,7 +17,7 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test('a server that takes reads only is unavailable for what is written', async () => {
+test('A read-only server counts as unavailable for writes', async () => {
   const insert = "INSERT INTO schema_migrations VALUES ('refused', UTC_TIMESTAMP(3))";
   const { database } = environment;
   const plain = await database.pool.getConnection();
@@ -29,7 +29,7 @@ test('a server that takes reads only is unavailable for what is written', async 
   expect(isDatabaseUnavailable(refused)).toBe(true);
 });
 
-test('the check says so, and leaves the connections to such a server', async () => {
+test('The check reports a read-only server and drops its connections', async () => {
   const { database } = environment;
   const all = await Promise.all(Array.from({ length: 5 }, () => database.pool.getConnection()));
   for (const connection of all) await connection.query('SET SESSION TRANSACTION READ ONLY');
@@ -39,7 +39,7 @@ test('the check says so, and leaves the connections to such a server', async () 
   await database.check(5_000);
 });
 
-test('a statement that an operator ends may be tried again', async () => {
+test('A statement that an operator kills may be tried again', async () => {
   const { database } = environment;
   const holder = await database.pool.getConnection();
   const waiter = await database.pool.getConnection();
@@ -55,9 +55,9 @@ test('a statement that an operator ends may be tried again', async () => {
   expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
-/** The refusals that a test cannot bring about on a server that others use. */
+/** Refusals that a test cannot cause on a shared server. */
 test.each([1021, 1053, 1114, 1290, 1836, 1927, 3101])(
-  'error %i of the server may pass, from either pool',
+  'Error %i means an unavailable database, from either pool',
   async (errno) => {
     const { database } = environment;
     const refuse = `SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = ${errno}, MESSAGE_TEXT = 'Not now.'`;
@@ -68,14 +68,14 @@ test.each([1021, 1053, 1114, 1290, 1836, 1927, 3101])(
   },
 );
 
-test('a statement that is wrong stays wrong', async () => {
+test('An invalid statement does not mean an unavailable database', async () => {
   const { database } = environment;
   const wrong = await errorOf(database.pool.query('SELECT nothing FROM schema_migrations'));
   const plain = await errorOf(database.pool.query("SIGNAL SQLSTATE '45000'"));
   expect([wrong, plain].map(isDatabaseUnavailable)).toEqual([false, false]);
 });
 
-/** Ends what `of` runs, over and over, since it may not have begun. */
+/** Kills the statement that `of` runs, again and again, because it may not have begun. */
 async function ended(by: PoolConnection, of: PoolConnection, statement: Promise<unknown>): Promise<void> {
   let isOver = false;
   const over = statement.then(() => {

@@ -3,7 +3,7 @@ import { openDatabase } from '../../../models/database/database.ts';
 import { migrate } from '../../../models/migrations/migrate.ts';
 import { createEmptyDatabase, runStatement } from '../../support/environment.ts';
 
-test('text is compared byte by byte in every table and column, whatever the default of the database is', async () => {
+test('Every table and column compares text byte by byte, even if the database has another default', async () => {
   const { ownerUrl: url, drop } = await createEmptyDatabase();
   await runStatement(url, 'ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci');
   const database = openDatabase({ database: { url, poolSize: 4, silenceMs: 15_000 } });

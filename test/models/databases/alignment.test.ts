@@ -5,7 +5,7 @@ import { openEnvelope } from '../../../models/identity/index.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// What the rows say of databases. No server is asked.
+// The rows of databases. No tenant server is asked.
 
 let environment: TestEnvironment;
 let databases: SpaceDatabases;
@@ -24,7 +24,7 @@ afterAll(() => environment.close());
 
 const query = (sql: string, values: unknown[] = []) => environment.database.pool.query(sql, values);
 
-/** A database that somebody has asked for, and whatever a wish for it needs. */
+/** A new database row, with the arguments that its wishes need. */
 async function make() {
   const actor = { userId, credentialId: null, address: null };
   const asked = { spaceId, id: newId('spaceDatabase'), actor };
@@ -32,7 +32,7 @@ async function make() {
   return asked;
 }
 
-test("the space's own account is the one that is no app's, whichever id is the first", async () => {
+test("The space's own account is the one without an app, even if an app's account has the first id", async () => {
   const asked = await make();
   await query('UPDATE space_databases SET is_made = 1 WHERE id = ?', [asked.id]);
   await query(
@@ -48,7 +48,7 @@ test("the space's own account is the one that is no app's, whichever id is the f
   expect(after.password).not.toBe(before.password);
 });
 
-test('what a late worker has done, after another has done what is newer, is looked at again', async () => {
+test('A database is due again when a late worker finishes an older alignment after a newer one', async () => {
   const asked = await make();
   const read = async () => {
     const found = await databases.alignment(asked.id);
@@ -66,13 +66,13 @@ test('what a late worker has done, after another has done what is newer, is look
   expect(await isDue()).toBe(false);
   expect(await finishAlignment(environment.database, late)).toBe(false);
   expect(await isDue()).toBe(true);
-  // Nor does one who is still at it take that back.
+  // A worker that still works on the newer alignment does not change that.
   expect(await finishAlignment(environment.database, newer)).toBe(false);
   expect(await finishAlignment(environment.database, await read())).toBe(true);
   expect(await isDue()).toBe(false);
 });
 
-test('a password that the server never had does not take the place of the one before', async () => {
+test('A password that the server never had does not replace the one before', async () => {
   const asked = await make();
   const read = async () => {
     const found = await databases.alignment(asked.id);
@@ -88,7 +88,7 @@ test('a password that the server never had does not take the place of the one be
   expect(account?.previous).toBe(first.accounts[0]?.password);
 });
 
-test('what is deleted before it was filled from its backup is not taken for made', async () => {
+test('A database that is deleted before its backup was restored still restores it after an undelete', async () => {
   const asked = await make();
   await query("UPDATE space_databases SET restores = 'dbb_1' WHERE id = ?", [asked.id]);
   const settle = async () => {
@@ -105,7 +105,7 @@ test('what is deleted before it was filled from its backup is not taken for made
   expect(rows).toEqual([{ isMade: 1, restores: null }]);
 });
 
-test('whoever was taken for lost while it made a database from a backup says nothing of it any more', async () => {
+test('A worker that lost a restore to another worker can no longer report on it', async () => {
   const asked = await make();
   await query("UPDATE space_databases SET restores = 'dbb_1' WHERE id = ?", [asked.id]);
   const { database } = environment;
@@ -125,14 +125,14 @@ test('whoever was taken for lost while it made a database from a backup says not
     expect(await failRestore(database, late, failure)).toBe(false);
   }
   expect(await read()).toMatchObject({ state: 'living', restores: 'dbb_1', serverName: next.serverName });
-  // What is wished meanwhile does not have it filled again.
+  // A wish made meanwhile does not fill the database again.
   await databases.wishes.rotate({ ...asked, operationId: newId('operation'), now: false });
   expect(await finishAlignment(database, next)).toBe(false);
   expect(await read()).toMatchObject({ restores: null });
   expect(await finishAlignment(database, await read())).toBe(true);
 });
 
-test('what is wished while a database is compacted does not have it compacted again', async () => {
+test('A change during a compaction causes no second compaction', async () => {
   const asked = await make();
   const { database } = environment;
   const read = async () => {
@@ -143,11 +143,11 @@ test('what is wished while a database is compacted does not have it compacted ag
   await databases.wishes.compact(asked);
   const compacted = await read();
   expect(compacted.compacts).toBeGreaterThan(0);
-  // It has become full meanwhile, since the tables are there twice while they are written anew.
+  // The database has become full meanwhile, because its tables exist twice while they are rewritten.
   await query('UPDATE space_databases SET is_full = 1, version = version + 1 WHERE id = ?', [asked.id]);
   expect(await finishAlignment(database, compacted)).toBe(false);
   expect(await read()).toMatchObject({ compacts: 0, isFull: true });
-  // What is asked for later than it was begun is done.
+  // A compaction that is asked for after this one has begun is still done.
   await databases.wishes.compact(asked);
   const again = await read();
   await databases.wishes.compact(asked);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-test('with a full disk all databases are full, until there is room', async () => {
+test('All databases are full while the disk is full', async () => {
   const { config, database } = environment;
   const databases = createSpaceDatabases(database, await openEnvelope(database, config), config);
   const identity = await buildIdentity(environment);
@@ -35,7 +35,7 @@ test('with a full disk all databases are full, until there is room', async () =>
   const defined = new Map([[wanted?.serverName ?? '', { bytes: 2, tables: 1 }]]);
   await recordSizes(database, defined, { maxBytes: 1, maxTables: 1, isDiskFull: false, defined });
   expect(await databases.alignment(ids[0] ?? '')).toMatchObject({ isFull: true, isFullOfDefinitions: true });
-  // A backup that is being made goes on.
+  // The accounts that make backups are not cut off.
   const sql = 'SELECT 1 FROM space_database_accounts WHERE is_cut = 1 AND purpose IS NOT NULL';
   expect((await database.pool.query(sql))[0]).toEqual([]);
 });

@@ -25,7 +25,7 @@ async function insertDesktop(more: object = {}): Promise<string> {
   return String(row.id);
 }
 
-/** A recording of a session that has ended, unless it is said to be otherwise. */
+/** A recording. By default its session has ended. */
 async function insertRecording(more: object, sessionId?: string): Promise<string> {
   const row = { ...recordingRow({ ...of, sessionId: sessionId ?? (await insertDesktop()) }), ...more };
   await insertRows(environment.database, { desktop_recordings: row });
@@ -39,7 +39,7 @@ test.each([
   ['discarding', { do: 'clear' }, { status: 'discarded' }],
   ['saving', { do: 'save' }, { status: 'saving' }],
   ['saved', { do: 'clear' }, { status: 'saved' }],
-])('of a computer that has stopped, one that is %s goes on', async (status, step, row) => {
+])('A recording that is %s goes on after its computer has stopped', async (status, step, row) => {
   const { database } = environment;
   const sessionId = await insertDesktop();
   const id = await insertRecording({ status, settled_at: null, has_file: 1, running_on: sessionId }, sessionId);
@@ -52,7 +52,7 @@ test.each([
   ['saving', { status: 'failed', errorCode: 'COMPUTER_SILENT', hasFile: true }],
   ['discarded', { status: 'discarded', hasFile: false }],
   ['saved', { status: 'saved', hasFile: false }],
-])('a computer that cannot be asked for a week is not waited for by one that is %s', async (status, row) => {
+])('A recording that is %s waits no longer than a week for its computer', async (status, row) => {
   const { database } = environment;
   const waiting = await insertRecording({ status, settled_at: null, has_file: 1, status_at: daysAgo(6) });
   expect((await nextRecordingStep(database, waiting)).do).not.toBe('rest');
@@ -61,7 +61,7 @@ test.each([
   expect(await findRecording(database, id)).toMatchObject(row);
 });
 
-test('of many who save it at once, one puts it into the drive', async () => {
+test('Only one of several workers that save a recording at once puts it into the drive', async () => {
   const { database } = environment;
   const id = await insertRecording({ status: 'saving', settled_at: null });
   const attempts = ['itm_1', 'itm_2', 'itm_3'].map((itemId) =>
@@ -71,7 +71,7 @@ test('of many who save it at once, one puts it into the drive', async () => {
   expect((await findRecording(database, id))?.itemId).toMatch(/^itm_[123]$/);
 });
 
-test('of many who start one at once, one does', async () => {
+test('Only one of several concurrent starts of a recording succeeds', async () => {
   const { database } = environment;
   const sessionId = await insertDesktop({ status: 'running', end_code: null, ended_at: null });
   const fields = {
@@ -91,7 +91,7 @@ test('of many who start one at once, one does', async () => {
   expect(results.sort()).toEqual(['RECORDING_RUNNING', 'RECORDING_RUNNING', true]);
 });
 
-test('old recordings are forgotten, and their sessions after them', async () => {
+test('Old recordings are forgotten, and then their sessions', async () => {
   const { database } = environment;
   const old = { ended_at: daysAgo(100) };
   const [first, second] = [await insertDesktop(old), await insertDesktop(old)];

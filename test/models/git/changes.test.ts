@@ -6,7 +6,7 @@ import { buildCredits } from '../../builders/billing.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
-// What may be begun in repositories that have been cloned.
+// Limits on changes of repositories that have been cloned.
 
 const most = 3;
 let environment: TestEnvironment;
@@ -56,11 +56,11 @@ async function buildRepositories(credits = 1) {
   };
 }
 
-describe('what waits for git servers', () => {
+describe('Exchanges with git servers', () => {
   const refused = 'GIT_TOO_MANY_EXCHANGES';
 
   it.each(['pullRepository', 'pushRepository'] as const)(
-    'is of so many repositories of a space at most, however it is asked for: %s',
+    'A space has a limited number of repositories that exchange at once: %s',
     async (kind) => {
       const { repository, ask, clone } = await buildRepositories();
       const items = await Promise.all(Array.from({ length: 2 * most }, () => repository()));
@@ -69,7 +69,7 @@ describe('what waits for git servers', () => {
       expect(answers.toSorted()).toEqual(sorted);
       expect(await clone()).toBe('GIT_TOO_MANY_CLONES');
       const [begun = '', other = ''] = [items[answers.indexOf('running')], items[answers.indexOf(refused)]];
-      // A repository does one thing after the other.
+      // Orders of one repository run one after the other.
       expect(await ask(begun, kind)).toBe('running');
       expect(await ask(other, 'commitChanges', { input: { message: 'a' } })).toBe('running');
       expect(await ask(other, 'checkoutBranch', { input: { branch: 'a' } })).toBe('running');
@@ -78,7 +78,7 @@ describe('what waits for git servers', () => {
     },
   );
 
-  it('is a check-out, too, of a partial clone, and a clone', async () => {
+  it('Clones and check-outs of partial clones count as exchanges', async () => {
     const { repository, ask, clone } = await buildRepositories();
     expect(await ask(await repository('blob:none'), 'checkoutBranch', { input: { branch: 'a' } })).toBe('running');
     expect(await ask(await repository('blob:none'), 'createBranch', { input: { name: 'a' } })).toBe('running');
@@ -89,7 +89,7 @@ describe('what waits for git servers', () => {
   });
 });
 
-it('takes credits to change something, as it does to wake the computer; what has been begun is found without', async () => {
+it('A change needs credits, and repeating the request of a change that has begun does not', async () => {
   const { repository, ask } = await buildRepositories(0);
   const itemId = await repository();
   const id = newId('operation');

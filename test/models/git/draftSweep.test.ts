@@ -20,7 +20,7 @@ const daysAgo = (days: number) => minutesAgo(days * 24 * 60);
 const [saved, used, isDue, isNot] = [minutesAgo(20), minutesAgo(10), true, false];
 const stopped = { status: 'stopped', status_at: used };
 
-/** Whether a draft on a running computer is to be saved that was looked at twenty minutes ago. */
+/** Whether a draft that was looked at twenty minutes ago is due to be saved. By default its computer runs. */
 test.each([
   ['nothing has run there since', {}, {}, isNot],
   ['something runs', { processes: 1 }, {}, isDue],
@@ -42,7 +42,7 @@ test.each([
   ['it could not be saved for long', { ...stopped, status_at: daysAgo(2) }, { saved_at: daysAgo(3) }, isNot],
   ['something of it cannot be saved', {}, { error_code: 'GIT_DRAFT_INCOMPLETE' }, isNot],
   ['its computer is gone', { status: 'stopped', deleted_at: used }, {}, isDue],
-])('where %s, it is looked after or left', async (_, computer, draft, expected) => {
+])('The sweep decides whether a draft is due if %s', async (_, computer, draft, expected) => {
   const { database } = environment;
   const { itemId, spaceId } = await buildRepositoryRow(environment);
   const { id: computerId } = await defaultComputer(database, spaceId);
@@ -55,7 +55,7 @@ test.each([
   expect(found.some((due) => due.id === id)).toBe(expected);
 });
 
-test('a draft whose computer was deleted gets a place beside those of the default one, once', async () => {
+test('A draft whose computer was deleted moves once, to a free folder on the default computer', async () => {
   const { database } = environment;
   const { itemId, spaceId } = await buildRepositoryRow(environment);
   const { id: computerId } = await defaultComputer(database, spaceId);
@@ -74,11 +74,11 @@ test('a draft whose computer was deleted gets a place beside those of the defaul
   const moved = { computerId, treePath: 'drafts/a/try-2', isFilled: false, status: 'ready' };
   expect(await findDraft(database, id)).toMatchObject(moved);
   expect(await due()).toBeUndefined();
-  // Who has seen it before that moves it no further.
+  // A sweep that read the draft before that does not move it again.
   expect(await moveDraft(database, lost)).toMatchObject(moved);
 });
 
-test('what is saved by itself waits for minutes, and has half an hour once it is its turn', async () => {
+test('An automatic save has five minutes to begin, and more time after it has begun', async () => {
   const { database } = environment;
   const { itemId, spaceId } = await buildRepositoryRow(environment);
   const { id: computerId } = await defaultComputer(database, spaceId);

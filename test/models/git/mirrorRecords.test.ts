@@ -26,7 +26,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** A repository of a space of its own, whose first bundle is planned. */
+/** A repository in its own space, whose first bundle is planned. */
 async function plan(bytes = 10) {
   const { database } = environment;
   const ref = await buildRepositoryRow(environment);
@@ -56,7 +56,7 @@ async function plan(bytes = 10) {
   };
 }
 
-test('a bundle is counted from when it is planned, once, and stays when it is saved', async () => {
+test('A bundle counts against the quota once, as soon as it is planned, and is kept when it is saved', async () => {
   const { planned, write, save, isStored, state, used } = await plan();
   expect([await state(), await used()]).toEqual(['arriving', 10]);
   await write();
@@ -65,19 +65,19 @@ test('a bundle is counted from when it is planned, once, and stays when it is sa
   expect([await state(), await used(), await isStored()]).toEqual(['kept', 10, true]);
 });
 
-test('one for which there is no room is refused before it is stored', async () => {
+test('A bundle that exceeds the quota is refused before it is stored', async () => {
   await expect(plan(quotaBytes + 1)).rejects.toMatchObject({ kind: 'tooLarge', code: 'QUOTA_EXCEEDED' });
 });
 
 test.each([
   ['is not saved', async () => undefined],
   ['comes too late', ({ save }: { save: (version: number) => Promise<boolean> }) => save(7)],
-])('one that %s goes, with its bytes', async (_what, end) => {
+])('A bundle that %s is removed with its bytes', async (_what, end) => {
   const { ref, planned, write, save, isStored, state, used } = await plan();
   await write();
   expect(await end({ save })).not.toBe(true);
   await planned[Symbol.asyncDispose]();
-  // Its row stays for a while: what was sent may reach the store only now.
+  // The row stays for a while, because the sent bytes may reach the store late.
   expect([await state(), await used(), await isStored()]).toEqual(['doomed', 0, false]);
   await write();
   const { database } = environment;
@@ -89,7 +89,7 @@ test.each([
   expect([await state(), await used(), await isStored()]).toEqual([undefined, 0, false]);
 });
 
-test('one that arrives after its space is gone goes too', async () => {
+test('A bundle that arrives after its space was purged is removed', async () => {
   const { ref, planned, write, save, isStored, state } = await plan();
   await purgeDrive(environment.database, ref.spaceId, () => undefined);
   await removeDoomed({ database: environment.database, store }, { spaceId: ref.spaceId });
@@ -100,7 +100,7 @@ test('one that arrives after its space is gone goes too', async () => {
   expect([await state(), await isStored()]).toEqual([undefined, false]);
 });
 
-test('states that only moved refs are forgotten behind the next one, and bundles are not', async () => {
+test('States that only moved refs are forgotten after the next one, and states with bundles are kept', async () => {
   const { ref, records, planned, write, save } = await plan();
   await write();
   await save();

@@ -2,13 +2,13 @@ import { isWellFormedApiKey, newApiKey } from '../../../models/identity/apiKeyFo
 
 const keys = Array.from({ length: 200 }, newApiKey);
 
-test('a key is atr_, 30 characters and 6 of checksum', () => {
+test('A key is atr_, 30 random characters and a checksum of 6', () => {
   for (const key of keys) expect(key).toMatch(/^atr_[0-9A-Za-z]{36}$/);
   expect(new Set(keys).size).toBe(keys.length);
   expect(keys.every(isWellFormedApiKey)).toBe(true);
 });
 
-test('anything that is not exactly a key is refused', () => {
+test('A key with any change is refused', () => {
   for (const key of keys) {
     const i = 4 + Math.floor(Math.random() * 36);
     const other = key[i] === 'a' ? 'b' : 'a';

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-test('processes that start at once on an empty database understand each other’s tokens', async () => {
+test('Processes that start at once on an empty database accept each other’s tokens', async () => {
   const processes = await Promise.all(Array.from({ length: 5 }, () => buildIdentity(environment)));
   const tokens = await Promise.all(processes.map(async (identity) => (await buildUser(identity)).token));
   for (const identity of processes) {
@@ -18,7 +18,7 @@ test('processes that start at once on an empty database understand each other’
   }
 });
 
-test('the private part is not in the database', async () => {
+test('The private key is not in plain text in the database', async () => {
   const identity = await buildIdentity(environment);
   await identity.signingKeys.current();
   const [rows] = await environment.database.pool.query('SELECT * FROM signing_keys');
@@ -27,7 +27,7 @@ test('the private part is not in the database', async () => {
   }
 });
 
-test('after a rotation new tokens are signed with the new key, and the old ones hold until they expire', async () => {
+test('After a rotation new tokens use the new key, and old tokens stay valid until they expire', async () => {
   const [here, elsewhere] = [await buildIdentity(environment), await buildIdentity(environment)];
   const before = await buildUser(here);
   const first = await here.signingKeys.current();
@@ -49,7 +49,7 @@ test('after a rotation new tokens are signed with the new key, and the old ones 
   await expect(later.sessions.authenticate(after.token)).resolves.toBeDefined();
 });
 
-test('a thousand made-up key ids are at most a few queries', async () => {
+test('A thousand unknown key ids cost only a few queries', async () => {
   const identity = await buildIdentity(environment);
   await identity.signingKeys.current();
   let queries = 0;
@@ -65,21 +65,21 @@ test('a thousand made-up key ids are at most a few queries', async () => {
   expect(queries).toBeLessThan(10);
 });
 
-test('with another master key nothing opens, and it says what to restore', async () => {
+test('With another master key no signing key opens, and the error says what to restore', async () => {
   const { config, database } = environment;
   const other = { ...config, masterKey: Buffer.alloc(32, 9).toString('base64') };
   const identity = createIdentity(database, await openEnvelope(database, other), other);
   await expect(identity.signingKeys.current()).rejects.toThrow(/another master key.*Restore/s);
 });
 
-test('a sealed private key moved to another row does not open', async () => {
+test('A sealed private key moved to another row does not open', async () => {
   const envelope = await openEnvelope(environment.database, environment.config);
   const sealed = await envelope.seal('system', 'signing_keys/sgk_1', Buffer.from('private'));
   await expect(envelope.open('system', 'signing_keys/sgk_2', sealed)).rejects.toThrow(/does not open/);
   await expect(envelope.open('spc_1', 'signing_keys/sgk_1', sealed)).rejects.toThrow();
 });
 
-test('dead codes and sessions are purged, living ones are not', async () => {
+test('Expired codes and sessions are purged, and valid ones are kept', async () => {
   const identity = await buildIdentity(environment);
   const { user, token } = await buildUser(identity);
   const { code } = await identity.codes.create(user.id);

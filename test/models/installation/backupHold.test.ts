@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-/** An object that nothing refers to any more, of a living space. */
+/** An object that nothing refers to, in a space that still exists. */
 async function doomedObject(objectKey: string): Promise<string> {
   const identity = await buildIdentity(environment);
   const { user } = await buildUser(identity);
@@ -22,7 +22,7 @@ async function doomedObject(objectKey: string): Promise<string> {
   return space.id;
 }
 
-test('while a backup is made nothing is removed from the store, and all of it afterwards', async () => {
+test('Doomed objects stay in the store during a backup and are removed after it', async () => {
   const { database } = environment;
   const spaceId = await doomedObject('doomed');
   const removed: string[] = [];
@@ -50,7 +50,7 @@ test('while a backup is made nothing is removed from the store, and all of it af
   expect(await DriveObject.findByPk('doomed')).toBeNull();
 });
 
-test('one backup at a time; one whose connection is lost holds nothing, and says so', async () => {
+test('Only one backup runs at a time, and a backup that loses its connection loses its hold', async () => {
   const { database } = environment;
   const hold = await holdForBackup(database);
   await expect(holdForBackup(database)).rejects.toMatchObject({ code: 'BACKUP_UNDER_WAY' });

@@ -10,7 +10,7 @@ import {
 import { createEmptyDatabase } from '../../support/environment.ts';
 import { readSchema } from '../../support/schemaSnapshot.ts';
 
-/** An empty database, and a connection beside ours that stands for another process. */
+/** An empty database, and a second connection that stands for another process. */
 async function setUp() {
   const { ownerUrl: url, drop } = await createEmptyDatabase();
   const database = openDatabase({ database: { url, poolSize: 4, silenceMs: 15_000 } });
@@ -24,7 +24,7 @@ async function setUp() {
 
 const tablesOf = async (database: Database) => (await database.pool.query<RowDataPacket[]>('SHOW TABLES'))[0];
 
-/** Takes the lock that a migration of this connection's database takes, by asking the server which one that is. */
+/** Takes the lock of a migration of this connection's database. The server computes the name of the lock. */
 async function holdLock(connection: Connection): Promise<void> {
   const [rows] = await connection.query<RowDataPacket[]>(
     "SELECT GET_LOCK(CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40)), 0) AS taken",
@@ -32,7 +32,7 @@ async function holdLock(connection: Connection): Promise<void> {
   expect(rows[0]?.taken).toBe(1);
 }
 
-test('a migration that does not get its lock fails, says who has it, and touches nothing', async () => {
+test('A migration that does not get its lock fails, names the holder, and changes nothing', async () => {
   const { database, other, close } = await setUp();
   try {
     await holdLock(other);
@@ -50,7 +50,7 @@ test('a migration that does not get its lock fails, says who has it, and touches
   }
 });
 
-test('a migration does not wait for one of another database on the same server', async () => {
+test('A migration does not wait for a migration of another database on the same server', async () => {
   const [one, two] = await Promise.all([setUp(), setUp()]);
   try {
     await holdLock(one.other);
@@ -60,7 +60,7 @@ test('a migration does not wait for one of another database on the same server',
   }
 });
 
-test('of several at once one does the work, and the others find it done', async () => {
+test('One of several concurrent migrations does the work, and the others find it done', async () => {
   const { database, close } = await setUp();
   try {
     const ran = await Promise.all([1, 2, 3].map(() => migrate(database)));
@@ -70,7 +70,7 @@ test('of several at once one does the work, and the others find it done', async 
   }
 });
 
-test('a migration that has lost its lock goes no further', async () => {
+test('A migration that has lost its lock stops', async () => {
   const { database, other, close } = await setUp();
   const [first] = migrations;
   if (first === undefined) throw new Error('There are no migrations.');
@@ -92,10 +92,10 @@ test('a migration that has lost its lock goes no further', async () => {
   }
 });
 
-test('an older version refuses a database that a newer one has migrated, and says which one that was', async () => {
+test('An older version refuses a database that a newer one has migrated, and names the newer version', async () => {
   const { database, close } = await setUp();
   try {
-    await assertKnownSchema(database); // an empty one is nobody's
+    await assertKnownSchema(database); // an empty database is accepted
     await migrate(database);
     await assertKnownSchema(database);
     await database.pool.query("INSERT INTO schema_migrations VALUES ('9998-next', NOW()), ('9999-last', NOW())");
@@ -109,7 +109,7 @@ test('an older version refuses a database that a newer one has migrated, and say
   }
 });
 
-test('a database from before the first release is refused, and the refusal says so', async () => {
+test('A database from before the first release is refused, and the error says so', async () => {
   const { database, close } = await setUp();
   try {
     await migrate(database);
@@ -123,7 +123,7 @@ test('a database from before the first release is refused, and the refusal says 
   }
 });
 
-test('every step may run again, and changes nothing that is there', async () => {
+test('Every migration step can run again without changing the schema', async () => {
   const { database, other, close } = await setUp();
   try {
     await migrate(database);

@@ -5,30 +5,30 @@ const busy = { ...failed, answer: 429, retryAfterMs: 90_000 };
 const delaysMs = [5_000, 300_000];
 const dayMs = 86_400_000;
 
-test('each delay is up to a fifth longer, and after the last there is none', () => {
+test('Each delay is up to a fifth longer, and there is no retry after the last delay or a 410', () => {
   expect([0, 0.5, 1].map((random) => retryDelayMs(failed, 0, delaysMs, random))).toEqual([5_000, 5_500, 6_000]);
   expect(retryDelayMs(failed, 1, delaysMs, 0)).toBe(300_000);
   expect(retryDelayMs(failed, 2, delaysMs, 0)).toBeUndefined();
   expect(retryDelayMs({ ...failed, answer: 410 }, 0, delaysMs, 0)).toBeUndefined();
 });
 
-test('a delivery comes no sooner than is asked for, and no later for that', () => {
+test('Retry-After lengthens a shorter delay and does not change a longer one', () => {
   expect(retryDelayMs(busy, 0, delaysMs, 0)).toBe(90_000);
   expect(retryDelayMs(busy, 1, delaysMs, 0)).toBe(300_000);
 });
 
-test('an endpoint is left alone the longer, the longer it fails, but never for long', () => {
+test('The pause of an endpoint grows with the time that it fails, up to five minutes', () => {
   expect(pauseMs(failed, 0)).toBe(0);
   expect(pauseMs(failed, 60_000)).toBe(6_000);
   expect(pauseMs(failed, dayMs)).toBe(300_000);
   expect(pauseMs(busy, 0)).toBe(90_000);
 });
 
-test('it is disabled when it says that it is gone, or has failed for long', () => {
+test('An endpoint is disabled by a 410, or when it has failed for long', () => {
   const limits = { isLast: true, longestFailingMs: dayMs };
   expect(disabledBy({ ...failed, answer: 410 }, 0, { ...limits, isLast: false })).toBe('GONE');
   expect(disabledBy(failed, dayMs, limits)).toBe('FAILING');
   expect(disabledBy(failed, dayMs - 1, limits)).toBeUndefined();
-  // It may have been told of nothing for that day.
+  // The endpoint may have had no delivery in that time.
   expect(disabledBy(failed, dayMs, { ...limits, isLast: false })).toBeUndefined();
 });

@@ -35,7 +35,7 @@ export const appScenarios: Scenario[] = [
       const apps = appsOf(product, user);
       const id = await apps.app(manifestOf('make', { retry: { attempts: 2, delay: 3_600 } }));
       const asked = apps.run(id);
-      const run = await waitFor('its first attempt', async () => {
+      const run = await waitFor('the first attempt', async () => {
         const [first] = (await apps.runs(id)).body.data;
         return first?.error === null ? undefined : first;
       });
@@ -51,20 +51,20 @@ export const appScenarios: Scenario[] = [
     run: (product, user) => fire(product, user, () => ({ next_at: new Date(), due_at: new Date() })),
   },
   {
-    // It fires, and the row says that nothing is due yet.
+    // The schedule fires, but the row says that nothing is due yet.
     name: 'appScheduleDue/notDue',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
     run: (product, user) => fire(product, user, () => undefined),
   },
   {
-    // Its tick has come, but for its share of the jitter.
+    // The tick has come, but its jitter is not over yet.
     name: 'appScheduleDue/jittered',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
     run: (product, user) => fire(product, user, () => ({ next_at: new Date(), due_at: new Date(Date.now() + 12_000) })),
   },
 ];
 
-/** Fires the schedule of a new app, whose row has these values by then, and returns the workflow. */
+/** Fires the schedule of a new app after writing these values to its row, and returns the workflow. */
 async function fire(
   product: TestProduct,
   user: ChatUser,
@@ -78,7 +78,7 @@ async function fire(
   const [rows] = await database.pool.query('SELECT id FROM app_schedules');
   const [schedule] = rows as { id: string }[];
   const scheduleId = `${appSchedulePrefix(config.installation)}${schedule?.id}`;
-  await waitFor('its schedule', async () => {
+  await waitFor('the schedule', async () => {
     try {
       const now = row();
       if (now !== undefined) await database.pool.query('UPDATE app_schedules SET ?', [now]);

@@ -13,7 +13,7 @@ export const automationScenarios: Scenario[] = [
     },
   },
   {
-    // By its schedule alone: the sweeper does not come.
+    // Started by the schedule alone, because the sweeper does not run.
     name: 'automationDue/started',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
     async run({ environment: { config } }, user) {
@@ -23,7 +23,7 @@ export const automationScenarios: Scenario[] = [
     },
   },
   {
-    // It fires, and the row says that nothing is due yet.
+    // The schedule fires, but the row says that nothing is due yet.
     name: 'automationDue/notDue',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
     async run({ environment: { config, database } }, user) {

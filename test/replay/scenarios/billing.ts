@@ -8,7 +8,7 @@ import type { Scenario } from './scenario.ts';
 
 let stripe: FakeStripe;
 
-/** A Stripe of this scenario's own; the process that records ends with it. */
+/** A fake Stripe for this scenario. It ends with the recording process. */
 const withStripe = (prepare?: (stripe: FakeStripe) => void) => async () => {
   stripe = await startFakeStripe();
   prepare?.(stripe);
@@ -41,7 +41,7 @@ export const billingScenarios: Scenario[] = [
     },
   },
   {
-    // Its notification is lost: the workflow asks by itself.
+    // The notification is lost, so the workflow asks by itself.
     name: 'topUp/paidUnheard',
     environment: async () => ({ ...(await withStripe()()), ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: '1' }),
     async run(_product, user) {
@@ -121,7 +121,7 @@ export const billingScenarios: Scenario[] = [
     name: 'settlePayment/left',
     environment: withStripe(),
     async run({ url }) {
-      // More often than its client tries by itself.
+      // More failures than Stripe's client retries.
       stripe.failNext(500, 500, 500, 500);
       await stripe.notify(url, 'charge.refunded', { id: 'ch_1', payment_intent: 'pi_1' }, 'evt_left');
       return settlementWorkflowId(['evt_left']);

@@ -4,7 +4,7 @@ import { fake } from '../../builders/product.ts';
 import { untilChunk } from '../../support/sseClient.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Asks, waits for the turn's end, and gives its workflow. */
+/** Asks, waits for the turn's end, and returns its workflow. */
 function asked(name: string, content: string, rest: Partial<Scenario> & { modelId?: string } = {}): Scenario {
   const { modelId = 'fake-1', ...others } = rest;
   return {
@@ -20,7 +20,7 @@ function asked(name: string, content: string, rest: Partial<Scenario> & { modelI
 
 const question = '/tool ask_user {"question":"?"}';
 
-/** A turn that waits for its client, and then `goOn`. */
+/** A turn that waits for its client until `goOn` answers. */
 function waiting(name: string, content: string, goOn: (user: ChatUser, turn: TurnBody) => Promise<unknown>): Scenario {
   return {
     name: `runChatTurn/${name}`,
@@ -38,7 +38,7 @@ const answer = (user: ChatUser, toolUseId: string | undefined) =>
 const decide = (user: ChatUser, { id }: TurnBody, toolCallId: string | undefined, approved: boolean) =>
   user.fetch(`/chat/turns/${id}/approvals/${toolCallId}`, { method: 'POST', body: { approved } });
 
-/** A turn of two questions whose second has a history of its own. */
+/** A turn with two questions, of which the second has its own history. */
 const goingOn: Omit<Scenario, 'name'> = {
   environment: { ATRIUM_MAX_HISTORY_EVENTS: '10' },
   async run(_product, user) {

@@ -46,7 +46,7 @@ const pushed: Scenario = {
   },
 };
 
-/** What happens beside a turn's steps: room made in a long thread, a title, a push. */
+/** Work beside a turn's steps: making room in a long thread, a title, a push. */
 export const chatContextScenarios: Scenario[] = [
   {
     name: 'runChatTurn/summarized',

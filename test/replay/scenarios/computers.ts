@@ -72,7 +72,7 @@ export const computerScenarios: Scenario[] = [
   },
   {
     name: 'computer/pausedTooLong',
-    // It looks again every six seconds.
+    // The actor looks again every six seconds.
     environment: { ...environment, ATRIUM_COMPUTER_HOST_BEAT_SECONDS: '1' },
     run: async (product, user) => {
       const { pool } = product.environment.database;
@@ -104,7 +104,7 @@ interface DefaultComputer {
   status(): Promise<{ computerId: string; status: string }>;
 }
 
-/** Walks a path of a space's default computer on a host that does as it is told. It may name another one. */
+/** Runs a scenario on a space's default computer and a fake host. `walk` may return the id of another computer. */
 function onHost(walk: (computer: DefaultComputer, host: FakeHost) => Promise<unknown>) {
   return async (product: TestProduct, user: ChatUser): Promise<string> => {
     const host = await startFakeHost(product.environment);

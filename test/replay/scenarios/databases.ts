@@ -10,7 +10,7 @@ export const databaseScenarios: Scenario[] = [
     run: async (_product, user) => actorWorkflowId('spaceDatabase', (await databasesOf(user).make('shop')).id),
   },
   {
-    // Nobody listens there. Whoever waits is told, and the sweeper, which is to try it again, does not come.
+    // No server listens there. The caller gets an error, and the sweeper, which would try again, does not run.
     name: 'spaceDatabase/serverUnavailable',
     environment: {
       ATRIUM_TENANT_DATABASE_URL: 'mysql://somebody:secret@127.0.0.1:9/',

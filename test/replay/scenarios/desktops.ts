@@ -19,7 +19,7 @@ export const desktopScenarios: Scenario[] = [
     ...onDesktop(async (computer) => {
       const { id } = await start(computer);
       await computer.exec('pkill -9 Xtigervnc');
-      await waitFor('the end', async () => {
+      await waitFor('the session to end', async () => {
         const { status } = await computer.expect<{ status: string }>(200, 'GET', `${sessions}/${id}`);
         return status === 'ended';
       });
@@ -84,13 +84,16 @@ export const desktopScenarios: Scenario[] = [
     name: 'desktopRecording/unavailable',
     ...ofRecording(
       async (recordings, computer) => void (await computer.expect(422, 'POST', recordings.path, {})),
-      // All programs but those of ffmpeg.
+      // Links all programs except those of ffmpeg.
       'mkdir bin; for p in /usr/bin/*; do case $p in */ff*) ;; *) ln -s $p bin/ ;; esac; done',
     ),
   },
 ];
 
-/** The same, for the one recording of a session; `without` puts into `bin` what programs the computer finds. */
+/**
+ * Runs a scenario on the recording of a session. `without` is a command that fills `bin` with the programs that the
+ * computer finds.
+ */
 function ofRecording(
   walk: (recordings: ReturnType<typeof recordingsOf>, computer: TestComputer) => Promise<unknown>,
   without?: string,

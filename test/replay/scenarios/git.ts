@@ -29,7 +29,7 @@ export const gitScenarios: Scenario[] = [
     await git.cloned(id);
     return actorWorkflowId('repository', id);
   }),
-  // There is no host for its computer here.
+  // There is no host for the computer here.
   withServer('repository/changeFailed', async ({ git, url }) => {
     const { id } = (await git.clone({ url })).body;
     await git.cloned(id);
@@ -62,7 +62,7 @@ export const gitScenarios: Scenario[] = [
     const { id, operationId } = (await git.clone({ url })).body;
     await held();
     await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
-    await waitFor('the end of it', async () => (await git.operation(operationId ?? '')).status !== 'running');
+    await waitFor('the operation to end', async () => (await git.operation(operationId ?? '')).status !== 'running');
     return actorWorkflowId('repository', id);
   }),
   withServer('purgeDeleted/spaceWithRepository', async ({ product, user, git, server, url }) => {
@@ -85,7 +85,7 @@ interface Walk {
   url: string;
 }
 
-/** A path of a repository, from a git server of its own. It names the workflow. */
+/** A scenario with its own git server. `walk` returns the id of the workflow. */
 function withServer(name: string, walk: (walk: Walk) => Promise<string>): Scenario {
   let server: GitServer;
   return {
@@ -106,7 +106,7 @@ function withServer(name: string, walk: (walk: Walk) => Promise<string>): Scenar
   };
 }
 
-/** A path of a repository's draft in which something has changed. These have a host for its computer. */
+/** A scenario of a draft in which a file has changed. It has a host for the computer. */
 function withDraft(
   name: string,
   settings: Environment,
@@ -125,7 +125,7 @@ function withDraft(
     };
     const computer = await buildComputer(product, user);
     await computer.exec(`cd ${(await find())?.treePath} && echo two > a.txt`);
-    const saved = () => waitFor('it to be saved', async () => (await find())?.savedAt ?? undefined);
+    const saved = () => waitFor('the draft to be saved', async () => (await find())?.savedAt ?? undefined);
     await walk({ ...all, drafts, draftId: body.id, saved });
     return actorWorkflowId('repository', id);
   });
@@ -133,7 +133,7 @@ function withDraft(
     ...scenario,
     async environment() {
       dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
-      // The computers’ own users go through it.
+      // The users of the computers have to enter the folder.
       chmodSync(dir, 0o755);
       const others = typeof environment === 'function' ? await environment() : environment;
       return { ...others, ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir, ...settings };
@@ -149,7 +149,9 @@ function expectOk({ status, text }: { status: number; text: string }): void {
   if (status >= 300) throw new Error(`It answered ${status}: ${text}`);
 }
 
-/** The server takes what asks for a pack, and says nothing; the function waits for that. */
+/**
+ * Makes the server accept requests for a pack without answering them. The returned function waits for such a request.
+ */
 function hold(server: GitServer): () => Promise<unknown> {
   let isHeld = false;
   server.interfere = (req) => {

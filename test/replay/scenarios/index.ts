@@ -14,7 +14,7 @@ import { operationScenarios } from './operations.ts';
 import type { Scenario } from './scenario.ts';
 import { webhookScenarios } from './webhooks.ts';
 
-/** Every path whose history is saved; an area has a file of its own. */
+/** Every scenario whose history is saved, in one file per area. */
 export const scenarios: Scenario[] = [
   ...appScenarios,
   ...automationScenarios,

@@ -4,7 +4,7 @@ import { mailServerUrl, startMailServer } from '../../fakes/mailServer.ts';
 import { completedWorkflow } from '../histories.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Known before Atrium starts; only recording listens there. */
+/** Fixed, because Atrium has to know it before it starts. Only the recording listens on it. */
 const port = 25_925;
 
 const environment = {
@@ -18,7 +18,7 @@ export const mailScenarios: Scenario[] = [
   { name: 'sendMail/refused', environment, run: (product) => sendOne(product, 550, 'Failed') },
 ];
 
-/** Has a sign-in link mailed, and waits until its workflow has ended so. */
+/** Asks for a sign-in link by mail, and waits until its workflow has ended with `status`. */
 async function sendOne(product: TestProduct, refuseWith: number | undefined, status: string): Promise<string> {
   const mailServer = await startMailServer({ port });
   mailServer.refuseWith = refuseWith;

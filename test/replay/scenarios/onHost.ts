@@ -9,7 +9,10 @@ import { buildComputer, type TestComputer } from '../../builders/computer.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Walks a path of a session on a space's default computer, on a host of its own; `endedId` finds it when it has ended. */
+/**
+ * Runs a scenario of a session on a space's default computer, on its own host. `endedId` finds the session after its
+ * end.
+ */
 export function onHost(
   walk: (computer: TestComputer) => Promise<void>,
   endedId: (pool: Database['pool']) => Promise<string | undefined>,
@@ -26,8 +29,8 @@ export function onHost(
     async run(product, user) {
       await walk(await buildComputer(product, user));
       const { pool } = product.environment.database;
-      const id = await waitFor('the end', () => endedId(pool));
-      // The host is the product's until that has closed.
+      const id = await waitFor('the session to end', () => endedId(pool));
+      // The product uses the folder until it has closed.
       const left = dir;
       process.once('beforeExit', () => void remove(left));
       return actorWorkflowId(kind, id);

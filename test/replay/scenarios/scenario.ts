@@ -2,19 +2,19 @@ import type { Environment } from '../../../config/index.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import type { TestProduct } from '../../builders/product.ts';
 
-/** One path through a workflow, walked through the public API so that its history can be saved. */
+/** One path through a workflow. It uses the public API, and its history is saved. */
 export interface Scenario {
-  /** The file's path below `histories/`: the workflow's name, a slash, and the path's. */
+  /** Path of the file below `histories/`: the workflow's name, a slash, and the scenario's name. */
   name: string;
-  /** Variables of config/ that this path needs, or what starts somebody else's server for it and gives them. */
+  /** Environment variables that the scenario needs, or a function that starts a server and returns them. */
   environment?: Environment | (() => Promise<Environment>);
-  /** The history to save is that of its first run, and not of its last, where it went on with a new history. */
+  /** Saves the history of the first run instead of the last, for a workflow that continues as new. */
   ofFirstRun?: true;
   /**
-   * Walks the path in its own running Atrium with its own user, and returns the workflow's id. It must have ended by
-   * then, or end soon.
+   * Runs the scenario in its own Atrium with its own user, and returns the id of the workflow. The workflow has ended
+   * by then, or ends soon.
    */
   run(product: TestProduct, user: ChatUser): Promise<string>;
-  /** Ends what its Atrium leaves running, after it. */
+  /** Ends what is still running after its Atrium has closed. */
   close?(): Promise<void>;
 }

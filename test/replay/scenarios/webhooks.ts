@@ -18,7 +18,7 @@ export const webhookScenarios: Scenario[] = [
   { name: 'webhookEndpoint/givenUp', environment, run: (_product, user) => deliverOne(user, 500), close },
 ];
 
-/** Has an endpoint told once, which answers with this, and waits for the end. */
+/** Sends one delivery to an endpoint that answers with `status`, and waits until the delivery has ended. */
 async function deliverOne(user: ChatUser, status: number): Promise<string> {
   receiver.answerWith(status);
   const send = async <T>(path: string, body?: object) =>

@@ -7,12 +7,12 @@ function answerOf(kind: string, errorCode: string): string {
   return failureOf({ kind, errorCode, errorDetail: 'Why.' } as unknown as Operation).kind;
 }
 
-test.each(Object.keys(gitOperations))('%s fails as git does where somebody waits for it', (kind) => {
+test.each(Object.keys(gitOperations))('%s answers each git failure with its own kind of error', (kind) => {
   const answers = Object.keys(gitFailures).map((code) => [code, answerOf(kind, code)]);
   expect(Object.fromEntries(answers)).toEqual(gitFailures);
 });
 
-test('what computers and rows refuse is no failure of another server', () => {
+test('Refusals by computers and rows do not count as failures of another server', () => {
   const answers = {
     NOT_FOUND: 'notFound',
     COMMAND_TOO_LONG: 'unprocessable',

@@ -49,7 +49,7 @@ function handle(user: ChatUser, id: string) {
   };
 }
 
-test('a hundred requests to wake start a computer once, and all are told that it runs', async () => {
+test('A hundred concurrent wakes start a computer once, and all answer that it runs', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   const answers = await Promise.all(Array.from({ length: 100 }, () => computer.post('wake')));
@@ -62,7 +62,7 @@ test('a hundred requests to wake start a computer once, and all are told that it
   expect(host.calls(computer.id)).toEqual(['start']);
 });
 
-test('it stops, starts again, stands still, goes on, and starts anew', async () => {
+test('A computer stops, starts, pauses, resumes and recovers', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   expect(await computer.post('pause')).toMatchObject({ status: 409, body: { code: 'COMPUTER_NOT_RUNNING' } });
@@ -78,14 +78,14 @@ test('it stops, starts again, stands still, goes on, and starts anew', async () 
   expect(host.calls(computer.id)).toEqual(['start', 'stop', 'start', 'pause', 'resume', 'stop', 'start']);
 });
 
-test('a start that its host refuses says why, takes nobody’s place, and can be tried again', async () => {
+test('A start that the host refuses reports why, takes no slot, and can be tried again', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   host.behave({ start: 'START_FAILED' });
   expect(await computer.post('wake')).toMatchObject({ status: 502, body: { code: 'START_FAILED' } });
   expect(await computer.get()).toMatchObject({ status: 'error', error: { code: 'START_FAILED' } });
   host.behave({});
-  // Two may run at once.
+  // The space may run two computers at once.
   const others = await Promise.all([1, 2].map(() => made(user)));
   for (const other of others) expect(await other.post('wake')).toMatchObject({ status: 200 });
   expect(await computer.post('wake')).toMatchObject({ status: 409, body: { code: 'TOO_MANY_RUNNING' } });
@@ -94,7 +94,7 @@ test('a start that its host refuses says why, takes nobody’s place, and can be
   expect(await computer.get()).toMatchObject({ status: 'running', error: null });
 });
 
-test('a host that never answers keeps nobody waiting for ever, and a stop does not wait for its start', async () => {
+test('A wake times out on a host that never answers, and a stop does not wait for a hanging start', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   host.behave({ start: 'hang' });
@@ -110,8 +110,8 @@ test('a host that never answers keeps nobody waiting for ever, and a stop does n
   expect(await computer.post('recover')).toMatchObject({ status: 200, body: { status: 'running' } });
 });
 
-test('a computer is deleted from every state, without being started, and its space gets a new default', async () => {
-  /** A beat that has begun before may ask again for what has ended by then. */
+test('A computer can be deleted in every state without being started, and its space gets a new default', async () => {
+  /** The calls up to `destroy`. A heartbeat that began earlier may destroy the computer again. */
   const callsOf = (id: string) => host.calls(id).slice(0, host.calls(id).indexOf('destroy') + 1);
   const user = await product.user();
   const first = await computerOf(user);
@@ -140,17 +140,17 @@ test('a computer is deleted from every state, without being started, and its spa
   await broken.post('wake');
   expect((await broken.delete()).status).toBe(204);
   expect((await broken.delete()).status).toBe(404);
-  // Whose home cannot be removed now: it is gone all the same, and is removed when that works.
+  // If the home cannot be removed now, the computer is deleted anyway, and the home is removed later.
   host.behave({ destroy: 'START_FAILED' });
   const stuck = await computerOf(user);
   await stuck.post('wake');
   expect((await stuck.delete()).status).toBe(204);
-  expect(host.state(stuck.id)).toBeDefined(); // perhaps stopped already, since nobody wants it
+  expect(host.state(stuck.id)).toBeDefined(); // perhaps stopped already, because it is deleted
   host.behave({});
-  await waitFor('its home to be removed', () => host.state(stuck.id) === undefined);
+  await waitFor('the home to be removed', () => host.state(stuck.id) === undefined);
 });
 
-test('a copy has a home and settings of its own, and a copy that fails leaves nothing', async () => {
+test('A copy gets its own home and settings, and a failed copy leaves nothing behind', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   const unused = await computer.post('fork', { name: 'Before' });
@@ -170,7 +170,7 @@ test('a copy has a home and settings of its own, and a copy that fails leaves no
   ]);
 });
 
-test('a computer that ends by itself says so; what nobody wants any more is stopped', async () => {
+test('A computer that ends by itself reports COMPUTER_ENDED, and unwanted computers are stopped', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   await computer.post('wake');
@@ -185,7 +185,7 @@ test('a computer that ends by itself says so; what nobody wants any more is stop
   );
 });
 
-test('with its host gone a computer is in error; it goes on where it was when the host is back', async () => {
+test('A computer reports HOST_LOST while its host is gone, and goes on when the host is back', async () => {
   const user = await product.user();
   const [computer, other] = [await computerOf(user), await made(user)];
   await computer.post('wake');
@@ -195,15 +195,15 @@ test('with its host gone a computer is in error; it goes on where it was when th
   await other.becomes('error');
   expect(await computer.post('wake')).toMatchObject({ status: 503, body: { code: 'HOST_LOST' } });
   expect(await computer.post('recover')).toMatchObject({ status: 503, body: { code: 'HOST_LOST' } });
-  // A deletion does not wait for it.
+  // A deletion does not wait for the host.
   expect((await other.delete()).status).toBe(204);
   await host.restart();
   expect(await computer.becomes('running')).toMatchObject({ generation: 1, error: null });
-  await waitFor('the deleted one to be removed', () => host.state(other.id) === undefined);
+  await waitFor('the deleted computer to be removed', () => host.state(other.id) === undefined);
   expect(host.calls(computer.id)).toEqual(['start']);
 });
 
-test('where its host is lost for good, a computer begins anew on another one', async () => {
+test('A computer whose host is lost can recover on another host with a new home', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   await computer.post('wake');
@@ -219,7 +219,7 @@ test('where its host is lost for good, a computer begins anew on another one', a
     expect(recovered).toMatchObject({ status: 200, body: { status: 'running', generation: 2 } });
     expect(second.calls(computer.id)).toEqual(['start']);
     await host.restart();
-    await waitFor('its first home to be removed', () => host.state(computer.id) === undefined);
+    await waitFor('the first home to be removed', () => host.state(computer.id) === undefined);
     expect(await computer.get()).toMatchObject({ status: 'running', generation: 2 });
     await computer.delete();
   } finally {
@@ -227,13 +227,13 @@ test('where its host is lost for good, a computer begins anew on another one', a
   }
 });
 
-test('a deleted space takes its computers with it', async () => {
+test('Deleting a space removes its computers', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   await computer.post('wake');
   await user.fetch(`/api/spaces/${user.spaceId}`, { method: 'DELETE' });
-  await waitFor('its home to be removed', () => host.state(computer.id) === undefined);
-  await waitFor('its rows to be removed', async () => {
+  await waitFor('the home to be removed', () => host.state(computer.id) === undefined);
+  await waitFor('the rows to be removed', async () => {
     const [rows] = await product.environment.database.pool.query('SELECT id FROM computers WHERE space_id = ?', [
       user.spaceId,
     ]);

@@ -8,7 +8,7 @@ import { processesWith } from '../../support/processes.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// The whole product with a host of its own, as `npm start` runs it: real sandboxes.
+// The whole product with its own host and real sandboxes, as `npm start` runs it.
 
 type Computer = operations['getComputer']['responses'][200]['content']['application/json'];
 type Metrics = operations['getComputerMetrics']['responses'][200]['content']['application/json'];
@@ -53,7 +53,7 @@ async function charges(user: ChatUser): Promise<string[]> {
   return data.filter(({ kind }) => kind === 'computer').map(({ sourceId }) => sourceId);
 }
 
-test('a real computer is woken, tells what it uses, pauses, goes on, is copied, stops and is deleted', async () => {
+test('A real computer can be woken, measured, paused, resumed, copied, recovered, stopped and deleted', async () => {
   const user = await product.user();
   const computer = await open(user);
   expect(await computer.metrics()).toMatchObject({ status: 'created', use: null });
@@ -80,7 +80,7 @@ test('a real computer is woken, tells what it uses, pauses, goes on, is copied, 
   expect((await user.fetch(computer.path, { method: 'DELETE' })).status).toBe(204);
 }, 60_000);
 
-test('whenever the whole process is killed, each computer gets where it was asked to, and no minute is paid twice', async () => {
+test('A computer reaches each wanted state despite kills of the whole process, and no minute is paid twice', async () => {
   const user = await product.user();
   const computer = await open(user);
   for (const verb of ['wake', 'pause', 'wake', 'stop', 'recover']) {
@@ -109,7 +109,7 @@ test('whenever the whole process is killed, each computer gets where it was aske
   expect([minutes > 0, last.length]).toEqual([true, minutes]);
 }, 240_000);
 
-test('a computer outlives its killed process, and not an orderly end', async () => {
+test('A computer survives a kill of the Atrium process, but not an orderly stop', async () => {
   const user = await product.user();
   const computer = await open(user);
   await computer.post('wake');

@@ -11,7 +11,7 @@ import { createTestEnvironment, type TestEnvironment } from '../../../support/en
 import { waitFor } from '../../../support/waitFor.ts';
 
 let environment: TestEnvironment;
-/** Another process's log: its commits are not announced here. */
+/** The log of another process. The feed does not hear of its commits. */
 let elsewhere: TurnLog;
 const closers: (() => void | Promise<void>)[] = [];
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** Notices that a test makes itself. */
+/** Commit notices that the test sends itself. */
 class FakeNotices implements CommitNotices {
   areHeard = true;
   #listener: NoticeListener | undefined;
@@ -49,13 +49,13 @@ class FakeNotices implements CommitNotices {
 interface Reading {
   turn: Turn;
   writer: TurnWriter;
-  /** Numbered as they came; throws in the feed's face when they come with a gap or twice. */
+  /** The lines in the order in which they came. A gap or a repeat is noted in `problems`. */
   lines: string[];
   problems: string[];
   ended: boolean;
 }
 
-/** A feed whose statements are counted, and readers of so many turns. */
+/** A feed that records its statements, and a reader for each of `turns` turns. */
 async function buildFeed({ turns, notices }: { turns: number; notices?: FakeNotices }) {
   const statements: string[] = [];
   const { database } = environment;
@@ -87,7 +87,7 @@ async function buildFeed({ turns, notices }: { turns: number; notices?: FakeNoti
     });
   }
   for (const reading of readings) closers.push(read(feed, reading));
-  await waitFor('all to be caught up', () =>
+  await waitFor('all readers to be caught up', () =>
     readings.every(({ lines, writer }) => lines.length === writer.nextSeq - 1),
   );
   statements.length = 0;
@@ -126,7 +126,7 @@ async function expectLogs(readings: Reading[]): Promise<void> {
   }
 }
 
-it('asks one statement a look for what another process says, however many turns and readers there are', async () => {
+it('The feed reads the writes of other processes by one statement a look, for any number of turns and readers', async () => {
   const { feed, readings, statements } = await buildFeed({ turns: 12 });
   const seconds = readings.map((reading) => ({ ...reading, lines: [], problems: [] }));
   for (const second of seconds) closers.push(read(feed, second, second.writer.nextSeq - 1));
@@ -134,7 +134,7 @@ it('asks one statement a look for what another process says, however many turns 
   const before = statements.filter((sql) => !isLook(sql)).length;
   for (let word = 0; word < 5; word++) {
     await Promise.all(readings.map((reading) => say(reading, `w${word} `)));
-    await waitFor('all to have it', () => haveAll(readings));
+    await waitFor('all readers to have the lines', () => haveAll(readings));
   }
   await waitFor('the second readers', () => seconds.every(({ lines }) => lines.length === 5));
   expect(statements.filter((sql) => !isLook(sql)).length - before).toBeLessThanOrEqual(seconds.length);
@@ -142,15 +142,15 @@ it('asks one statement a look for what another process says, however many turns 
   await expectLogs(readings);
 });
 
-it('looks once for all the notices of a moment, and not at all for what nobody reads or everybody has', async () => {
+it('The feed looks once for all notices of a moment, and not for unread turns or known chunks', async () => {
   const notices = new FakeNotices();
   const { readings, statements } = await buildFeed({ turns: 12, notices });
   const unread = await buildTurn(environment.database);
   const told = await Promise.all(readings.map((reading) => say(reading, 'word')));
   const looksBefore = statements.length;
   for (const [index, { turn }] of readings.entries()) notices.say(turn.id, told[index] ?? 0);
-  await waitFor('all to have it', () => haveAll(readings));
-  // The first one is looked for at once, the others together; a look of the interval may fall between.
+  await waitFor('all readers to have the lines', () => haveAll(readings));
+  // One look for the first notice, one for the others, and perhaps one of the regular interval.
   expect(statements.length - looksBefore).toBeLessThanOrEqual(3);
 
   const { length } = statements;
@@ -163,7 +163,7 @@ it('looks once for all the notices of a moment, and not at all for what nobody r
   await expectLogs(readings);
 });
 
-it('gives the log whatever the notices say: too much, too little, too late, twice, in any order, or nothing', async () => {
+it('Readers get the whole log even if notices are wrong, late, repeated, out of order or missing', async () => {
   const notices = new FakeNotices();
   const { readings, statements } = await buildFeed({ turns: 4, notices });
   for (let word = 0; word < 60; word++) {
@@ -174,16 +174,16 @@ it('gives the log whatever the notices say: too much, too little, too late, twic
       if (word % 7 === 0) notices.say(reading.turn.id, seq);
     }
   }
-  await waitFor('all to have it', () => haveAll(readings));
+  await waitFor('all readers to have the lines', () => haveAll(readings));
   await expectLogs(readings);
   expect(statements.every(isLook)).toBe(true);
 });
 
-it('finds what is not told, and then looks by itself until notices can be believed again', async () => {
+it('The feed finds writes without notices, and then looks every few milliseconds', async () => {
   const notices = new FakeNotices();
   const { readings, statements } = await buildFeed({ turns: 2, notices });
   await Promise.all(readings.map((reading) => say(reading, 'untold')));
-  await waitFor('all to have it', () => haveAll(readings));
+  await waitFor('all readers to have the lines', () => haveAll(readings));
   await waitFor('looks every few milliseconds', () => {
     const before = statements.length;
     return new Promise<boolean>((resolve) => setTimeout(() => resolve(statements.length - before >= 5), 300));
@@ -191,35 +191,35 @@ it('finds what is not told, and then looks by itself until notices can be believ
   await expectLogs(readings);
 });
 
-it('looks by itself as soon as nothing is heard any more', async () => {
+it('The feed looks by itself as soon as it hears no notices any more', async () => {
   const notices = new FakeNotices();
   const { readings } = await buildFeed({ turns: 2, notices });
   notices.turn(false);
   for (let word = 0; word < 20; word++) {
     await say(readings[0] as Reading, `w${word} `);
-    await waitFor('it', () => haveAll(readings));
+    await waitFor('the readers to have the word', () => haveAll(readings));
   }
   notices.turn(true);
   await expectLogs(readings);
 });
 
-it('ends its readers when the turn ends elsewhere', async () => {
+it('The readers of a turn end when another process ends the turn', async () => {
   const notices = new FakeNotices();
   const { readings } = await buildFeed({ turns: 3, notices });
   const [first] = readings as [Reading];
   await endTurn({ database: environment.database, turnLog: elsewhere }, first.turn.id, { status: 'stopped' });
   notices.say(first.turn.id, Number.MAX_SAFE_INTEGER);
-  await waitFor('the end', () => first.ended);
+  await waitFor('the reader to end', () => first.ended);
   expect(readings.map(({ ended }) => ended)).toEqual([true, false, false]);
   await expectLogs(readings);
 });
 
-it('takes more than one statement carries, in order', async () => {
+it('A backlog larger than one statement returns arrives in order', async () => {
   const notices = new FakeNotices();
   const { readings } = await buildFeed({ turns: 3, notices });
   for (const reading of readings) for (let word = 0; word < 150; word++) await say(reading, `w${word} `);
   for (const { turn, writer } of readings) notices.say(turn.id, writer.nextSeq - 1);
-  await waitFor('all to have it', () => haveAll(readings));
+  await waitFor('all readers to have the lines', () => haveAll(readings));
   await expectLogs(readings);
 });
 

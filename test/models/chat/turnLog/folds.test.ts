@@ -26,7 +26,7 @@ function logs() {
   return { folds, say, textsOf, read, lengths };
 }
 
-test('a chunk is read once, however often the turn is asked for', async () => {
+test('A chunk is read once, even if its turn is asked for many times', async () => {
   const { folds, say, textsOf, read } = logs();
   for (let step = 0; step < 50; step++) {
     say('one', `${step}`);
@@ -37,13 +37,13 @@ test('a chunk is read once, however often the turn is asked for', async () => {
   expect((await folds.of('one')).nextSeq).toBe(101);
 });
 
-test('those who ask at once get each chunk once', async () => {
+test('Concurrent callers get each chunk once', async () => {
   const { say, textsOf } = logs();
   say('one', 'said');
   expect(await Promise.all([textsOf('one'), textsOf('one'), textsOf('one')])).toEqual([['said'], ['said'], ['said']]);
 });
 
-test('what is forgotten, or too much to keep, is read again', async () => {
+test('A fold that was forgotten or is too large to keep is read again', async () => {
   const { folds, say, textsOf, read, lengths } = logs();
   say('one', 'said');
   await textsOf('one');

@@ -7,8 +7,8 @@ import { execute, insert, select } from '../../../../models/database/sql.ts';
 import { buildTurn, buildTurnLog, buildWriter, delta, readLog, textOf } from '../../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../../support/environment.ts';
 
-// While processes are replaced, those of the version before write to the same turns. They believe `turns.next_seq`,
-// which they moved with each append, and which is no longer moved for a token.
+// During a rolling upgrade, processes of the version before write to the same turns. They rely on `turns.next_seq` and
+// move it with each append. This version no longer moves it for a token.
 
 let environment: TestEnvironment;
 let turnLog: TurnLog;
@@ -32,7 +32,7 @@ interface OldFence {
   terminal: number;
 }
 
-/** What that version does to append, as a writer with an epoch or in a transaction without one. */
+/** Appends as the version before does: as a writer with an epoch, or in a transaction without one. */
 function appendAsBefore(text: string, epoch?: number): Promise<void> {
   return transaction(environment.database, async (tx) => {
     const sql = 'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE';
@@ -54,7 +54,7 @@ async function takeEpochAsBefore(): Promise<number> {
   return (rows as OldFence[])[0]?.writer_epoch ?? 0;
 }
 
-it('goes on behind what an older process has written, and fences its writer off', async () => {
+it('A new writer continues after the chunks of an older process and fences its writer off', async () => {
   const epoch = await takeEpochAsBefore();
   await appendAsBefore('one ', epoch);
   await appendAsBefore('two ', epoch);
@@ -65,7 +65,7 @@ it('goes on behind what an older process has written, and fences its writer off'
   expect(textOf(await readLog(turnLog, turn.id))).toBe('one two three');
 });
 
-it('is fenced off by an older process that takes the turn over', async () => {
+it('A new writer is fenced off by an older process that takes over the turn', async () => {
   const writer = await buildWriter(environment.database, turnLog, turn);
   const epoch = await takeEpochAsBefore();
   await appendAsBefore('theirs', epoch);
@@ -74,7 +74,7 @@ it('is fenced off by an older process that takes the turn over', async () => {
   expect(textOf(await readLog(turnLog, turn.id))).toBe('theirs');
 });
 
-it('lets no older process write over what was said since the turn last changed, until it changes again', async () => {
+it('An older process cannot overwrite new tokens, and can append again after the turn row has moved', async () => {
   const writer = await buildWriter(environment.database, turnLog, turn);
   for (const word of ['one ', 'two ', 'three ']) {
     writer.append(delta('new', word));

@@ -16,14 +16,14 @@ afterAll(async () => {
   await environment.close();
 });
 
-describe('the group committer', () => {
-  it('numbers the chunks of many turns without a gap, and tells only what is committed', async () => {
+describe('The group committer', () => {
+  it('Chunks of many turns are numbered without a gap, and only committed chunks are announced', async () => {
     const { database } = environment;
     const { turnLog, told } = buildTurnLog(database);
     const turns = await Promise.all(Array.from({ length: 20 }, () => buildTurn(database)));
     const writers = await Promise.all(turns.map((turn) => buildWriter(database, turnLog, turn)));
     for (let word = 0; word < 50; word++) {
-      // Two parts in turn, so that no two deltas are joined.
+      // Alternates two parts, so that no two deltas are joined.
       for (const writer of writers) writer.append(delta(`p${word % 2}`, `w${word} `));
       if (word % 10 === 0) await Promise.all(writers.map((writer) => writer.flush()));
     }
@@ -39,7 +39,7 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('joins deltas of one part that meet while they wait, and loses none of their text', async () => {
+  it('Waiting deltas of one part are joined without losing text', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const turn = await buildTurn(database);
@@ -52,7 +52,7 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('never lets a writer of an old epoch write, and lets its neighbours', async () => {
+  it('A writer of an old epoch cannot write, and writers of other turns are not affected', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const [contested, neighbour] = [await buildTurn(database), await buildTurn(database)];
@@ -76,7 +76,7 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('goes on behind a chunk that another transaction has put between', async () => {
+  it('A writer continues after a chunk that another transaction has inserted', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const turn = await buildTurn(database);
@@ -92,7 +92,7 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('fails one turn whose chunk no packet can carry, and no other', async () => {
+  it('A chunk that is too large for a packet fails its own turn and no other', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const [greedy, modest] = [await buildTurn(database), await buildTurn(database)];
@@ -106,7 +106,7 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('does not hold up a batch for a turn whose row somebody has locked', async () => {
+  it('A turn whose row is locked does not hold up other turns', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const [locked, free] = [await buildTurn(database), await buildTurn(database)];
@@ -135,12 +135,12 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('holds its fence until the commit: no epoch is taken while a batch is on its way', async () => {
+  it('A batch holds its fence until it is committed, so no epoch is taken meanwhile', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const turn = await buildTurn(database);
     const writer = await buildWriter(database, turnLog, turn);
-    // Somebody else is about to take the batch's place in the log, and the batch waits to know whether they do.
+    // An open transaction has taken the batch's place in the log, so the batch waits for that transaction to end.
     const holder = await database.pool.getConnection();
     await holder.query('START TRANSACTION');
     await holder.query('INSERT INTO turn_segments VALUES (?, ?, ?, 0, ?)', [
@@ -172,7 +172,7 @@ describe('the group committer', () => {
   });
 
   it.each(['before', 'after'] as const)(
-    'writes once when the connection is lost %s its COMMIT arrives',
+    'A batch is written once when the connection is lost %s its COMMIT arrives',
     async (when) => {
       const { database } = environment;
       const turn = await buildTurn(database);
@@ -192,7 +192,7 @@ describe('the group committer', () => {
     },
   );
 
-  it('writes nothing after the end of a turn', async () => {
+  it('A writer cannot write after the end of its turn', async () => {
     const { database } = environment;
     const { turnLog } = buildTurnLog(database);
     const turn = await buildTurn(database);
@@ -209,7 +209,7 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  it('writes a token by one statement, and nothing but the token', async () => {
+  it('A token is written by one INSERT, and the row of the turn stays as it is', async () => {
     const { database } = environment;
     const statements: string[] = [];
     const pool = watchedPool(async (sql, run) => {
@@ -230,11 +230,11 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  /** A pool whose first two commits lose their connection: on the way there, or on the way back. */
+  /** A pool whose first two commits lose their connection, before or after they take effect. */
   function losingCommits(when: 'before' | 'after') {
     let toLose = 2;
     return watchedPool(async (sql, run, connection) => {
-      // A batch is one statement, which commits itself.
+      // A batch is one statement, which commits by itself.
       const commits =
         sql === 'COMMIT' ||
         sql.startsWith('INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks)\n');

@@ -1,6 +1,6 @@
 import { endOf, failed } from '../../../../workflows/chat/rules/turnEnd.ts';
 
-test('each outcome ends the turn in one way', () => {
+test('Each outcome ends the turn in one way', () => {
   expect(endOf({ kind: 'answered', finishReason: 'length' })).toEqual({ status: 'completed', finishReason: 'length' });
   expect(endOf({ kind: 'stopped' })).toEqual({ status: 'stopped' });
   expect(endOf({ kind: 'stepLimit' })).toEqual({ status: 'failed', code: 'STEP_LIMIT' });
@@ -11,6 +11,6 @@ test('each outcome ends the turn in one way', () => {
   });
 });
 
-test('a turn that has ended already gets no second end', () => {
+test('A turn that has ended already gets no second end', () => {
   expect(endOf({ kind: 'alreadyEnded' })).toBeUndefined();
 });
