@@ -92,7 +92,7 @@ describe('files', () => {
     ['a broken PDF', '/broken.pdf', '%PDF-1.7 and nothing more', 'the PDF cannot be read'],
     ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes more time or memory'],
     ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'it is not text'],
-  ])('The answer comes although the file cannot be shown (%s), and the model is told why', async (_name, path, bytes, why) => {
+  ])('The answer comes although a file cannot be shown (%s), and the model knows', async (_name, path, bytes, why) => {
     await putFile(product, user, path, bytes);
     const answer = await user.ask({ content: `What is ${path}?`, files: [{ path }] });
     expect(answer.chunks.at(-1)).toMatchObject({ type: 'finish' });
