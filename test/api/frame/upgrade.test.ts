@@ -144,7 +144,7 @@ describe('Before the upgrade', () => {
     expect(await plain.json()).toMatchObject({ code: 'UPGRADE_REQUIRED' });
     const withoutKey = await answerTo(path, { ...headers, upgrade: 'websocket' });
     expect(withoutKey).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*"code":"BAD_HANDSHAKE"/s);
-    // An operation that is not an upgrade answers as usual.
+    // An operation without an upgrade answers as usual.
     expect((await answerTo(`/api/me`, { ...headers, upgrade: 'websocket' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
     expect((await answerTo(`/healthz`, { upgrade: 'h2c' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
   });

@@ -176,7 +176,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
       `rm -r nested; chmod 600 b.txt; ${long.replace('branch', 'branch -D')}; git config filter.x.clean false; git config filter.x.required true
        mkdir -p .git/info; echo '*.txt filter=x' > .git/info/attributes; echo three > a.txt; git branch more`,
     );
-    await waitFor('the branch to be saved', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));
+    await waitFor('the saved branch', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));
     await waitFor('the failure', async () => (await list())[0]?.error?.code === 'GIT_TREE_FAILED');
     expect((await refsOf(id))[wip]).toBe(kept);
     await said(draft, 'rm .git/info/attributes');
