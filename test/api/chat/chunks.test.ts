@@ -99,7 +99,7 @@ test.each<[string, Record<string, unknown>]>([
   ['a filtered answer', { content: fake({ ...full, finishReason: 'content-filter' }) }],
   ['a turn at its limit', { content: toolLines(Array.from({ length: 4 }, () => ['drive_list', {}])), modelId: 'demo' }],
   ['a failure', { content: fake({ status: 400 }) }],
-])('%s', async (_name, body) => {
+])('A turn sends valid chunks: %s', async (_name, body) => {
   const answer = await user.ask(body);
   expect(answer.complete).toBe(true);
   await check(answer.chunks);

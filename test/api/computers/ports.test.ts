@@ -14,8 +14,8 @@ import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Links to ports, on host names of their own. What a computer serves is here served by this process; the way into a real
-// one is in portsLive.test.ts.
+// Links to ports, on host names of their own. In place of a computer, this process serves the pages. The way into a
+// real computer is tested in test/integrations/computers/hostServer.test.ts.
 
 let api: TestApi;
 let server: RunningApi;

@@ -111,7 +111,7 @@ test('A deleted database keeps its backups until it is purged', async () => {
   expect(await isStored(objectKey)).toBe(true);
   await own.purge(id);
   expect(await own.refusal('GET', `/${id}/backups`)).toEqual([404, 'NOT_FOUND']);
-  await waitFor('its backup to be gone', async () => {
+  await waitFor('the backup to be gone', async () => {
     const [rows] = await query('SELECT 1 FROM space_database_backups WHERE id = ?', [backupId]);
     return (rows as unknown[]).length === 0 && !(await isStored(objectKey));
   });
@@ -145,7 +145,7 @@ test('A backup stays until the database that is made from it is ready', async ()
   await query('UPDATE space_databases SET due_at = ? WHERE id = ?', [new Date(0), other]);
   await waitFor('the other database to be made', async () => (await own.get(other)).status === 'ready');
   expect(await wordsIn(other)).toEqual([{ words: 'as it was' }]);
-  await waitFor('its backup to be gone', async () => !(await isStored(objectKey)));
+  await waitFor('the backup to be gone', async () => !(await isStored(objectKey)));
 });
 
 test('Only the newest backups are kept, and deleted ones are removed from the store', async () => {

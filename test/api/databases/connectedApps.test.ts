@@ -106,7 +106,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     const app = await apps.app(manifestOf('true'));
     await connect(app);
     await apps.remove(app);
-    await waitFor('its account to be revoked', async () => (await own.get(id)).appIds.length === 0);
+    await waitFor('the account to be revoked', async () => (await own.get(id)).appIds.length === 0);
     expect(await own.refusal('POST', `/${id}/apps/${app}`)).toEqual([404, 'NOT_FOUND']);
   });
 

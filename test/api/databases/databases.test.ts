@@ -266,11 +266,11 @@ describe('Deleting a database', () => {
     expect((await onServer()).databases).toContain(names.name);
     await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), id]);
     await waitFor('the database to be gone', async () => !(await onServer()).databases.includes(names.name));
-    await waitFor('its account to be gone', async () => !(await onServer()).users.includes(names.user));
+    await waitFor('the account to be gone', async () => !(await onServer()).users.includes(names.user));
     expect(await own.refusal('GET', `/${id}`)).toEqual([404, 'NOT_FOUND']);
     expect(await own.refusal('POST', `/${id}/restore`)).toEqual([404, 'NOT_FOUND']);
     // The row is removed later.
-    await waitFor('its row to be forgotten', async () => {
+    await waitFor('the row to be forgotten', async () => {
       const [rows] = await query('SELECT 1 FROM space_databases WHERE id = ?', [id]);
       return (rows as unknown[]).length === 0;
     });

@@ -84,7 +84,7 @@ describe('folders', () => {
     [{ path: '/a', containerId: 'thread:thr_none' }, 404],
     [{ path: '/a', containerId: 'app:itm_none' }, 404],
     [{ path: `/${'x/'.repeat(101)}` }, 422],
-  ])('%j is %i', async (body, status) => {
+  ])('The request %j is %i', async (body, status) => {
     const response = await drive.send('POST', '/folders', body);
     expect([response.status, (await problemOf(response)).status]).toEqual([status, status]);
     expect(await drive.names()).toEqual([]);

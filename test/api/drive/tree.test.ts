@@ -147,7 +147,7 @@ test.each([
   ['path=/a/../b', 422],
   ['containerId=nonsense', 404],
   ['containerId=thread:thr_none', 404],
-])('%s is %i', async (query, status) => {
+])('The tree for %s is %i', async (query, status) => {
   const response = await drive.send('GET', `/fs/tree?${query}`);
   expect([response.status, (await problemOf(response)).status]).toEqual([status, status]);
 });

@@ -30,9 +30,7 @@ const callers = [
 ] as const;
 type Caller = (typeof callers)[number];
 
-/**
- * The id of an object. It grants nothing by itself, unlike the token of a link, which everyone may use who knows it.
- */
+/** The id of an object. It grants nothing by itself, unlike the token of a link, which works for everyone. */
 const objectId = /^[a-z]{3}_[0-9A-Z]{26}$/;
 
 const { operations } = loadContract();

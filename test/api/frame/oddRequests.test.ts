@@ -59,7 +59,7 @@ function inOneSession({ method }: Operation, { identity }: World): (call: OddCal
   };
 }
 
-/** What is wrong with the answer. */
+/** The faults of the answer. */
 async function faultsOf(operation: Operation, call: OddCall, response: Response): Promise<string[]> {
   const { status, headers } = response;
   const said = `${call.name} → ${status}`;

@@ -46,7 +46,7 @@ test.each<[object, unknown, string]>([
   [{ const: 1 }, 2, 'has another value than it must have'],
   [{ anyOf: [{ const: 1 }, { const: 2 }] }, 3, 'has another value than it must have'],
   [{ not: {} }, 3, 'has a form that it must not have'],
-])('%j says of %j: %s', (schema, value, words) => {
+])('The schema %j says of the value %j: %s', (schema, value, words) => {
   expect(told(schema, value)).toBe(words);
 });
 

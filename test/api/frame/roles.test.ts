@@ -266,7 +266,7 @@ function expectedOf(access: Access, caller: Caller): Outcome[] {
   if (access === 'self') return caller === 'viewer' ? ['yes'] : ['404'];
   if (access === 'threadOwner') {
     if (caller === 'viewer') return ['yes'];
-    // The streams say 403 for any thread that is somebody else's (spec, endpoint 2).
+    // The streams answer 403 for the thread of another user (spec, endpoint 2).
     return caller === 'stranger' ? ['404', '403'] : ['403'];
   }
   if (caller === 'stranger') return ['404'];

@@ -69,10 +69,10 @@ test('A repository that is deleted for good takes its bundles and its mirror alo
   expect([await product.bucket.keys(), existsSync(mirrorOf(id))]).toEqual([expect.arrayContaining([key]), true]);
   await drive.send('DELETE', `/items/${id}?permanent=true`);
   await waitFor('the repository to go', async () => (await rowsOf('git_repositories', id)).length === 0);
-  await waitFor('its bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
+  await waitFor('the bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
   expect([await rowsOf('git_bundles', id), existsSync(mirrorOf(id))]).toEqual([[], false]);
   const used = async () => (await user.get<{ usedBytes: number }>(`${git.space}/drive`)).usedBytes;
-  await waitFor('its bytes to be given back', async () => (await used()) === 0);
+  await waitFor('the bytes to be given back', async () => (await used()) === 0);
 });
 
 test('A repository goes with its folder, also while it is still being cloned', async () => {
@@ -102,6 +102,6 @@ test('Deleting a space leaves nothing of its repositories', async () => {
   for (const table of ['git_repositories', 'git_bundles', 'git_orders']) {
     await waitFor(`${table} to be empty`, async () => (await rowsOf(table, id)).length === 0);
   }
-  await waitFor('its bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
-  await waitFor('its mirror to go', () => !existsSync(mirrorOf(id)));
+  await waitFor('the bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
+  await waitFor('the mirror to go', () => !existsSync(mirrorOf(id)));
 });
