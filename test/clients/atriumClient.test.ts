@@ -46,7 +46,7 @@ const slow = (tokens: number) => fake({ tokens, intervalMs: 20 });
 const wordsIn = (text: string) => text.split(' ').filter(Boolean);
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `w${index}`);
 
-test('its package carries the types of the contract with it', () => {
+test('The package of the client has the types of the contract', () => {
   const copy = temporaryFolder();
   for (const name of ['client', 'api/generated/types.gen.ts']) {
     cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !path.includes('node_modules') });
@@ -60,7 +60,7 @@ test('its package carries the types of the contract with it', () => {
   expect(readFileSync(join(copy, 'client/src/api.ts'), 'utf8')).toBe(inCheckout);
 });
 
-test('every operation by its path; what goes wrong is in `error`', async () => {
+test('Every operation is called by its path, and failures are in `error`', async () => {
   const atrium = createAtriumClient({ baseUrl: proxy.url, token: user.token });
   const path = { spaceId: user.spaceId };
   const made = await atrium.POST('/api/spaces/{spaceId}/threads', { params: { path }, body: { title: 'Made here' } });
@@ -71,7 +71,7 @@ test('every operation by its path; what goes wrong is in `error`', async () => {
   expect(missing.error).toMatchObject({ code: 'NOT_FOUND', status: 404 });
 });
 
-test('messages and answers are the thread’s', async () => {
+test('A chat has the messages and answers of its thread', async () => {
   const { chat, errors } = buildChat();
   await chat.sendMessage({ text: 'First' });
   await chat.sendMessage({ text: 'Second' });
@@ -81,7 +81,7 @@ test('messages and answers are the thread’s', async () => {
   expect(shown(chat.lastMessage)).toBe('Hello from the fake provider.');
 });
 
-test('a wire that is cut three times in an answer: nothing is missing, nothing comes twice', async () => {
+test('An answer has every word once although its connection is cut three times', async () => {
   const { chat, errors } = buildChat();
   const sending = chat.sendMessage({ text: slow(100) });
   for (const enough of [10, 40, 70]) {
@@ -103,7 +103,7 @@ test('a request whose answer is lost is sent again, and answered once', async ()
   expect((await user.messages(metadataOf(chat).threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
 });
 
-test('what an attempt had said before it failed is not shown', async () => {
+test('The words of a failed attempt are not shown', async () => {
   const { chat } = buildChat();
   const text = 'Twice, please';
   product.provider.enqueue({ tokens: ['Half an ', 'answer'], fail: { how: 'cut' } });
@@ -112,7 +112,7 @@ test('what an attempt had said before it failed is not shown', async () => {
   expect(shown(chat.lastMessage)).toBe('Hello from the fake provider.');
 });
 
-test('stop ends the turn, or only hangs up', async () => {
+test('Stopping ends the turn, or only hangs up, as the setting says', async () => {
   for (const stopsTurns of [true, false]) {
     const { chat } = buildChat({}, { stopsTurns });
     const sending = chat.sendMessage({ text: slow(60) });
@@ -123,7 +123,7 @@ test('stop ends the turn, or only hangs up', async () => {
   }
 });
 
-test('stop before anything is heard of the turn ends it too', async () => {
+test('Stopping ends a turn also before anything is heard of the turn', async () => {
   const answer = Promise.withResolvers<void>();
   const late: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
@@ -142,7 +142,7 @@ test('stop before anything is heard of the turn ends it too', async () => {
   expect(errors).toEqual([]);
 });
 
-test.each([true, false])('an approval is answered as any of the AI SDK’s: %s', async (approved) => {
+test.each([true, false])('An approval is answered in the way of the AI SDK, with the decision %s', async (approved) => {
   const path = `/approved-${approved}.txt`;
   const { chat, errors } = buildChat(
     { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses },
@@ -153,7 +153,7 @@ test.each([true, false])('an approval is answered as any of the AI SDK’s: %s',
   const call = () => chat.lastMessage?.parts.find((part) => part.type === 'dynamic-tool');
   expect(call()).toMatchObject({ state: 'approval-requested', toolName: 'drive_delete' });
   await chat.addToolApprovalResponse({ id: call()?.approval?.id ?? '', approved });
-  await waitFor('the end', () => chat.status === 'ready' && call()?.state.startsWith('output-'));
+  await waitFor('the end of the answer', () => chat.status === 'ready' && call()?.state.startsWith('output-'));
   expect([errors, chat.messages.length, call()?.state]).toEqual([
     [],
     4,
@@ -165,7 +165,7 @@ test.each([true, false])('an approval is answered as any of the AI SDK’s: %s',
   expect(data.some(({ name }) => `/${name}` === path)).toBe(!approved);
 });
 
-test('a page that is loaded again takes up the running answer, by the chat’s id and space', async () => {
+test('A page that is loaded again resumes the running answer, by the chat’s id and space', async () => {
   const spaceId = user.spaceId;
   const first = buildChat({ id: 'client-resumed' }, { spaceId });
   const sending = first.chat.sendMessage({ text: slow(60) });
@@ -175,7 +175,7 @@ test('a page that is loaded again takes up the running answer, by the chat’s i
   await sending;
   expect(wordsIn(shown(second.chat.lastMessage))).toEqual(numbered(60));
   expect(second.chat.messages).toHaveLength(2);
-  // Nothing runs any more, and another chat is unknown.
+  // No turn runs any more, and the other chat is unknown.
   for (const id of ['client-resumed', 'client-unheard-of']) {
     const idle = buildChat({ id }, { spaceId });
     await idle.chat.resumeStream();
@@ -183,7 +183,7 @@ test('a page that is loaded again takes up the running answer, by the chat’s i
   }
 });
 
-test('regenerate and edit', async () => {
+test('Messages can be regenerated and edited', async () => {
   const { chat, errors } = buildChat();
   await chat.sendMessage({ text: 'One' });
   await chat.sendMessage({ text: 'Two' });
@@ -197,7 +197,7 @@ test('regenerate and edit', async () => {
   expect(stored[0]?.parts).toMatchObject([{ type: 'text', text: 'One, in other words' }]);
 });
 
-test('the example in a terminal', async () => {
+test('The example in a terminal lists the models and prints the answer', async () => {
   const example = fileURLToPath(new URL('../../client/examples/chat.ts', import.meta.url));
   const child = spawn(process.execPath, [example, proxy.url, user.token, 'fake-1'], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -208,7 +208,7 @@ test('the example in a terminal', async () => {
   expect(output).toContain('Hello from the fake provider.');
 });
 
-test('a refusal is an error with its code, at once', async () => {
+test('A refusal is an error with its code, at once', async () => {
   const { chat, errors } = buildChat({}, { body: { modelId: 'no-such-model' } });
   await chat.sendMessage({ text: 'x' });
   expect(errors).toMatchObject([{ status: 422, code: 'MODEL_UNKNOWN' }]);
@@ -218,7 +218,7 @@ test('a refusal is an error with its code, at once', async () => {
   expect(stranger.errors).toMatchObject([{ status: 401 }]);
 });
 
-test('everything is killed in the middle of an answer and started again: the answer is whole', async () => {
+test('An answer is whole although everything is killed in its middle and started again', async () => {
   const { chat, errors } = buildChat();
   const sending = chat.sendMessage({ text: slow(150) });
   await waitFor('the answer to begin', () => wordsIn(shown(chat.messages[1])).length > 10);

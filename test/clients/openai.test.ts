@@ -3,7 +3,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** OpenAI's own client for JavaScript, as it is, against a running Atrium. */
+/** OpenAI's own client for JavaScript, unmodified, against a running Atrium. */
 let product: TestProduct;
 let user: ChatUser;
 let client: OpenAI;
@@ -27,7 +27,7 @@ const weather = {
 };
 const callOf = (place: string) => ({ id: 'call-1', name: 'get_weather', arguments: JSON.stringify({ place }) });
 
-/** What a stream says, put together as programs do. */
+/** The content of a stream, put together as programs do. */
 async function read(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   const chunks: OpenAI.ChatCompletionChunk[] = [];
   for await (const chunk of stream) chunks.push(chunk);
@@ -47,7 +47,7 @@ function toolsIn(text: string): string[] {
   return (tools ?? []).map((tool) => tool.function.name);
 }
 
-test('the models', async () => {
+test('Models can be listed and retrieved', async () => {
   const listed: string[] = [];
   for await (const { id } of client.models.list()) listed.push(id);
   expect(listed).toEqual(['fake-1', 'demo']);
@@ -55,7 +55,7 @@ test('the models', async () => {
   await expect(client.models.retrieve('gone')).rejects.toMatchObject({ status: 404, code: 'model_not_found' });
 });
 
-test('a whole answer, with its usage, which is kept as a turn of a thread', async () => {
+test('A whole answer has its usage, and is kept as a turn of a thread', async () => {
   const script = { usage: { inputTokens: 20, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 3 } };
   const { data, response } = await client.chat.completions.create(ask(fake(script))).withResponse();
   const [choice] = data.choices;
@@ -76,7 +76,7 @@ test('a whole answer, with its usage, which is kept as a turn of a thread', asyn
   expect(await user.answerOf(turn)).toBe(choice?.message.content);
 });
 
-test('a stream, with its usage in the last chunk', async () => {
+test('A stream has its usage in the last chunk', async () => {
   const body = { ...ask(fake({ tokens: 30, intervalMs: 2 })), stream_options: { include_usage: true } };
   const { chunks, text, finish, usage } = await read(await client.chat.completions.create({ ...body, stream: true }));
   expect(text).toBe(Array.from({ length: 30 }, (_, index) => `w${index} `).join(''));
@@ -87,14 +87,14 @@ test('a stream, with its usage in the last chunk', async () => {
   expect(chunks.at(-1)?.choices).toEqual([]);
 });
 
-test('an answer at its limit, and one that its provider filters', async () => {
+test('The finish reason says that an answer reached its limit, or that the provider filtered it', async () => {
   const reasonOf = async (finishReason: 'length' | 'content-filter') =>
     (await client.chat.completions.create(ask(fake({ finishReason })))).choices[0]?.finish_reason;
   expect(await reasonOf('length')).toBe('length');
   expect(await reasonOf('content-filter')).toBe('content_filter');
 });
 
-test('what is asked of the model reaches its provider', async () => {
+test('The settings of a request reach the provider', async () => {
   await client.chat.completions.create({
     ...ask('Settings, please'),
     temperature: 0.3,
@@ -150,7 +150,7 @@ test('without a thread, the answer depends on exactly the messages that are sent
 test.each([
   ['metadata', { metadata: { thread_id: 'chat-of-mine' } }, {}],
   ['a header', {}, { headers: { 'x-thread-id': 'other-chat' } }],
-])('a thread that %s names goes on by what is new', async (_name, body, options) => {
+])('A thread that %s names goes on with the new message only', async (_name, body, options) => {
   const first = await client.chat.completions.create({ ...ask('The first message'), ...body }, options).withResponse();
   const threadId = first.response.headers.get('x-thread-id');
   const again = {
@@ -168,13 +168,13 @@ test.each([
   expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
   expect(JSON.stringify(request?.body.messages)).toContain('The first message');
   expect(JSON.stringify(request?.body.messages)).not.toContain('something else');
-  // By its own id as well.
+  // By the thread's own id as well.
   const third = client.chat.completions.create({ ...ask('The third'), metadata: { thread_id: threadId ?? '' } });
   expect((await third.withResponse()).response.headers.get('x-thread-id')).toBe(threadId);
 });
 
 describe('functions of the client', () => {
-  test('are called, and their results continue the same turn', async () => {
+  test('Functions are called, and their results continue the same turn', async () => {
     const script = { tokens: ['Let me look.'], toolCalls: [callOf('Oslo')] };
     const question = { role: 'user' as const, content: fake(script, 'Weather in Oslo?') };
     const body = { model, tools: [weather] };
@@ -194,13 +194,13 @@ describe('functions of the client', () => {
     expect(next.data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.any(String) } });
     expect(next.response.headers.get('x-turn-id')).toBe(response.headers.get('x-turn-id'));
     expect(requestsWith(product.provider, 'Snow, of course.')).toHaveLength(1);
-    // Sent again, it is answered again, and the model is not asked again.
+    // A repeat gets the same answer, and the model is not asked again.
     const again = await client.chat.completions.create({ ...body, messages });
     expect(again.choices).toEqual(next.data.choices);
     expect(requestsWith(product.provider, 'Snow, of course.')).toHaveLength(1);
   });
 
-  test('the client’s own helper runs them from a stream', async () => {
+  test('The client’s own helper runs functions from a stream', async () => {
     const places: string[] = [];
     const runner = client.chat.completions.runTools({
       model,
@@ -224,7 +224,7 @@ describe('functions of the client', () => {
     expect(places).toEqual(['Rome']);
   });
 
-  test('each call needs its result, and nobody else’s is taken', async () => {
+  test('Each call needs its result, and another user’s result is refused', async () => {
     const toolCalls = [callOf('Bonn'), { ...callOf('Bern'), id: 'call-2' }];
     const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: fake({ toolCalls }) }];
     const body = { model, tools: [weather], messages };
@@ -246,7 +246,7 @@ describe('functions of the client', () => {
     expect((await client.chat.completions.create(body)).choices[0]?.finish_reason).toBe('stop');
   });
 
-  test('a client that goes on without the results is answered at once', async () => {
+  test('A message without the results stops the waiting turn, and is answered at once', async () => {
     const metadata = { thread_id: 'impatient' };
     const body = { ...ask(fake({ toolCalls: [callOf('Kiel')] })), tools: [weather], metadata };
     const waiting = await client.chat.completions.create(body).withResponse();
@@ -271,13 +271,13 @@ test('tools of the space run inside the turn, and are not shown', async () => {
   expect(timeline.toolCalls.map(({ toolName }) => toolName)).toEqual(['drive_list']);
 
   expect(toolsIn('What is there?')).toContain('drive_read');
-  // Whoever does not know this tool cannot answer it.
+  // Clients that do not know this tool could not answer it.
   expect(toolsIn('What is there?')).not.toContain('ask_user');
   await client.chat.completions.create({ ...ask('Without any'), metadata: { server_tools: 'off' } });
   expect(toolsIn('Without any')).toEqual([]);
 });
 
-describe('what goes wrong', () => {
+describe('Errors', () => {
   const failing = async (body: object, options: object = {}) => {
     const request = client.chat.completions.create({ ...ask('x'), ...body } as never, { maxRetries: 0, ...options });
     const error = (await request.then(
@@ -340,7 +340,7 @@ describe('what goes wrong', () => {
     ],
     ['an effort of no model', { reasoning_effort: 'huge' }, { code: 'EFFORT_UNKNOWN', param: 'reasoning_effort' }],
     ['a choice among no tools', { tool_choice: 'required' }, { code: 'TOOL_CHOICE_INVALID', param: 'tool_choice' }],
-  ])('%s', async (_name, body, { code, param }) => {
+  ])('The client gets an error for %s', async (_name, body, { code, param }) => {
     const error = await failing(body);
     expect({ code: error.code, param: error.param }).toEqual({ code, param });
     expect(error).toBeInstanceOf(
@@ -351,19 +351,19 @@ describe('what goes wrong', () => {
   test.each([
     ['atr_wrong', 'INVALID_API_KEY', /API key is wrong/],
     ['sk-wrong', 'INVALID_TOKEN', /nor an API key of Atrium.*atrium key create/],
-  ])('a wrong key, %s', async (apiKey, code, message) => {
+  ])('AuthenticationError for the wrong key %s', async (apiKey, code, message) => {
     const stranger = new OpenAI({ apiKey, baseURL: `${product.url}/v1` });
     const refusal: unknown = await stranger.chat.completions.create(ask('x')).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(AuthenticationError);
     expect(refusal).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  test('fields that are new, and those that say nothing, are passed over', async () => {
+  test('New fields, and fields that say nothing, are ignored', async () => {
     const body = { n: 1, logprobs: false, stop: null, modalities: ['text'], brand_new: { a: 1 }, service_tier: 'auto' };
     expect(await client.chat.completions.create({ ...ask('x'), ...body } as never)).toMatchObject({ choices: [{}] });
   });
 
-  test('another tenant’s thread is not there', async () => {
+  test('404 for another tenant’s thread and space', async () => {
     const other = await product.user();
     const { response } = await clientOf(other).chat.completions.create(ask('Mine')).withResponse();
     const metadata = { thread_id: response.headers.get('x-thread-id') ?? '' };
@@ -371,7 +371,7 @@ describe('what goes wrong', () => {
     expect(await failing({ metadata: { space_id: other.spaceId } })).toMatchObject({ status: 404, code: 'NOT_FOUND' });
   });
 
-  test('a turn that fails: an error, which is not asked again, or the last event of a stream', async () => {
+  test('A turn that fails is an error without a retry, or the last event of a stream', async () => {
     const content = fake({ status: 400 });
     const error = await failing({ ...ask(content) }, { maxRetries: 2 });
     expect(error).toMatchObject({ code: 'PROVIDER_REFUSED' });
@@ -381,24 +381,24 @@ describe('what goes wrong', () => {
   });
 });
 
-describe('a model that breaks off and answers anew', () => {
+describe('A model that breaks off and answers again', () => {
   const cut = { tokens: ['Half an ', 'answer'], fail: { how: 'cut' as const, afterDeltas: 2 } };
 
-  test('is told as an error where its words were sent already', async () => {
+  test('A stream whose first words were sent already ends with an error', async () => {
     product.provider.enqueue(cut);
     const streamed = client.chat.completions.create({ ...ask('Broken in a stream'), stream: true }).then(read);
     const error = (await streamed.catch((thrown: unknown) => thrown)) as APIError;
     expect(error).toMatchObject({ code: 'ANSWER_BEGUN_AGAIN' });
   });
 
-  test('is not noticed in a whole answer', async () => {
+  test('A whole answer does not show the break', async () => {
     product.provider.enqueue(cut);
     const { choices } = await client.chat.completions.create(ask('Broken, and whole'));
     expect(choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'Hello from the fake provider.' } });
   });
 });
 
-test('what is not here is said in OpenAI’s form', async () => {
+test('A missing operation is an error in OpenAI’s form', async () => {
   await expect(client.embeddings.create({ model, input: 'x' })).rejects.toMatchObject({
     status: 404,
     code: 'NOT_FOUND',
@@ -407,7 +407,7 @@ test('what is not here is said in OpenAI’s form', async () => {
   await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
 });
 
-test('a key needs the scope', async () => {
+test('A key needs the scope "chat", and its turns do no more than its scopes allow', async () => {
   const keyOf = async (scope: 'chat' | 'web') =>
     (await product.identity.keys.create(user.id, { name: scope, scopes: [scope] })).key;
   const withScope = clientOf({ ...user, token: await keyOf('chat') });
@@ -420,13 +420,13 @@ test('a key needs the scope', async () => {
   await expect(without.models.list()).rejects.toMatchObject(refusal);
 });
 
-test('an Idempotency-Key makes a repeat harmless', async () => {
+test('The same Idempotency-Key gets the same answer, without another turn', async () => {
   const headers = { 'Idempotency-Key': 'once' };
   const first = await client.chat.completions.create(ask('Only once, please'), { headers });
   expect(await client.chat.completions.create(ask('Only once, please'), { headers })).toEqual(first);
   expect(requestsWith(product.provider, 'Only once, please')).toHaveLength(1);
   await expect(client.chat.completions.create(ask('Another'), { headers })).rejects.toMatchObject({ status: 422 });
-  // When the log has gone, it is read from the stored message.
+  // When the log has gone, the answer comes from the stored message.
   const { pool } = product.environment.database;
   const turnId = first.id.replace('chatcmpl-', '');
   await pool.query('UPDATE turns SET log_purged_at = NOW() WHERE id = ?', [turnId]);
@@ -443,7 +443,7 @@ test('a client that leaves does not stop the turn', async () => {
   }
 });
 
-test('a turn that waits for a person is waited for', async () => {
+test('The answer comes after a turn that waits for a person', async () => {
   const dangerous = { id: 'call-1', name: 'drive_delete', arguments: '{"path":"/none.txt"}' };
   const metadata = { mode: 'work' };
   const answering = client.chat.completions

@@ -4,7 +4,7 @@ import { onePixelPng } from '../builders/files.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
 import { canHavePython, startPython } from '../support/python.ts';
 
-/** OpenAI's own client for Python: chatByPython.py calls it, and prints what it got. */
+/** OpenAI's own client for Python. chatByPython.py calls the client, and prints what it got. */
 const program = join(import.meta.dirname, 'chatByPython.py');
 
 const given = {
@@ -35,19 +35,19 @@ const given = {
   }, 300_000);
   afterAll(() => product.close());
 
-  test('the models', () => expect(printed.get('models')).toEqual(['fake-1', 'demo']));
+  test('The client lists the models', () => expect(printed.get('models')).toEqual(['fake-1', 'demo']));
 
-  test('a whole answer, with its usage', () => {
+  test('A whole answer has its usage', () => {
     const usage = { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13 };
     expect(printed.get('whole')).toMatchObject({ text: 'Hello from the fake provider.', usage });
   });
 
-  test('a stream, with its usage', () => {
+  test('A stream has its usage', () => {
     const text = Array.from({ length: 30 }, (_, index) => `w${index} `).join('');
     expect(printed.get('streamed')).toEqual({ text, finish: ['stop'], tokens: 40 });
   });
 
-  test('functions of the client', () => {
+  test('Results of the client’s functions continue the same turn', () => {
     expect(printed.get('tools')).toEqual({
       asked: 'tool_calls',
       arguments: { place: 'Oslo' },
@@ -57,18 +57,18 @@ const given = {
     expect(requestsWith(product.provider, 'Snow, says Python.')).toHaveLength(1);
   });
 
-  test('a picture', () => {
+  test('A picture reaches the model', () => {
     expect(printed.get('picture')).toBe('stop');
     expect(requestsWith(product.provider, 'A picture from Python')).toHaveLength(1);
   });
 
-  test('a thread, named in the metadata and in a header', async () => {
+  test('Metadata and a header name the same thread', async () => {
     const [first, second] = printed.get('threads') as [string, string];
     expect(second).toBe(first);
     expect((await user.messages(first)).map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
   });
 
-  test('errors, by its own classes', () => {
+  test('Errors have the client’s own classes', () => {
     expect(printed.get('errors')).toEqual([
       ['NotFoundError', 'model_not_found', 'model'],
       ['BadRequestError', 'FIELD_UNSUPPORTED', 'n'],

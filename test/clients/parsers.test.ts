@@ -39,7 +39,7 @@ const scenarios: Record<string, string> = {
   'an answer at its limit': fake({ tokens: ['And so'], finishReason: 'length' }),
 };
 
-/** Reads chunks as the version's own hook does, and fails on the first thing that it does not take. */
+/** Reads chunks as the version's own hook does, and fails on the first chunk that it does not take. */
 async function build(version: Version, stream: ReadableStream): Promise<BuiltMessage | undefined> {
   const { readUIMessageStream } = versions[version] as typeof ai7;
   let last: BuiltMessage | undefined;
@@ -70,7 +70,7 @@ function inPieces(bytes: Buffer, size: number): ReadableStream<Uint8Array> {
 }
 
 describe.each(Object.entries(scenarios))('%s', (_name, content) => {
-  test('each version puts together the stored message, from a recording and live', async () => {
+  test('Each version builds the stored message, from a recording and live', async () => {
     const stream = await user.send({ content });
     const recorded = await collect(stream);
     expect(recorded.complete).toBe(true);
@@ -88,13 +88,13 @@ describe.each(Object.entries(scenarios))('%s', (_name, content) => {
           stored?.parts.map((part) => ('text' in part ? part.text : '')).join(''),
         ]);
         expect(built?.metadata).toMatchObject({ ...stored?.metadata });
-        // Not one part more or less than what is stored.
+        // Exactly the parts that are stored.
         expect([version, built?.parts.map(({ type }) => type)]).toEqual([
           version,
           stored?.parts.map(({ type }) => type),
         ]);
       }
-      // Live, by the version's own transport, with nothing set but where and who.
+      // Live, by the version's own transport, with only the URL and the credential set.
       const { DefaultChatTransport } = versions[version] as typeof ai7;
       const transport = new DefaultChatTransport({
         api: `${product.url}/chat/stream`,
@@ -113,7 +113,7 @@ describe.each(Object.entries(scenarios))('%s', (_name, content) => {
   });
 });
 
-test('the latest version puts together the very parts that are stored', async () => {
+test('The latest version builds exactly the parts that are stored', async () => {
   const content = scenarios['tool calls and what follows them'] ?? '';
   const stream = await user.send({ content });
   await collect(stream);
@@ -137,7 +137,7 @@ test('a rebuilt stream gives the same message', async () => {
   }
 });
 
-test('a stop and a failure are an end and an error to each version, not a surprise', async () => {
+test('Each version takes a stop as an end, and a failure as an error', async () => {
   const stopping = await user.send({ content: fake({ tokens: 3, fail: { how: 'stall' } }) });
   await collect(stopping, ({ text }) => text.includes('w2'));
   await user.fetch(`/chat/turns/${idsOf(stopping).turnId}/stop`, { method: 'POST' });

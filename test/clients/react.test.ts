@@ -5,7 +5,10 @@ import { type ChatUser, textOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** The Chat of `useChat`: with only `api` and `headers` set, and with the transport of `client/`. */
+/**
+ * The Chat of `useChat`: with the SDK's own transport, of which only `api` and `headers` are set, and with the
+ * transport of `client/`.
+ */
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
@@ -22,7 +25,7 @@ interface Heard {
 
 type Init = ConstructorParameters<typeof Chat<UIMessage>>[0] & { body?: Record<string, unknown> };
 
-/** What the chats of a transport have asked for, by method and path. */
+/** The requests of all chats, by method and path. */
 const asked: string[] = [];
 const fetched: typeof fetch = (input, init) => {
   asked.push(`${init?.method ?? 'GET'} ${new URL(String(input)).pathname}`);
@@ -57,7 +60,7 @@ function buildChatWith(transport: Transport, { body, ...init }: Init = {}): Hear
 const texts = (chat: Chat<UIMessage>) =>
   chat.messages.map(({ parts }) => textOf(parts as unknown as Parameters<typeof textOf>[0]));
 
-/** The thread that the client's own chat id stands for. */
+/** The thread of a chat. */
 async function threadOf(chat: Chat<UIMessage>) {
   const metadata = chat.messages.at(-1)?.metadata as { threadId: string };
   return { id: metadata.threadId, messages: await user.messages(metadata.threadId) };
@@ -66,7 +69,7 @@ async function threadOf(chat: Chat<UIMessage>) {
 describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
   const buildChat = (init?: Init) => buildChatWith(transport, init);
 
-  test('two messages and their answers, as the thread has them', async () => {
+  test('A chat has two messages and their answers, as the thread has them', async () => {
     const { chat, errors, data } = buildChat();
     await chat.sendMessage({ text: fake({ tokens: ['First ', 'answer'] }) });
     expect(chat.status).toBe('ready');
@@ -81,7 +84,7 @@ describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
     expect(data).toMatchObject([{ data: { status: 'running' } }, { data: { status: 'completed' } }, {}, {}]);
   });
 
-  test('regenerate: the last answer is replaced, here and there', async () => {
+  test('Regenerating replaces the last answer, in the chat and in the thread', async () => {
     const { chat, errors } = buildChat();
     const text = `Once more, please, with ${transport}`;
     await chat.sendMessage({ text });
@@ -110,7 +113,7 @@ describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
     expect(texts(second.chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
     expect(second.chat.lastMessage?.id).toBe(first.chat.lastMessage?.id);
 
-    // Nothing runs any more: there is nothing to resume, which is not an error.
+    // No turn runs any more, and having nothing to resume is not an error.
     await second.chat.resumeStream();
     expect([second.chat.status, second.errors, second.chat.messages.length]).toEqual(['ready', [], 2]);
   });
@@ -121,10 +124,10 @@ describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
     expect([chat.status, errors, chat.messages]).toEqual(['ready', [], []]);
   });
 
-  test('resuming with a part of the answer at hand does not double it', async () => {
+  test('Resuming with a part of the answer at hand does not double that part', async () => {
     const first = buildChat();
     const sending = first.chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
-    await waitFor('some of the answer', () => (texts(first.chat)[1] ?? '').length > 20);
+    await waitFor('a part of the answer', () => (texts(first.chat)[1] ?? '').length > 20);
     const second = buildChat({ id: first.chat.id, messages: structuredClone(first.chat.messages) });
     await second.chat.resumeStream();
     await sending;
@@ -149,7 +152,7 @@ describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
     expect(errors).toHaveLength(1);
   });
 
-  test('a tool of the client’s own: its answer goes by itself, and the same message goes on', async () => {
+  test('The output of a client’s tool is sent by itself, and the same message goes on', async () => {
     const { chat, errors } = buildChat({
       body: { modelId: 'demo', clientTools: [{ name: 'getBattery', inputSchema: { type: 'object' } }] },
       sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
@@ -164,11 +167,11 @@ describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
     const { messages } = await threadOf(chat);
     expect(messages[1]?.id).toBe(chat.lastMessage?.id);
     expect(messages[1]?.parts.map(({ type }) => type)).toEqual(chat.lastMessage?.parts.map(({ type }) => type));
-    // Once for the message, and once for what the tool has answered.
+    // Once for the message, and once for the output of the tool.
     expect(asked).toEqual(['POST /chat/stream', 'POST /chat/stream']);
   });
 
-  test('an idle chat that is loaded asks once, and nothing of a turn', async () => {
+  test('Loading an idle chat makes one request, and none about a turn', async () => {
     const { chat, errors } = buildChat();
     await chat.sendMessage({ text: 'Only this' });
     asked.length = 0;
@@ -178,7 +181,7 @@ describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
   });
 });
 
-test('stop on the client only hangs up: the turn goes on, and can be resumed', async () => {
+test('Stopping in the SDK’s own transport only hangs up: the turn goes on, and can be resumed', async () => {
   const { chat, errors } = buildChatWith('the SDK’s own');
   const sending = chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
   await waitFor('the answer to begin', () => texts(chat)[1]);

@@ -8,8 +8,8 @@ import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { getChromium } from '../support/chromium.ts';
 import { start, type TestProcess } from '../support/processes.ts';
 
-// client/examples/starter as people get it: a folder of its own with its packages, built by Vite, in a real Chromium on an
-// origin of its own; with our transport, and with the AI SDK's.
+// client/examples/starter as people get it: a folder of its own with its packages, built by Vite, in a real Chromium on
+// an origin of its own. With the transport of client/, and with the AI SDK's.
 
 const root = join(import.meta.dirname, '..', '..');
 const starter = join(root, 'client', 'examples', 'starter');
@@ -40,7 +40,7 @@ beforeAll(async () => {
     await preview.exited;
   });
   await preview.printed(/127\.0\.0\.1/);
-  // As root Chromium's own sandbox refuses; it sees this test's pages only.
+  // As root, Chromium refuses to use its own sandbox. It only opens pages of this test.
   browser = await chromium.launch({
     executablePath,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -49,7 +49,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => opened.disposeAsync());
 
-/** What `npm install` would: its packages are those of the checkout, in the same versions. */
+/** In place of `npm install`: links the packages of the checkout, which have the same versions. */
 function install(): void {
   cpSync(starter, folder, { recursive: true, filter: (path) => !path.includes('node_modules') });
   for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
@@ -88,7 +88,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('its packages are those that the checkout is tested with', () => {
+test('The starter has the versions of packages that the checkout is tested with', () => {
   const { devDependencies: ours } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const { '@atrium/client': _, ...packages } = { ...dependencies, ...devDependencies };
   for (const [name, version] of Object.entries(packages)) expect([name, version]).toEqual([name, ours[name]]);
@@ -157,7 +157,7 @@ describe.each([
     await answers().getByText('Hello from the fake provider.').waitFor();
     await isReady();
     expect(await page.locator('article').count()).toBe(2);
-    // Once for the message, and once for what the tool has answered.
+    // Once for the message, and once for the output of the tool.
     expect(asked).toEqual(['POST /chat/stream', 'POST /chat/stream']);
   }, 60_000);
 

@@ -10,12 +10,12 @@ const compose = load(text) as {
 const { services } = compose;
 const example = new Set([...readFileSync('.env.example', 'utf8').matchAll(/^(\w+)=/gm)].map(([, name = '']) => name));
 
-test('docker-compose.yml sets only variables that there are', () => {
+test('docker-compose.yml sets only variables that exist', () => {
   const names = Object.keys(compose['x-atrium'].environment);
   expect(names.filter((name) => !settingNames.includes(name))).toEqual([]);
 });
 
-test('.env.example has whatever docker-compose.yml reads without a default, and nothing that it does not read', () => {
+test('.env.example has the variables that docker-compose.yml reads without a default, and no unused ones', () => {
   const read = [...text.matchAll(/\$\{(\w+)(:-([^}]*))?/g)].map(([, name = '', , fallback = '']) => ({
     name,
     fallback,
@@ -25,7 +25,7 @@ test('.env.example has whatever docker-compose.yml reads without a default, and 
   expect([...example].filter((name) => !names.has(name))).toEqual([]);
 });
 
-test('its host of computers is built with bubblewrap, has no privilege, and is allowed what sandboxes need', () => {
+test('The host service is built with bubblewrap, has no privilege, and is allowed what sandboxes need', () => {
   const { host } = services;
   const stage = /^FROM product AS host$([\s\S]*?)^FROM /m.exec(readFileSync('Dockerfile', 'utf8'))?.[1];
   expect(host?.build).toMatchObject({ target: 'host' });
@@ -39,12 +39,12 @@ test('its host of computers is built with bubblewrap, has no privilege, and is a
   }
 });
 
-test('whatever goes on running says whether it is well', () => {
+test('Every service that keeps running has a health check', () => {
   const ends = ['migrate', 'bucket', 'backup'];
   const silent = Object.entries(services).filter(([, { healthcheck }]) => healthcheck === undefined);
   expect(silent.map(([name]) => name).toSorted()).toEqual(ends.toSorted());
 });
 
-test('signed links are opened by clients: their store has an address of its own', () => {
+test('The object store has an address of its own for clients, which open signed links', () => {
   expect(compose['x-atrium'].environment.ATRIUM_S3_PUBLIC_ENDPOINT).toMatch(/localhost/);
 });

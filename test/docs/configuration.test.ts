@@ -19,7 +19,7 @@ test.each([...settingNames])('the documented default of %s is the real one', (na
   expect(rows.get(name) ?? '').toBe(real);
 });
 
-test('a name that clients are told to set is known, and is no setting', () => {
+test('The variables that clients are told to set are known, and are no settings', () => {
   const pages = readdirSync('docs').map((name) => readFileSync(`docs/${name}`, 'utf8'));
   const names = pages.flatMap((page) => [...page.matchAll(/(?:\$\{?|environ\["|process\.env\.)(ATRIUM_\w+)/g)]);
   const used = new Set(names.map(([, name = '']) => name).filter((name) => !settingNames.includes(name)));

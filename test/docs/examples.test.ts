@@ -11,9 +11,9 @@ import { drivers } from '../integrations/computers/drivers.ts';
 import { beginningOf, blocksOf } from '../support/examples.ts';
 import { tenantServer } from '../support/runServer.ts';
 
-/** The examples of the pages work as they stand there: pasted one after the other, behind those of the README. */
+/** The examples of the pages work as they stand there: pasted one after the other, after those of the README. */
 
-/** Why a block is not run, by words of it. */
+/** Why a block is not run, by a word in the block. */
 const leftOut: Record<string, string> = {
   'github.com': 'needs the internet',
   'https://example.': 'needs the internet',
@@ -33,7 +33,7 @@ const pages = ['apps', 'automations', 'chat', 'computers', 'databases', 'drive',
 const isRun = (block: string) => !Object.keys(leftOut).some((words) => block.includes(words));
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-test('every word of those that are left out is on a page', () => {
+test('Every word that leaves a block out is on a page', () => {
   const all = [...pages, 'browsers', 'desktops', 'git', 'openai', 'operations', 'tools'].flatMap((page) =>
     blocksOf(`docs/${page}.md`),
   );
@@ -55,10 +55,10 @@ describe.each(usable.slice(0, 1))('with $name', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test.each(pages)('docs/%s.md', async (page) => {
+  test.each(pages)('The examples of docs/%s.md run without an error', async (page) => {
     const blocks = blocksOf(`docs/${page}.md`).filter(isRun);
     expect(blocks.length).toBeGreaterThan(0);
-    // Here an answer that is not 2xx ends the script. A person would see it.
+    // An answer that is not 2xx ends the script here. A person would see it.
     const strict = 'set -euo pipefail; curl() { command curl --silent --show-error --fail-with-body "$@"; }';
     const shell = spawn(
       'bash',

@@ -9,7 +9,7 @@ const patterns = readFileSync('.dockerignore', 'utf8')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'));
 
-/** As Docker reads it: the last pattern that matches the path, or a folder above it, decides. */
+/** As Docker decides: by the last pattern that matches the path, or a folder above it. */
 function isInContext(path: string): boolean {
   const above = path.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
   let isIn = true;
@@ -20,7 +20,7 @@ function isInContext(path: string): boolean {
   return isIn;
 }
 
-// `*` stands for anything within a name, a leading dot too; `**/` for any folders, or none.
+// `*` matches anything within a name, also a leading dot. `**/` matches any folders, or none.
 function regExpOf(glob: string): RegExp {
   const parts = glob.split(/(\*\*\/|\*)/).map((part) => {
     if (part === '**/') return '(?:.*/)?';
@@ -29,7 +29,7 @@ function regExpOf(glob: string): RegExp {
   return new RegExp(`^${parts.join('')}$`);
 }
 
-/** Every file of ours that the program loads, from its entry on: by `import`, or by a URL beside the file. */
+/** Every file of the project that the program loads from its entry: by `import`, or by a URL beside the file. */
 function loadedFrom(entry: string): Set<string> {
   const seen = new Set<string>();
   const open = [join(root, entry)];
@@ -48,7 +48,7 @@ function loadedFrom(entry: string): Set<string> {
   return new Set([...seen].map((file) => relative(root, file)).filter((file) => file !== ''));
 }
 
-test('the image is built from a list of what it needs', () => {
+test('The image is built from a list of files that exist', () => {
   expect(patterns[0]).toBe('*');
   for (const pattern of patterns.filter((each) => each.startsWith('!')))
     expect(existsSync(pattern.slice(1))).toBe(true);
@@ -69,20 +69,20 @@ test.each([
   'id_ed25519',
 ])('%s is in no layer', (path) => expect(isInContext(path)).toBe(false));
 
-test('whatever the Dockerfile copies, and the program loads, is there', () => {
+test('All files that the Dockerfile copies, and that the program loads, are in the context', () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, sources = '']) =>
     sources.split(' '),
   );
   expect(copied).toEqual(expect.arrayContaining(['package.json', 'package-lock.json', '.npmrc', '.']));
   expect(copied.filter((source) => source !== '.' && !isInContext(source))).toEqual([]);
   const loaded = loadedFrom('bin/atrium.ts');
-  // It does find what is loaded late, and by a URL.
+  // The search finds files that are loaded late, and by a URL.
   expect([...loaded].filter((file) => /^workflows\/.*runChatTurn\.ts$/.test(file))).not.toEqual([]);
   expect(loaded).toContain('integrations/readers/program.ts');
   expect([...loaded].filter((file) => !isInContext(file))).toEqual([]);
 });
 
-test('the folders that the lint rules know as ours are in it, or are no part of a production process', () => {
+test('Each folder of the project is in the image, or is no part of a production process', () => {
   const apart = new Set(['bench', 'client', 'docs', 'scripts', 'test', 'tools', 'coverage', 'node_modules']);
   const folders = readdirSync('.', { withFileTypes: true }).filter(
     (each) => each.isDirectory() && !each.name.startsWith('.'),
@@ -90,7 +90,7 @@ test('the folders that the lint rules know as ours are in it, or are no part of 
   expect(folders.map(({ name }) => name).filter((name) => !apart.has(name) && !isInContext(name))).toEqual([]);
 });
 
-test('git takes the example of the settings, and never the settings', () => {
+test('Git ignores settings and keys, but not the example of the settings', () => {
   const folder = mkdtempSync(join(tmpdir(), 'atrium-ignored-'));
   try {
     copyFileSync('.gitignore', join(folder, '.gitignore'));

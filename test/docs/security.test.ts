@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-// docs/security.md names a test for each requirement; a test that was moved or deleted proves nothing.
+// docs/security.md names a test for each requirement. A test that was moved or deleted proves nothing.
 
 const page = readFileSync('docs/security.md', 'utf8');
 const named = [...new Set([...page.matchAll(/`(test\/[^`]+\.test\.ts)`/g)].map(([, path = '']) => path))];
@@ -8,12 +8,12 @@ const rows = [...page.matchAll(/^\| (\d+\.\d+[^|]*)\|([^|]*)\|([^|]*)\|([^|]*)\|
   match.slice(1).map((cell) => cell.trim()),
 );
 
-test('the tests that it names are there', () => {
+test('The tests that docs/security.md names exist', () => {
   expect(named.length).toBeGreaterThan(40);
   expect(named.filter((path) => !existsSync(path))).toEqual([]);
 });
 
-test('each requirement has a state, and what is met says by which test, or that there is none', () => {
+test('Each requirement has a state, and one that is met names its test, or says that there is none', () => {
   expect(rows.length).toBeGreaterThan(100);
   expect(rows.filter(([, , state = '']) => !['✓', '◐', '✗', '–'].includes(state))).toEqual([]);
   const unproven = rows.filter(
@@ -23,12 +23,12 @@ test('each requirement has a state, and what is met says by which test, or that 
   expect(unproven.map(([id]) => id)).toEqual([]);
 });
 
-test('each chapter from V1 to V16 is there', () => {
+test('docs/security.md has each chapter from V1 to V16', () => {
   const chapters = [...page.matchAll(/^### V(\d+) /gm)].map(([, number]) => Number(number));
   expect(chapters).toEqual(Array.from({ length: 16 }, (_, index) => index + 1));
 });
 
-test.each(['SECURITY.md', 'docs/security.md'])('the pages that %s links to are there', (file) => {
+test.each(['SECURITY.md', 'docs/security.md'])('The pages that %s links to exist', (file) => {
   const folder = file.startsWith('docs/') ? 'docs/' : '';
   const links = [...readFileSync(file, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)#?[^)]*\)/g)].map(
     ([, path = '']) => path,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { browserTools } from '../../activities/tools/browsers/index.ts';
 import { desktopTools } from '../../activities/tools/desktops/index.ts';
 
-/** Any dependency of any tool: tools are only described here. */
+/** Stands for any dependency of a tool, since these tests only read the descriptions. */
 const nothing = {} as never;
 const docs = readFileSync(new URL('../../docs/tools.md', import.meta.url), 'utf8').split('\n');
 

@@ -2,7 +2,7 @@ import { checkImports, readSources, unusedPermissions } from '../../scripts/impo
 
 const check = (path: string, source: string) => checkImports(new Map([[path, source]]));
 
-test('the project keeps its own rules', () => {
+test('The project keeps its own import rules', () => {
   expect(checkImports(readSources('.'))).toEqual([]);
 });
 
@@ -10,7 +10,7 @@ test('the rules have no unused permissions', () => {
   const sources = readSources('.');
   expect(unusedPermissions(sources)).toEqual([]);
   const without = (folder: string) => new Map([...sources].filter(([path]) => !path.startsWith(folder)));
-  // The one file that uses each of these permissions is away.
+  // Without the only file that uses a permission, the permission is unused.
   expect(unusedPermissions(without('stack/temporal'))).toEqual(['stack may use temporal/searchAttributes.ts']);
   expect(unusedPermissions(without('api/drive/authorizeDrive'))).toEqual(['api: drive → chat']);
 });
@@ -35,7 +35,7 @@ test.each([
   ['models/database/pages.ts', `import { Thread } from '../chat/thread.ts';`, 'models/database may not use chat'],
   ['activities/drive/a.ts', `import { sweeps } from '../main.ts';`, 'activities/drive may not use main.ts'],
   ['activities/chat/a.ts', `await import('../../api/frame/app.ts');`, 'activities/ may not'],
-])('in %s, %s is found', (path, source, message) => {
+])('In %s, %s is reported', (path, source, message) => {
   expect(check(path, source)).toEqual([expect.stringContaining(message)]);
 });
 
@@ -55,14 +55,14 @@ test.each([
   expect(check(path, source)).toEqual([]);
 });
 
-test('the environment is read in config/ only', () => {
+test('Only config/ may read the environment', () => {
   expect(check('api/frame/app.ts', 'const port = process.env.PORT;')).toEqual([
     expect.stringContaining('config/index.ts'),
   ]);
   expect(check('config/index.ts', 'const port = process.env.PORT;')).toEqual([]);
 });
 
-test('workflows are started in temporal/launcherKit.ts only', () => {
+test('Only temporal/launcherKit.ts may start workflows', () => {
   const start = '\n\nawait client.workflow.start(runChatTurn, {});';
   expect(check('api/frame/app.ts', start)).toEqual([
     'api/frame/app.ts:3 starts a workflow; add a launcher to temporal/launchers/',
@@ -70,7 +70,7 @@ test('workflows are started in temporal/launcherKit.ts only', () => {
   expect(check('temporal/launcherKit.ts', start)).toEqual([]);
 });
 
-test('a circle of files is found, once, by whichever way it goes', () => {
+test('A circle of imports is reported once', () => {
   const sources = new Map([
     ['models/a.ts', `import { b } from './b.ts';`],
     ['models/b.ts', `export * from './d.ts';`],
@@ -84,7 +84,7 @@ test('a circle of files is found, once, by whichever way it goes', () => {
   ]);
 });
 
-test('SQL stands in models/', () => {
+test('Only models/ may contain SQL', () => {
   const statement = 'await database.pool.query(`\n  SELECT id FROM turns`);';
   expect(check('activities/chat/a.ts', statement)).toEqual([
     'activities/chat/a.ts:1 has SQL in it; a query is a function of models/',

@@ -13,7 +13,7 @@ async function setUp() {
   return { user, apps: appsOf(product, user) };
 }
 
-test('a folder with a manifest becomes an app, and stays the one that it is', async () => {
+test('Registering a folder with a manifest creates an app, and registering it again returns the same app', async () => {
   const { user, apps } = await setUp();
   const id = await apps.folder({ 'atrium.yaml': manifestOf('make') });
   const made = await apps.make(id);
@@ -36,7 +36,7 @@ test('a folder with a manifest becomes an app, and stays the one that it is', as
   expect(made.body.computerId).toBe(computerId);
 });
 
-test('what is wrong with a manifest is said by line and column', async () => {
+test('Errors in a manifest are reported with line and column', async () => {
   const { apps } = await setUp();
   const text = 'name: App\ncomponents:\n  - name: run\n    kind: process\n    comand: x\n';
   const id = await apps.folder({ 'atrium.yaml': text });
@@ -54,7 +54,7 @@ test('what is wrong with a manifest is said by line and column', async () => {
   expect(await apps.get(id)).toMatchObject({ status: 404 });
 });
 
-test('a folder without a manifest, a manifest that is too large, and a file are no apps', async () => {
+test('A folder without a manifest, a folder with an oversized manifest, and a file cannot become apps', async () => {
   const { apps } = await setUp();
   const empty = await apps.folder();
   expect(await apps.make(empty)).toMatchObject({ status: 422, body: { code: 'APP_MANIFEST_MISSING' } });
@@ -65,7 +65,7 @@ test('a folder without a manifest, a manifest that is too large, and a file are 
   expect(await apps.make('itm_none')).toMatchObject({ status: 404 });
 });
 
-test('a manifest that changes is read anew, and a wrong one leaves what was right', async () => {
+test('A changed manifest takes effect, and an invalid one keeps the last valid manifest and reports the problem', async () => {
   const { apps } = await setUp();
   const id = await apps.app(manifestOf('make'));
   await apps.put(id, 'atrium.yaml', manifestOf('make all'));
@@ -82,7 +82,7 @@ test('a manifest that changes is read anew, and a wrong one leaves what was righ
   expect((await apps.get(id)).body).toMatchObject({ problem: null, components: [{ command: 'make again' }] });
 });
 
-test('an app is removed and its folder stays; with the folder it goes', async () => {
+test('Removing an app keeps its folder, and deleting the folder for good removes the app', async () => {
   const { apps } = await setUp();
   const id = await apps.app(manifestOf('make'));
   expect(await apps.remove(id)).toMatchObject({ status: 204 });
@@ -90,7 +90,7 @@ test('an app is removed and its folder stays; with the folder it goes', async ()
   expect((await apps.list()).body.data).toEqual([]);
   expect(await apps.send('GET', `${apps.space}/drive/items/${id}`)).toMatchObject({ status: 200 });
   expect(await apps.make(id)).toMatchObject({ status: 201 });
-  // In the trash it is not there, and comes back with its folder.
+  // An app in the trash is hidden and comes back with its folder.
   await apps.send('DELETE', `${apps.space}/drive/items/${id}`);
   expect(await apps.get(id)).toMatchObject({ status: 404 });
   expect((await apps.list()).body.data).toEqual([]);
@@ -102,7 +102,7 @@ test('an app is removed and its folder stays; with the folder it goes', async ()
   expect(rows).toEqual([]);
 });
 
-test('an app of another space is not there', async () => {
+test('404 for an app of another space', async () => {
   const { apps } = await setUp();
   const other = (await setUp()).apps;
   const id = await apps.app(manifestOf('make'));

@@ -14,7 +14,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
   }, 90_000);
   afterAll(() => product.close());
 
-  test('its process gets the method, the query, the headers without secrets, and the body as it was', async () => {
+  test('The process gets the method, the query, the headers without secrets, and the unchanged body', async () => {
     const user = await buildChatUser(product);
     const apps = appsOf(product, user);
     const computer = await buildComputer(product, user);
@@ -57,7 +57,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
     expect(Object.keys(shown).filter((name) => secrets.includes(name))).toEqual([]);
     expect((await computer.exec('wc -c < body')).stdout).toBe('1048576\n');
 
-    // What was asked for counts, whatever the manifest says by the time that it runs; a replay asks anew.
+    // A waiting run uses the manifest of the time of its delivery. A replay uses the current manifest.
     await computer.exec('touch hold');
     await apps.put(id, 'atrium.yaml', webhookManifest('while [ -e ~/hold ]; do sleep 0.1; done; cat'));
     const first = await apps.deliver(id, { secret, body: 'one' });
@@ -73,7 +73,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
     expect(product.process.log()).not.toContain('session=1');
   }, 120_000);
 
-  test('a run ends as what it was, and its delivery says so', async () => {
+  test('A run reports how its process ended, and its delivery has the same status', async () => {
     const user = await buildChatUser(product);
     const apps = appsOf(product, user);
     await buildComputer(product, user);
@@ -92,7 +92,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
       expect.any(String),
       'RUN_TIMED_OUT',
     ]);
-    // It does not read what it is given, or leaves others behind that do not end.
+    // The process does not read its input, or leaves background processes that do not end.
     expect(await statusOf('true')).toEqual(['succeeded', null, undefined]);
     expect(await statusOf('(sleep 1000 &) ; for i in 1 2 3 4; do sleep 1000 & done')).toEqual([
       'succeeded',
@@ -105,5 +105,5 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped: no driver is available here', () => expect(usable).toEqual([]));
 }

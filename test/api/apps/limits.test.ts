@@ -12,8 +12,8 @@ import { insertRows } from '../../builders/rows.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What keeps the apps of one space from taking the room and the places of others. Nothing runs computers here, so a run
-// fails, and one that is to be tried again in an hour has not ended.
+// Limits that keep the apps of one space from using up the storage and the run slots of others. No host runs here, so
+// each run fails, and a run that retries in an hour stays unfinished.
 
 let product: TestProduct;
 beforeAll(async () => {
@@ -41,7 +41,7 @@ async function keptBytes(spaceId: string): Promise<number> {
   return Number((rows as { bytes: string }[])[0]?.bytes);
 }
 
-test('what was delivered has room within a limit: the oldest goes first, and is still not run twice', async () => {
+test('At the size limit, the oldest delivery bodies are dropped, and their ids are still not run twice', async () => {
   const { user, apps, id } = await setUp();
   const secret = await apps.secret(id);
   const sent = [];
@@ -62,14 +62,14 @@ test('what was delivered has room within a limit: the oldest goes first, and is 
   expect(await keptBytes(user.spaceId)).toBeLessThan(2_097_152);
   expect((await apps.deliver(id, { secret, id: 'msg_1', body })).body.runId).toBe(sent[0]);
   expect(await apps.replay(data[3]?.id ?? '')).toMatchObject({ status: 410, body: { code: 'DELIVERY_GONE' } });
-  // Other spaces have room of their own, and a removed app leaves its own to others.
+  // Other spaces have a limit of their own, and removing an app frees its share.
   const other = await setUp(webhookManifest('cat', { auth: 'none' }));
   expect((await other.apps.deliver(other.id, { body })).status).toBe(200);
   await apps.remove(id);
-  await waitFor('its room', async () => (await keptBytes(user.spaceId)) === 0);
+  await waitFor('the bytes of the removed app to be freed', async () => (await keptBytes(user.spaceId)) === 0);
 }, 120_000);
 
-test('what is still to run is never forgotten: then a delivery is refused, and uses up no id', async () => {
+test('Bodies of unfinished runs are never dropped: a delivery over the limit gets 429, and its id stays unused', async () => {
   const { apps, id } = await setUp(webhookManifest('cat', { ...unending, concurrency: 20 }));
   const secret = await apps.secret(id);
   const [first] = [await apps.deliver(id, { secret, body }), await apps.deliver(id, { secret, body })];
@@ -83,7 +83,7 @@ test('what is still to run is never forgotten: then a delivery is refused, and u
   expect((await apps.deliveries(id)).body.data.map(({ isKept }) => isKept)).toEqual([true, true, false]);
 }, 120_000);
 
-test('where anybody may send, an id is used up by nobody else', async () => {
+test('Without authentication, the same id with another body is another delivery', async () => {
   const { apps, id } = await setUp(webhookManifest('cat', { auth: 'none' }));
   const named = (text: string) => apps.deliver(id, { id: 'msg_1', body: text });
   const [mine, again, forged] = [await named('mine'), await named('mine'), await named('forged')];
@@ -91,13 +91,13 @@ test('where anybody may send, an id is used up by nobody else', async () => {
   expect(forged.status).toBe(200);
   expect(forged.body.runId).not.toBe(mine.body.runId);
   expect((await named('mine')).body.runId).toBe(mine.body.runId);
-  // Names that anybody may send go with what they brought.
+  // Without authentication, ids are forgotten together with their bodies.
   for (const { body: answer } of [mine, forged]) await apps.ended(answer.runId);
   for (const text of ['1', '2', '3']) await apps.ended((await apps.deliver(id, { body: body + text })).body.runId);
   expect((await apps.deliveries(id)).body.data.map(({ deliveryId }) => deliveryId)).toEqual([null, null]);
 }, 120_000);
 
-test('a space runs so many at once; those of others do not wait for it', async () => {
+test('A space runs a limited number of runs at once, and other spaces do not wait for them', async () => {
   const manifest = webhookManifest('cat', { ...unending, auth: 'none', concurrency: 20 });
   const { apps, id } = await setUp(manifest);
   const second = await apps.app(manifest);
@@ -105,8 +105,8 @@ test('a space runs so many at once; those of others do not wait for it', async (
   const statusOf = async (runId: string) => (await getRun(database, runId)).status;
   const deliver = async (itemId: string) => (await apps.deliver(itemId)).body.runId;
   const [one, two] = [await deliver(id), await deliver(second)];
-  // They wait to be tried again, so that whoever ends them has not to wait for anything.
-  await waitFor('the first two', async () => {
+  // Both wait for a retry, so cancelling them takes effect at once.
+  await waitFor('the first two runs to wait for a retry', async () => {
     const both = [await getRun(database, one), await getRun(database, two)];
     return both.every(({ status, retryAt }) => status === 'running' && retryAt !== null);
   });
@@ -115,27 +115,27 @@ test('a space runs so many at once; those of others do not wait for it', async (
     const sql = 'SELECT id FROM app_runs WHERE waits_for_space = 1 AND id IN (?)';
     return ((await database.pool.query(sql, [[three, four]]))[0] as unknown[]).length;
   };
-  await waitFor('the others to wait', async () => (await waiting()) === 2);
+  await waitFor('the other two runs to wait for the space', async () => (await waiting()) === 2);
   expect([await statusOf(three), await statusOf(four)]).toEqual(['queued', 'queued']);
   const other = await setUp(manifest);
   const free = (await other.apps.deliver(other.id)).body.runId;
-  await waitFor('a run of others', async () => (await other.apps.getRun(free)).body.status === 'running');
+  await waitFor('the run of the other space', async () => (await other.apps.getRun(free)).body.status === 'running');
 
-  // It is told at once, long before it would look again, also where the one that ends is another app's.
+  // A waiting run starts at once, long before its next look, also when the run that ended is another app's.
   await apps.cancel(two);
-  await waitFor('the oldest of those that wait', async () => (await statusOf(three)) === 'running');
+  await waitFor('the oldest waiting run', async () => (await statusOf(three)) === 'running');
   expect([await statusOf(four), await waiting()]).toEqual(['queued', 1]);
   for (const runId of [four, three, one]) await apps.cancel(runId);
   expect((await apps.ended(four)).status).toBe('cancelled');
   expect(await waiting()).toBe(0);
 }, 120_000);
 
-test('an attempt that no worker had room for is not over when its time is', async () => {
+test('An attempt that no worker has taken does not time out', async () => {
   const { user, apps, id } = await setUp(webhookManifest('cat', { ...unending, auth: 'none' }));
   const { database } = product.environment;
   const app = await getAppOf(database, id);
   const runId = newId('run');
-  // Nobody else has to do with it: it has no workflow, and the sweeper does not find it yet.
+  // Nothing else touches this run: it has no workflow, and the sweeper does not find it yet.
   await insertRows(database, {
     app_runs: {
       id: runId,
@@ -174,11 +174,11 @@ test('an attempt that no worker had room for is not over when its time is', asyn
   await apps.ended(runId);
 });
 
-test('for those who sign nothing right, no manifest is read for long', async () => {
+test('Past the rate limit, unsigned deliveries no longer cause the manifest to be read', async () => {
   const { apps, id } = await setUp();
   await apps.secret(id);
   const unsigned = () => apps.deliver(id, { headers: { 'webhook-id': 'msg_1' } });
-  // It may need no signature any more, so it is looked at; but not for as often as an address likes.
+  // The manifest may no longer ask for a signature, so an unsigned delivery has it read, up to the address's limit.
   for (let count = 0; count < 20; count++) await unsigned();
   expect(await unsigned()).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
   const { database } = product.environment;
@@ -186,7 +186,7 @@ test('for those who sign nothing right, no manifest is read for long', async () 
   await apps.put(id, 'atrium.yaml', webhookManifest('cat', { auth: 'none' }));
   expect((await unsigned()).status).toBe(429);
   expect((await getAppOf(database, id)).manifestTag).toBe(before.manifestTag);
-  // When it is known to take what anybody sends, it does.
+  // Once the app is known to take unsigned deliveries, they are accepted.
   await apps.get(id);
   expect((await unsigned()).status).toBe(200);
 });

@@ -14,7 +14,7 @@ type Preview = operations['createPreview']['responses'][201]['content']['applica
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-/** Serves a page that says which start of it this is, and answers each message of a WebSocket. */
+/** Serves a page with the number of its start, and echoes each message of a WebSocket. */
 const server = `
 use IO::Socket::INET; use Digest::SHA 'sha1_base64';
 $| = 1; $SIG{CHLD} = 'IGNORE';
@@ -72,7 +72,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     computer = await buildComputer(product, user);
     itemId = await appsOf(product, user).app(manifest, { 'server.pl': server });
     path = `/api/apps/${itemId}/preview`;
-    // As root Chromium's own sandbox refuses; it sees this test's pages only.
+    // As root, Chromium refuses to use its own sandbox. It only opens pages of this test.
     const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
     browser = await chromium.launch({ executablePath, args });
   }, 300_000);
@@ -87,7 +87,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
   }
   const revoke = ({ id }: Preview, as = user) => as.fetch(`${path}/${id}`, { method: 'DELETE' });
   const list = async () => (await user.get<{ data: Preview[] }>(path)).data;
-  /** Where the product of this test is reached by that name. */
+  /** The address with the port of this test's product. */
   function reached(address: string): string {
     const url = new URL(address);
     url.port = new URL(product.url).port;
@@ -104,7 +104,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
       .getRun(runId)
       .then(({ body }) => body);
 
-  test('many who ask get links of their own to one process, which ends with the last of them', async () => {
+  test('Each caller gets a preview link of its own to one process, which ends with the last link', async () => {
     const made = await Promise.all(Array.from({ length: 4 }, () => preview()));
     expect(made.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
     const previews = made.map(({ body }) => body);
@@ -126,16 +126,16 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     );
     expect(echo).toBe('echo hello');
 
-    // It is a run like others, which says how it was caused.
+    // A preview is a run like others, with a trigger of its own.
     expect(await runOf(runId)).toMatchObject({ status: 'running', trigger: 'preview', component: 'site', attempt: 1 });
-    // Strangers, and those who only look, get none.
+    // Strangers get 404, and viewers 403.
     const stranger = await buildChatUser(product);
     expect([(await preview({}, stranger)).status, (await revoke(first, stranger)).status]).toEqual([404, 404]);
     const viewer = await buildChatUser(product);
     await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
     expect([(await preview({}, viewer)).status, (await revoke(first, viewer)).status]).toEqual([403, 403]);
 
-    // Without the process that began it, it goes on.
+    // The preview outlives the API process that started it.
     await product.process.kill('SIGKILL');
     await product.restart();
     await waitFor('the page', async () => {
@@ -143,9 +143,9 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
       return (await titleOf(page)) === 'start 1';
     });
 
-    // It dies, and is started again.
+    // The server dies and is started again.
     await page.goto(reached(`${first.origin}/die`));
-    await waitFor('its next start', async () => {
+    await waitFor('the next start of the server', async () => {
       await page.goto(reached(`${first.origin}/`)).catch(() => undefined);
       return (await page.textContent('body'))?.includes('start 2');
     });
@@ -153,7 +153,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     const next = (await preview()).body;
     expect(next.runId).toBe(runId);
 
-    // A revoked link is shut; the others are not.
+    // A revoked link is closed, and the others still work.
     expect((await revoke(first)).status).toBe(204);
     expect((await revoke(first)).status).toBe(204);
     expect((await page.goto(reached(`${first.origin}/`)))?.status()).toBe(410);
@@ -167,7 +167,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect((await computer.exec('ps ax | grep -c "[s]erver.pl"')).stdout).toBe('0\n');
   }, 240_000);
 
-  test('it ends when its link has expired', async () => {
+  test('A preview ends when its only link expires', async () => {
     const { body } = await preview({ ttlSeconds: 10 });
     const page = await open(body);
     expect(await titleOf(page)).toBe('start 1');
@@ -175,7 +175,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect((await page.goto(reached(`${body.origin}/`)))?.status()).toBe(410);
   }, 120_000);
 
-  test('its links end with it', async () => {
+  test('Cancelling the run of a preview closes its links', async () => {
     const { body } = await preview();
     const page = await open(body);
     expect(await titleOf(page)).toBe('start 1');
@@ -185,7 +185,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect(await list()).toEqual([]);
   }, 120_000);
 
-  test('what does not serve is told in its own words, and leaves nothing running', async () => {
+  test('A component that does not serve gets 502 with its output, and leaves nothing running', async () => {
     const broken = await preview({ component: 'broken' });
     expect(broken).toMatchObject({ status: 502, body: { code: 'PREVIEW_ENDED' } });
     expect(JSON.stringify(broken.body)).toContain('no such module');
@@ -199,7 +199,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect(await appsOf(product, user).run(itemId, { component: 'site' })).toMatchObject({ status: 409 });
   }, 120_000);
 
-  test('a key needs a scope for all that it gets, and what is secret is masked', async () => {
+  test('A key needs every scope that the preview uses, and secrets in the output are masked', async () => {
     const value = 'hunter2-hunter2-hunter2';
     await user.fetch(`/api/spaces/${user.spaceId}/secrets/API_TOKEN`, { method: 'PUT', body: { value } });
     const keyWith = async (...scopes: string[]) => {
@@ -222,5 +222,5 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped: no driver is available here', () => expect(usable).toEqual([]));
 }

@@ -35,28 +35,28 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     return { user, apps: appsOf(product, user), computer: await buildComputer(product, user) };
   }
 
-  test('what a run is given is not seen by another process of its computer', async () => {
+  test('Other processes of the computer cannot see the secrets of a run', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const command = 'echo "$API_TOKEN" | md5sum > ~/begun; while [ -e ~/hold ]; do sleep 0.1; done';
-    // As whoever may run commands: all processes that name the app's component, and the values they were given.
+    // What any process of the computer can read: environments that name the app's component or the secret.
     const look =
       "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -E '^(ATRIUM_COMPONENT|API_TOKEN)=' | rev";
     const seen: string[] = [];
     for (const secrets of [['API_TOKEN'], []]) {
       await computer.exec('rm -f begun; touch hold');
       const running = apps.run(await apps.app(manifestOf(command, { secrets })));
-      await waitFor('it to begin', async () => (await computer.exec('cat begun')).stdout.includes('-'));
+      await waitFor('the run to begin', async () => (await computer.exec('cat begun')).stdout.includes('-'));
       seen.push((await computer.exec(look)).stdout);
       await computer.exec('rm hold');
       expect((await running).body).toMatchObject({ ok: true });
     }
     expect(seen[0]).toBe('');
-    // One without secrets is a process like any other.
+    // The process of a run without secrets is visible like any other.
     expect(seen[1]).toContain('nur=TNENOPMOC_MUIRTA');
   }, 120_000);
 
-  test('a component runs in its folder with its variables, secrets and files, as they are now', async () => {
+  test('A component runs in its folder with its current variables, secrets and files', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const command =
@@ -67,7 +67,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(first).toMatchObject({ status: 200, body: { ok: true, status: 'succeeded' } });
     expect(first.body.error).toBeUndefined();
     expect(first.body.output).toMatch(/apps\/\S+\nhello run 1\none\ntwo\n/);
-    // The secret was there, and is not shown, in the log neither: not when the log is read, and not when it was kept.
+    // The secret is masked in the output and in the log. The stored log stays masked after the secret is deleted.
     expect(first.body.output).toContain('two\n***************\n');
     expect(await apps.log(first.body.runId)).toMatchObject({ text: first.body.output });
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'DELETE' });
@@ -85,7 +85,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       startedBy: user.id,
     });
 
-    // What changed in the drive is brought, what is gone there goes, and what the app wrote stays.
+    // Changed files are copied to the computer, deleted files are removed there, and the app's own files stay.
     await apps.put(id, 'words.txt', 'three\n');
     const { body } = await apps.send<{ data: { id: string; name: string }[] }>(
       'GET',
@@ -100,7 +100,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(runs.map((run) => run.id)).toEqual([second.runId, first.body.runId]);
   }, 120_000);
 
-  test('endpoints of its space are told of its end', async () => {
+  test('The webhook endpoints of a space are told of the end of a run', async () => {
     const { user, apps } = await setUp();
     const body = { url: receiver.url, events: ['run.ended'] };
     const made = await user.fetch(`${apps.space}/webhook-endpoints`, { method: 'POST', body });
@@ -121,7 +121,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test('what fails says so in words, and as what it was', async () => {
+  test('A failed run says why, with a code for each way to fail', async () => {
     const { apps } = await setUp();
     const outcomeOf = async (command: string, more: object = {}) => {
       const id = await apps.app(manifestOf(command, { ...more }));
@@ -145,7 +145,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       code: 'CWD_NOT_FOUND',
     });
     expect(await outcomeOf('true', { secrets: ['NONE'] })).toMatchObject({ ...failed, code: 'SECRET_MISSING' });
-    // Nor is it tried again: it would be the same, until somebody mends it.
+    // These failures are not retried: each attempt would fail the same way until a user corrects the app.
     const thrice = { retry: { attempts: 3, delay: 0 } };
     for (const [more, code] of [
       [{ secrets: ['NONE'] }, 'SECRET_MISSING'],
@@ -154,7 +154,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       const { body } = await apps.run(await apps.app(manifestOf('true', { ...thrice, ...more })));
       expect((await apps.getRun(body.runId)).body).toMatchObject({ status: 'failed', attempt: 1, error: { code } });
     }
-    // It succeeds when it is tried again, and what it left is there.
+    // The second attempt succeeds, and finds the files that the first one left.
     const again = await outcomeOf('echo >> n; test $(wc -l < n) = 2', { retry: { attempts: 3, delay: 0 } });
     expect(again).toMatchObject({ ok: true, status: 'succeeded', attempt: 2, exitCode: 0 });
     expect(await outcomeOf('exit 1', { retry: { attempts: 2, delay: 0 } })).toMatchObject({
@@ -165,7 +165,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
   }, 180_000);
 
   test(
-    'what prints much, and what leaves others behind, ends',
+    'A run that prints much, or that leaves background processes, ends',
     async () => {
       const { apps } = await setUp();
       const much = await apps.app(manifestOf(`head -c ${outputBytes} /dev/zero | tr "\\0" x; echo; echo end >&2`));
@@ -182,7 +182,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     180_000 + outputBytes / 1_000,
   );
 
-  test('a run is what its program made of it, also where there is no room for its log', async () => {
+  test('A run succeeds although the drive has no room for its log', async () => {
     const { user, apps, computer } = await setUp();
     const id = await apps.app(manifestOf('echo ran; echo >> ~/count', { retry: { attempts: 3, delay: 0 } }));
     const { pool } = product.environment.database;
@@ -193,14 +193,14 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.log(runId)).status).toBe(410);
   }, 120_000);
 
-  test('a run that is given up while its process runs leaves no process', async () => {
+  test('Giving up a run ends its process', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('sleep 1000'));
     await computer.exec('true');
     await using owner = new AsyncDisposableStack();
     const connection = await openAsOwner(product.environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
     owner.defer(() => connection.end());
-    // What is to be masked cannot be read, so nobody can follow the process.
+    // The values to mask cannot be read, so the process cannot be followed.
     await connection.query('RENAME TABLE secrets TO secrets_away');
     owner.defer(async () => void (await connection.query('RENAME TABLE secrets_away TO secrets')));
     const { runId } = (await apps.run(id)).body;
@@ -209,14 +209,14 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await computer.expect(200, 'GET', `/processes/${runId}-1`)).toMatchObject({ state: 'killed' });
   }, 120_000);
 
-  test('an attempt that is out of time goes on while there is a process of it', async () => {
+  test('An attempt that is past its time limit goes on while its process runs', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('touch ~/begun; while [ -e ~/hold ]; do sleep 0.1; done'));
     await computer.exec('touch hold');
     const running = apps.run(id);
-    await waitFor('it to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
+    await waitFor('the run to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
     const [run] = (await apps.runs(id)).body.data;
-    // As on a computer that stands still: it is known there.
+    // As on a paused computer, which still knows the process.
     const client = { process: () => Promise.resolve({ state: 'running' }) };
     const liveComputers = { settled: () => Promise.resolve(), asIs: () => Promise.resolve(client) };
     const deps = { ...product.environment, liveComputers, workflows: {} };
@@ -228,21 +228,21 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await running;
   }, 120_000);
 
-  test('runs end with the user who has asked for them, when they are disabled', async () => {
+  test('Disabling a user cancels the runs of that user', async () => {
     const { user, apps, computer } = await setUp();
     const id = await apps.app(manifestOf('touch ~/begun; sleep 1000'));
     const { database } = product.environment;
     const asked = apps.run(id).catch(() => undefined);
-    await waitFor('it to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
+    await waitFor('the run to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
     await createUsers(database).setDisabled(user.id, true);
-    await waitFor('it to end', async () => {
+    await waitFor('the run to end', async () => {
       const [rows] = await database.pool.query('SELECT status FROM app_runs WHERE user_id = ?', [user.id]);
       return (rows as { status: string }[])[0]?.status === 'cancelled';
     });
     await asked;
   }, 120_000);
 
-  test('the same key runs once', async () => {
+  test('Requests with the same idempotency key run the app once', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('echo >> ~/count'));
     const key = { 'idempotency-key': randomUUID() };
@@ -256,18 +256,18 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await apps.run(id)).toMatchObject({ status: 422, body: { code: 'APP_MANIFEST_INVALID' } });
   }, 120_000);
 
-  test('runs wait for their turn, and a run that is cancelled ends', async () => {
+  test('The runs of an app run one after another, and a cancelled run ends', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('echo $ATRIUM_RUN_ID >> ~/order; while [ -e ~/hold ]; do sleep 0.1; done'));
     await computer.exec('touch hold');
     const asked = Array.from({ length: 3 }, () => apps.run(id));
-    const runs = await waitFor('all of them', async () => {
+    const runs = await waitFor('all three runs', async () => {
       const { data } = (await apps.runs(id)).body;
       return data.length === 3 && data.some(({ status }) => status === 'running') ? data.toReversed() : undefined;
     });
     expect(runs.map(({ status }) => status)).toEqual(['running', 'queued', 'queued']);
     const [first, second, third] = runs.map((run) => run.id);
-    await waitFor('it to begin', async () => (await computer.exec('cat order')).stdout === `${first}\n`);
+    await waitFor('the first run to begin', async () => (await computer.exec('cat order')).stdout === `${first}\n`);
     expect((await apps.cancel(second ?? '')).status).toBe(200);
     expect((await apps.ended(second ?? '')).status).toBe('cancelled');
     expect((await apps.cancel(first ?? '')).body.cancelRequestedAt).not.toBeNull();
@@ -283,11 +283,11 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await other.log(first ?? '')).status).toBe(404);
   }, 180_000);
 
-  test('a log is read live, from any position, and after the end as it was', async () => {
+  test('A log is read live and after the end, from any position', async () => {
     const { user, apps, computer } = await setUp();
     const id = await apps.app(manifestOf('echo one; while [ ! -e ~/go ]; do sleep 0.1; done; echo two >&2'));
     const running = apps.run(id);
-    const run = await waitFor('it to run', async () =>
+    const run = await waitFor('the run to start', async () =>
       (await apps.runs(id)).body.data.find((one) => one.status === 'running'),
     );
     const live = user.fetch(`/api/runs/${run.id}/log`, { headers: { accept: 'text/event-stream' } });
@@ -307,16 +307,16 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.log(run.id, 9)).status).toBe(400);
   }, 120_000);
 
-  test('the log of a run goes on over its attempts, live and from any position, and is kept so', async () => {
+  test('The log of a run goes on over its attempts, live and stored, from any position', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
-    // The first and the second fail: by an exit code, and by a signal.
+    // The first attempt fails with an exit code, and the second by a signal.
     const command = `n=$ATRIUM_ATTEMPT; echo out $n; while [ ! -e ~/go$n ]; do sleep 0.1; done; echo $API_TOKEN $n
       [ $n != 1 ] || exit 7; [ $n != 2 ] || kill -9 $$`;
     const retry = { attempts: 3, delay: 0 };
     const id = await apps.app(manifestOf(command, { secrets: ['API_TOKEN'], retry }));
     const running = apps.run(id);
-    const run = await waitFor('it to run', async () =>
+    const run = await waitFor('the run to start', async () =>
       (await apps.runs(id)).body.data.find((one) => one.status === 'running'),
     );
     const path = `/api/runs/${run.id}/log`;
@@ -355,7 +355,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       [48, { position: 48, attempt: 3, after: second }],
     ]);
     expect(events).not.toContain('hunter2');
-    // When it has ended: the same, from any position.
+    // After the end, the log is the same from any position.
     for (let after = 0; after <= whole.length; after += 4) {
       const again = await (await user.fetch(`${path}?after=${after}`, { headers: asEvents })).text();
       expect([after, textOf(again)]).toEqual([after, whole.slice(after)]);
@@ -379,7 +379,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.log(run.id, 73)).status).toBe(400);
   }, 180_000);
 
-  test('the timeline of a run tells its attempts, wakes and costs', async () => {
+  test('The timeline of a run has its attempts, wakes and costs', async () => {
     const { user, apps, computer } = await setUp();
     const command = 'echo my plan; [ $ATRIUM_ATTEMPT != 1 ] || exit 7';
     const id = await apps.app(manifestOf(command, { retry: { attempts: 2, delay: 0 } }));
@@ -410,7 +410,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(times).not.toContain(null);
     expect(times).toEqual(times.toSorted());
     expect(JSON.stringify(body)).not.toContain('plan');
-    // One that could not be run says so.
+    // A run that could not start says why.
     const absent = (await apps.run(await apps.app(manifestOf('true', { secrets: ['NONE'] })))).body;
     const timeline = await apps.send<TimelineBody>('GET', `/api/runs/${absent.runId}/timeline`);
     expect(timeline.body.attempts).toMatchObject([
@@ -424,7 +424,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await viewer.fetch(`/api/runs/${runId}/timeline`)).status).toBe(200);
   }, 120_000);
 
-  test('an app runs on the computer that it is given, and its runs go with it', async () => {
+  test('An app runs on the computer it is set to, and removing the app removes its runs', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('touch ~/here'));
     const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
@@ -439,10 +439,10 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       status: 404,
     });
     await apps.remove(id);
-    await waitFor('its runs to go', async () => (await apps.getRun(run.body.runId)).status === 404);
+    await waitFor('the runs of the removed app to go', async () => (await apps.getRun(run.body.runId)).status === 404);
   }, 120_000);
 
-  test('a run is made for whoever may still ask for it, with the scopes of their key', async () => {
+  test('A waiting run fails when its user leaves the space, and a key needs the scopes of what it runs', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const id = await apps.app(manifestOf('while [ -e ~/hold ]; do sleep 0.1; done'));
@@ -451,9 +451,9 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const editor = await buildChatUser(product);
     await identity.members.add(user.spaceId, editor.email, 'editor');
     const held = apps.run(id);
-    await waitFor('it to run', async () => (await apps.runs(id)).body.data[0]?.status === 'running');
+    await waitFor('the first run', async () => (await apps.runs(id)).body.data[0]?.status === 'running');
     const refused = appsOf(product, editor).run(id);
-    const waiting = await waitFor('the next', async () =>
+    const waiting = await waitFor('the second run', async () =>
       (await apps.runs(id)).body.data.find((run) => run.status === 'queued'),
     );
     expect((await apps.send('DELETE', `${apps.space}/members/${editor.id}`)).status).toBe(204);
@@ -470,7 +470,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await byKey(withSecret)).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
   }, 120_000);
 
-  test('the files of the version in use run, whatever a key that may not have it run has put in their place', async () => {
+  test('The version in use runs while files that a drive-only key changed wait for approval', async () => {
     const { user, apps } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const manifest = manifestOf('./report.sh; ls', { secrets: ['API_TOKEN'] });
@@ -490,7 +490,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(after.waitingVersionId).toBeUndefined();
   }, 120_000);
 
-  test('a run that is given secrets has the files of its version, whatever was written in their place', async () => {
+  test('A run with secrets gets the files of its version, whatever was written over them', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const manifest = manifestOf('./report.sh; sh sub/more.sh; cat data', { secrets: ['API_TOKEN'] });
@@ -503,28 +503,28 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await user.ask({ content: toolLines([write]), modelId: 'demo', mode: 'work' });
     expect((await computer.exec(`cat ${folder}/report.sh`)).stdout).toBe(evil);
     await computer.exec(`echo second > ${folder}/data`);
-    // What the app or somebody else keeps there beside the version's files stays.
+    // Other files in the folder stay, whether the app or a user wrote them.
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'report\nmore\nsecond\n' });
-    // Nor does it help to have something else there, or to say what was placed.
+    // Replacing a file with a folder or a symbolic link does not help either.
     const others = [`rm ${folder}/report.sh`, `rm ${folder}/sub/more.sh`, `mkdir ${folder}/sub/more.sh`];
     await computer.exec([...others, `echo '${evil}' > evil`, `ln -s ../../evil ${folder}/report.sh`].join(' && '));
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'report\nmore\nsecond\n' });
     expect((await computer.exec('cat evil')).stdout).toBe(`${evil}\n`);
   }, 120_000);
 
-  test('a run that is given secrets does not start where its files cannot be those of its version', async () => {
+  test('A run with secrets does not start when the files of its version cannot be placed', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const manifest = manifestOf('cat a/x b/x; touch ~/ran', { secrets: ['API_TOKEN'] });
     const id = await apps.app(manifest, { 'a/x': '1', 'b/x': '2' });
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: '12' });
-    // Two files of the version are one now, so whichever is written last is both.
+    // Two paths of the version now lead to one file, so the second write would change both.
     await computer.exec(`rm -r ran apps/${id}/b && ln -s a apps/${id}/b`);
     expect((await apps.run(id)).body).toMatchObject({ ok: false, code: 'APP_FILES_CHANGED' });
     expect((await computer.exec('ls ran')).exitCode).not.toBe(0);
   }, 120_000);
 
-  test('a manifest in a working tree waits where it asks for more than the one in use', async () => {
+  test('A manifest in a working tree waits for approval when it asks for more than the one in use', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const git = gitOf(user);
@@ -547,7 +547,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.run(id)).body.output).toMatch(/^three\n/);
   }, 120_000);
 
-  test('a key that may only change a repository has nothing of it run with the rights of its owner', async () => {
+  test('Code that a git-only key checked out waits for approval before it runs', async () => {
     const { user, apps, computer } = await setUp();
     await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
     const git = gitOf(user);
@@ -569,7 +569,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const { waitingVersionId: second } = (await apps.get(id)).body;
     expect((await apps.approve(id, second ?? '')).status).toBe(200);
     expect((await apps.run(id)).body).toMatchObject({ ok: true });
-    // In the name of somebody who may do it all, nothing waits.
+    // A checkout by a user with all rights waits for nothing.
     expect((await treeOf(git, id).post('checkout', {})).status).toBe(200);
     expect((await apps.run(id)).body).toMatchObject({ ok: true });
   }, 120_000);
@@ -585,14 +585,14 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const { treePath } = await git.cloned(id);
     const missing = { status: 409, body: { code: 'GIT_TREE_MISSING' } };
     expect(await apps.make(id)).toMatchObject(missing);
-    // Its computer is there by now.
+    // The computer exists by now, but has no working tree.
     await computer.exec('true');
     expect(await apps.make(id)).toMatchObject(missing);
     await treeOf(git, id).post('checkout', {});
     expect(await apps.make(id)).toMatchObject({ status: 201, body: { kind: 'repository', folder: treePath } });
     await computer.exec(`echo changed > ${treePath}/a.txt`);
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: `changed\n${remote.commit}\n` });
-    // As what people run at a terminal, it commits in the name of whoever has asked for it.
+    // Like a command at a terminal, the run commits in the name of its user.
     const { stdout } = await computer.exec(`cd ${treePath}; git log -1 --format='%s %ae %ce'`);
     expect(stdout).toBe(`run ${user.email} ${user.email}\n`);
     const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
@@ -604,5 +604,5 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped: no driver is available here', () => expect(usable).toEqual([]));
 }

@@ -7,7 +7,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Nothing runs computers here, so a run fails, and one that is to be tried again in an hour has not ended.
+// No host runs here, so each run fails, and a run that retries in an hour stays unfinished.
 
 let product: TestProduct;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ async function setUp(manifest = scheduleManifest('true')) {
   };
 }
 
-test('the manifest says what is scheduled, and who may pauses and resumes it', async () => {
+test('Schedules come from the manifest, and can be paused and resumed', async () => {
   const component = { command: 'true', timeZone: 'Europe/Berlin', cron: '30 2 * * *' };
   const { user, apps, id } = await setUp(scheduleManifest('true', { ...component, overlap: 'queue', jitter: 60 }));
   const [made] = (await apps.schedules(id)).body.data;
@@ -46,13 +46,13 @@ test('the manifest says what is scheduled, and who may pauses and resumes it', a
     ...{ enabled: true, pause: null, failures: 0, last: null },
   });
   const seconds = new Date(made?.nextRunAt ?? 0).getTime() / 1_000;
-  // As late within the minute as this schedule always is.
+  // The delay by jitter is fixed for each schedule, and at most 60 s here.
   expect(seconds % 1_800).toBeLessThanOrEqual(60);
   expect(await apps.pause(id)).toMatchObject({
     status: 200,
     body: { enabled: false, nextRunAt: null, pause: { code: 'PAUSED' } },
   });
-  // What is paused stays so, whatever its time is.
+  // A paused schedule stays paused when its time changes.
   await apps.put(id, 'atrium.yaml', scheduleManifest('true', { ...component, cron: '0 4 * * *' }));
   expect((await apps.schedules(id)).body.data).toMatchObject([{ cron: '0 4 * * *', enabled: false, nextRunAt: null }]);
   const resumed = await apps.resume(id);
@@ -64,7 +64,7 @@ test('the manifest says what is scheduled, and who may pauses and resumes it', a
     'app.schedule-paused',
   ]);
   expect(await apps.pause(id, 'none')).toMatchObject({ status: 404 });
-  // A manifest that is wrong changes nothing; one without it ends it.
+  // An invalid manifest changes nothing. A manifest without the schedule removes it.
   await apps.put(id, 'atrium.yaml', 'name: x\n');
   expect((await apps.schedules(id)).body.data).toHaveLength(1);
   await apps.put(id, 'atrium.yaml', manifestOf('true'));
@@ -72,7 +72,7 @@ test('the manifest says what is scheduled, and who may pauses and resumes it', a
   expect(await apps.resume(id)).toMatchObject({ status: 404 });
 });
 
-test('no key has an app run by itself with more than the key may do', async () => {
+test('A key cannot resume a schedule that would run with more scopes than the key has', async () => {
   const { user, apps, id } = await setUp();
   const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes: ['apps:write'] } });
   const { key } = (await made.json()) as { key: string };
@@ -82,7 +82,7 @@ test('no key has an app run by itself with more than the key may do', async () =
   expect((await apps.resume(id)).status).toBe(200);
 });
 
-test('a tick that has come when the manifest is changed runs, or is said to be missed', async () => {
+test('A tick that is due when the manifest changes is run, or reported as missed', async () => {
   const hour = new Date().getUTCHours();
   const cron = `*/5 ${(hour + 22) % 24},${(hour + 23) % 24} * * *`;
   const kept = await setUp(scheduleManifest('true', { cron }));
@@ -91,19 +91,19 @@ test('a tick that has come when the manifest is changed runs, or is said to be m
   await lost.apps.put(lost.id, 'atrium.yaml', scheduleManifest('true'));
   await kept.dueSince(2 * hourMs);
   await lost.dueSince(2 * hourMs);
-  await waitFor('the run', async () => (await kept.runs()).length === 1);
-  const last = await waitFor('the other', async () => (await lost.schedule())?.last);
+  await waitFor('the tick of the kept schedule to run', async () => (await kept.runs()).length === 1);
+  const last = await waitFor('the tick of the lost schedule to be reported', async () => (await lost.schedule())?.last);
   expect(last).toMatchObject({ code: 'MISSED', runId: null });
   expect(await lost.runs()).toEqual([]);
 });
 
-test('a tick runs once, however many find that it has come', async () => {
+test('A due tick runs once, also when ten callers take it at the same time', async () => {
   const { apps, id, scheduleId, schedule, dueSince, runs } = await setUp();
   await dueSince(1_000);
   const { database } = product.environment;
   const taken = await Promise.all(Array.from({ length: 10 }, () => takeDueRun(database, scheduleId, limits)));
   expect(taken.filter(({ run }) => run !== undefined).length).toBeLessThanOrEqual(1);
-  const [run, ...more] = await waitFor('its run', async () => {
+  const [run, ...more] = await waitFor('the run', async () => {
     const found = await runs();
     return found.length > 0 && found;
   });
@@ -112,19 +112,19 @@ test('a tick runs once, however many find that it has come', async () => {
   const now = await schedule();
   expect(now).toMatchObject({ failures: 1, last: { runId: run?.id, code: null } });
   expect(Date.parse(now?.nextRunAt ?? '')).toBeGreaterThan(Date.now());
-  // By hand it runs whenever somebody asks, which counts for nothing.
+  // A run on request does not count for the schedule.
   const asked = await apps.run(id, { component: 'nightly' });
   expect(await apps.ended(asked.body.runId)).toMatchObject({ trigger: 'request' });
   expect(await schedule()).toMatchObject({ failures: 1, last: { runId: run?.id } });
 });
 
-test('after an outage, what was missed is one run, and what is too long ago is none', async () => {
+test('After an outage, missed ticks cause one run, and ticks that are too old cause none', async () => {
   const hour = new Date().getUTCHours();
   const often = await setUp(scheduleManifest('true', { cron: `*/5 ${(hour + 22) % 24},${(hour + 23) % 24} * * *` }));
   const rare = await setUp();
   await often.dueSince(2 * hourMs);
   await rare.dueSince(7 * hourMs);
-  const last = await waitFor('both', async () => {
+  const last = await waitFor('both ticks', async () => {
     const [one, two] = [(await often.schedule())?.last, (await rare.schedule())?.last];
     return one && two && { one, two };
   });
@@ -134,7 +134,7 @@ test('after an outage, what was missed is one run, and what is too long ago is n
   expect([(await often.runs()).length, (await rare.runs()).length]).toEqual([1, 0]);
 });
 
-test('five failures in a row pause it and say so, and it begins anew when it is resumed', async () => {
+test('Five failures in a row pause a schedule with a reason, and resuming it resets the count', async () => {
   const { apps, id, schedule, dueSince } = await setUp();
   for (let failures = 1; failures <= 5; failures++) {
     await dueSince(failures * 1_000);
@@ -151,7 +151,7 @@ test.each([
   ['skip', ['running'], 'OVERLAP'],
   ['queue', ['queued', 'running'], null],
   ['interrupt', ['running', 'cancelled'], null],
-])('while the run before has not ended: %s', async (overlap, statuses, code) => {
+])('A tick during an unfinished run follows the overlap policy %s', async (overlap, statuses, code) => {
   const { apps, schedule, dueSince, runs } = await setUp(scheduleManifest('true', { ...unending, overlap }));
   await dueSince(2_000);
   await waitFor('the first run', async () => (await runs())[0]?.error !== null && (await runs()).length === 1);
@@ -163,12 +163,12 @@ test.each([
   for (const { id, endedAt } of await runs()) if (endedAt === null) await apps.cancel(id);
 });
 
-test('a schedule that is paused comes back so, with the manifest that had it', async () => {
+test('A paused schedule is still paused after the manifest dropped it and brought it back', async () => {
   const manifest = scheduleManifest('true');
   const { apps, id, schedule } = await setUp(manifest);
   await apps.pause(id);
   const { pause } = (await schedule()) ?? {};
-  // As by a switch to another branch, and back.
+  // As by switching to another branch and back.
   await apps.put(id, 'atrium.yaml', manifestOf('true'));
   expect(await schedule()).toBeUndefined();
   expect(await apps.resume(id)).toMatchObject({ status: 404 });
@@ -180,7 +180,7 @@ test('a schedule that is paused comes back so, with the manifest that had it', a
   await apps.put(id, 'atrium.yaml', manifest);
   expect(await schedule()).toMatchObject({ enabled: true, nextRunAt: expect.any(String), pause: null });
 
-  // Whoever has read the manifest long ago does not bring it back.
+  // A process that read an older manifest does not write it back.
   const { database } = product.environment;
   const app = await getAppOf(database, id);
   const content = { manifest: { name: 'App', components: [] }, manifestTag: 'late', files: {} };
@@ -189,13 +189,13 @@ test('a schedule that is paused comes back so, with the manifest that had it', a
   expect(await schedule()).toMatchObject({ enabled: true });
 });
 
-test('an app in the trash, or removed, runs nothing', async () => {
+test('An app that is in the trash or removed runs nothing', async () => {
   const { user, apps, id, schedule, dueSince, runs, scheduleId } = await setUp();
   const items = `/api/spaces/${user.spaceId}/drive/items/${id}`;
   await user.fetch(items, { method: 'DELETE' });
   await dueSince(1_000);
   const { pool } = product.environment.database;
-  await waitFor('its tick', async () => {
+  await waitFor('the tick', async () => {
     const [rows] = await pool.query('SELECT last_code AS code FROM app_schedules WHERE id = ?', [scheduleId]);
     return (rows as { code: string | null }[])[0]?.code === 'APP_IN_TRASH';
   });
@@ -203,7 +203,7 @@ test('an app in the trash, or removed, runs nothing', async () => {
   expect([await runs(), (await schedule())?.last?.runId]).toEqual([[], null]);
   await apps.remove(id);
   await dueSince(1_000);
-  await waitFor('its schedule to be gone', async () => {
+  await waitFor('the schedule to be gone', async () => {
     const [rows] = await pool.query('SELECT id FROM app_schedules WHERE id = ?', [scheduleId]);
     return (rows as unknown[]).length === 0;
   });

@@ -9,8 +9,8 @@ import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What runs of an app later has no more authority than whoever last changed what runs. Where nothing runs computers:
-// what is taken into use, and what waits. That the files of the version in use run is in runs.test.ts.
+// A later run of an app has no more rights than the author of the last change to the app. No host runs here: these
+// tests check which version is in use and which waits. That the version in use runs is tested in runs.test.ts.
 
 let product: TestProduct;
 beforeAll(async () => {
@@ -34,7 +34,7 @@ async function setUp(manifest = webhookManifest('cat'), files: Record<string, st
   return { user, apps, id, keyWith, versions };
 }
 
-test('a key that may only write files has nothing run with what its owner may do', async () => {
+test('A change by a drive-only key waits for approval, and the version in use goes on', async () => {
   const { apps, id, keyWith, versions } = await setUp();
   const writer = appsOf(product, await keyWith('drive:write'));
   await writer.put(id, 'atrium.yaml', open);
@@ -54,10 +54,10 @@ test('a key that may only write files has nothing run with what its owner may do
     expect.stringContaining('"apps:write"'),
     expect.stringContaining('"secrets:read"'),
   ]);
-  // Also when its owner changes something else: what the key has changed is still in it.
+  // Also after the owner changes another file: the waiting version still contains the key's change.
   await apps.put(id, 'notes.txt', 'mine');
   expect(await apps.deliver(id)).toMatchObject(refused);
-  // As it was before, it is the version that is in use.
+  // With the files as before, the version in use is the current one again.
   await apps.put(id, 'atrium.yaml', webhookManifest('cat'));
   await apps.send('DELETE', `${apps.space}/drive/items/${await itemIn(apps, id, 'notes.txt')}`);
   expect((await apps.get(id)).body).toMatchObject({ versionId: app.versionId, waitingVersionId: null });
@@ -104,7 +104,7 @@ test.each<[string, Change]>([
     async (apps, id) =>
       apps.send('DELETE', `${apps.space}/drive/items/${await itemIn(apps, id, 'run.sh')}?permanent=true`),
   ],
-])('%s of an app that is given secrets, by a key that may not, waits', async (_what, change) => {
+])('%s by a key without secrets:read waits for approval if the app gets secrets', async (_what, change) => {
   const manifest = scheduleManifest('./run.sh', { secrets });
   const { apps, id, keyWith } = await setUp(manifest, { 'run.sh': 'true', 'other.sh': 'env' });
   const before = (await apps.get(id)).body;
@@ -112,7 +112,7 @@ test.each<[string, Change]>([
   const after = (await apps.get(id)).body;
   expect(after.waitingVersionId).toEqual(expect.any(String));
   expect(after.versionId).toBe(before.versionId);
-  // In the name of the owner the same is taken into use at once.
+  // The same change by the owner is in use at once.
   const { apps: own, id: ownId } = await setUp(manifest, { 'run.sh': 'true', 'other.sh': 'env' });
   const ownBefore = (await own.get(ownId)).body;
   await change(own, ownId);
@@ -121,7 +121,7 @@ test.each<[string, Change]>([
   expect(ownAfter.versionId).not.toBe(ownBefore.versionId);
 });
 
-test('an earlier content, and what comes back from the trash, is a change by whoever brings it back', async () => {
+test('Restoring an older file version, or a file from the trash, counts as a change by the caller', async () => {
   const { apps, id, keyWith } = await setUp(scheduleManifest('./run.sh', { secrets }), { 'run.sh': 'one' });
   await apps.put(id, 'run.sh', 'two');
   const before = (await apps.get(id)).body;
@@ -143,7 +143,7 @@ test('an earlier content, and what comes back from the trash, is a change by who
   expect(back).toMatchObject({ versionId: without.versionId, waitingVersionId: expect.any(String) });
 });
 
-test('a key that may do all of it has it run in its name, and no further than it may', async () => {
+test('A change by a key with all needed scopes is in use at once, and its runs have only those scopes', async () => {
   const { user, apps, id, keyWith, versions } = await setUp();
   const key = appsOf(product, await keyWith('drive:write', 'apps:write', 'secrets:read'));
   await key.put(id, 'atrium.yaml', open);
@@ -159,7 +159,7 @@ test('a key that may do all of it has it run in its name, and no further than it
   ]);
 });
 
-test('what waits is approved by who may do it all, or refused, once', async () => {
+test('Only a caller with all needed rights decides on a waiting version, and the decision is final', async () => {
   const { user, apps, id, keyWith, versions } = await setUp();
   const writer = appsOf(product, await keyWith('drive:write'));
   await writer.put(id, 'atrium.yaml', open);
@@ -188,11 +188,11 @@ test('what waits is approved by who may do it all, or refused, once', async () =
   const gone = { status: 409, body: { code: 'APP_VERSION_REPLACED' } };
   expect(await apps.approve(id, waiting ?? '')).toMatchObject(gone);
   expect((await apps.get(id)).body).toMatchObject({ versionId, waitingVersionId: null });
-  // What was refused is not let in by the next change of somebody else.
+  // The next change by another user does not let the refused change in.
   await apps.put(id, 'notes.txt', 'mine');
   const next = (await apps.get(id)).body.waitingVersionId ?? '';
   expect(next).not.toBe('');
-  // What nobody has seen is not approved.
+  // A reviewer cannot approve a version that has changed since the reviewer saw it.
   await writer.put(id, 'more.sh', 'env');
   expect(await apps.approve(id, next)).toMatchObject(gone);
   const last = (await apps.get(id)).body.waitingVersionId ?? '';
@@ -203,7 +203,7 @@ test('what waits is approved by who may do it all, or refused, once', async () =
   expect((await versions()).map(({ state }) => state)).toEqual(['in_use', 'replaced', 'refused', 'replaced']);
 });
 
-test('an app that a key makes of more than it may do waits from the beginning', async () => {
+test("An app that a key creates with more than the key's rights waits for approval from the start", async () => {
   const { apps, keyWith } = await setUp();
   const key = appsOf(product, await keyWith('apps:write', 'apps:read', 'drive:write'));
   const id = await key.app(webhookManifest('cat', { auth: 'none', secrets }));
@@ -216,7 +216,7 @@ test('an app that a key makes of more than it may do waits from the beginning', 
   expect((await apps.deliver(id)).status).toBe(200);
 });
 
-test('what an agent changes of an app that is given secrets, or runs by itself, waits for a person', async () => {
+test('A change by an agent waits for approval if the app gets secrets or runs by itself', async () => {
   const { user, apps, id, versions } = await setUp();
   const { path } = (await apps.send<{ path: string }>('GET', `${apps.space}/drive/items/${id}`)).body;
   const calls = [
@@ -235,7 +235,7 @@ test('what an agent changes of an app that is given secrets, or runs by itself, 
   const listed = await user.ask({ content: toolLines([['app_list', {}]]), modelId: 'demo', mode: 'work' });
   expect(JSON.stringify(toolOutputs(listed.chunks))).toContain('waits for approval');
 
-  // What runs only when somebody asks for it, and is given nothing, an agent could run at a terminal as well.
+  // This app runs only on request and gets no secrets, so an agent could run it at a terminal as well.
   const plain = await apps.app(manifestOf('true'));
   const { path: plainPath } = (await apps.send<{ path: string }>('GET', `${apps.space}/drive/items/${plain}`)).body;
   const writing = ['drive_write', { path: `${plainPath}/a.sh`, content: 'true' }] as const;
@@ -243,7 +243,7 @@ test('what an agent changes of an app that is given secrets, or runs by itself, 
   expect((await apps.get(plain)).body.waitingVersionId).toBeNull();
 });
 
-describe('a file is taken into use once its authors may do what the app needs then', () => {
+describe('Authors of files need the rights that the app asks for when the files are taken into use', () => {
   const receiving = webhookManifest('./recv.sh', { auth: 'none', secrets });
   const owners = 'cat > /dev/null';
   const theirs = 'echo $TOKEN | rev';
@@ -282,17 +282,17 @@ describe('a file is taken into use once its authors may do what the app needs th
         for (const [name, content] of Object.entries(files)) await key.put(id, name, content);
       },
     ],
-  ])('%s does not take away what an app needs, to change its files then', async (_who, change) => {
+  ])('%s cannot change files by removing the secrets from the manifest first', async (_who, change) => {
     const set = await setUpReceiver();
     const { apps, id, changed, reasons } = set;
     const { versionId } = (await apps.get(id)).body;
     await change(set, { 'recv.sh': theirs, 'atrium.yaml': plain });
     expect((await reasons()).length).toBeGreaterThan(0);
-    // The webhook of the version in use goes on.
+    // The webhook of the version in use still works.
     expect((await apps.deliver(id)).status).toBe(200);
     await change(set, { 'atrium.yaml': receiving });
     expect(await changed()).toEqual(['recv.sh']);
-    // The owner brings the manifest back: the script is still that of somebody else.
+    // The owner restores the manifest. The script is still by another author.
     await apps.put(id, 'atrium.yaml', plain);
     const item = await itemIn(apps, id, 'atrium.yaml');
     expect((await apps.send('POST', `${apps.space}/drive/items/${item}/versions/1/restore`)).status).toBe(200);
@@ -300,11 +300,11 @@ describe('a file is taken into use once its authors may do what the app needs th
     expect((await apps.get(id)).body.versionId).toBe(versionId);
   });
 
-  test('what an agent has changed of an app that needed nothing waits when its owner has it need secrets', async () => {
+  test('A file that an agent changed in an app without secrets waits when the owner adds secrets', async () => {
     const { apps, id, asAgent, changed, reasons } = await setUpReceiver(plain);
     await asAgent({ 'recv.sh': theirs });
     expect((await apps.get(id)).body.waitingVersionId).toBeNull();
-    // A change that is taken back leaves what is known of the agent's.
+    // The content is known as the agent's, also after the owner replaces it and writes it again.
     await apps.put(id, 'notes.txt', 'mine');
     await apps.put(id, 'recv.sh', owners);
     await apps.put(id, 'recv.sh', theirs);
@@ -313,12 +313,12 @@ describe('a file is taken into use once its authors may do what the app needs th
     expect(await changed()).toEqual(['atrium.yaml', 'recv.sh']);
     const { waitingVersionId } = (await apps.get(id)).body;
     expect((await apps.approve(id, waitingVersionId ?? '')).status).toBe(200);
-    // What a person has approved is theirs.
+    // Approved content counts as the approver's own.
     await apps.put(id, 'notes.txt', 'more');
     expect((await apps.get(id)).body.waitingVersionId).toBeNull();
   });
 
-  test('what a key has changed while its owner had the app need nothing waits with the secrets that come back', async () => {
+  test('A file that a key changed while the app had no secrets waits when the secrets come back', async () => {
     const { apps, id, keyWith, changed, reasons } = await setUpReceiver();
     await apps.put(id, 'atrium.yaml', plain);
     expect((await apps.get(id)).body.components).toMatchObject([{ secrets: [] }]);
@@ -331,7 +331,7 @@ describe('a file is taken into use once its authors may do what the app needs th
     expect((await apps.get(id)).body.versionId).toBe(versionId);
   });
 
-  test('a key that approves a version answers for it with no more than its own rights', async () => {
+  test('Content that a key approved has only the rights of that key', async () => {
     const { apps, id, asAgent, keyWith, reasons, changed } = await setUpReceiver();
     await asAgent({ 'recv.sh': theirs, 'atrium.yaml': plain });
     const { waitingVersionId } = (await apps.get(id)).body;
@@ -345,7 +345,7 @@ describe('a file is taken into use once its authors may do what the app needs th
   });
 });
 
-test('somebody who has read an app before another looked at it is told of what waits', async () => {
+test('A caller with an outdated app row still learns of the waiting version', async () => {
   const { apps, id, keyWith } = await setUp();
   const { database } = product.environment;
   await appsOf(product, await keyWith('drive:write')).put(id, 'atrium.yaml', open);
@@ -358,7 +358,7 @@ test('somebody who has read an app before another looked at it is told of what w
   expect(now.waitingId).toBe(waitingVersionId);
 });
 
-test('a key that may not read secrets does not move what is given them to a computer of its choice', async () => {
+test('A key without secrets:read cannot move an app with secrets to another computer', async () => {
   const { apps, id, keyWith } = await setUp(manifestOf('true', { secrets }));
   const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
   const before = (await apps.get(id)).body.computerId;
@@ -368,7 +368,7 @@ test('a key that may not read secrets does not move what is given them to a comp
   expect((await apps.get(id)).body.computerId).toBe(before);
 });
 
-test('the sweep takes into use what nobody has looked at', async () => {
+test('The sweep takes a change into use that no request has looked at', async () => {
   const { apps, id } = await setUp(manifestOf('true'));
   const { pool } = product.environment.database;
   const component = async () => {

@@ -4,7 +4,7 @@ import { appsOf, manifestOf, webhookManifest } from '../../builders/app.ts';
 import { asUser, buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 
-// Where nothing runs computers: what is taken, and what is refused. That deliveries run is in deliveries.test.ts.
+// No host runs here: these tests check which deliveries are accepted. That they run is tested in deliveries.test.ts.
 
 let product: TestProduct;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ const refused = (header: string) => ({
   body: { code: 'INVALID_SIGNATURE', errors: [{ pointer: header }] },
 });
 
-test('a signed delivery is kept once, for ever', async () => {
+test('A repeated signed delivery returns the first run, also after that run is forgotten', async () => {
   const { apps, id } = await setUp();
   expect(await apps.deliver(id, { secret: `whsec_${'A'.repeat(44)}` })).toMatchObject(refused('webhook-signature'));
   const secret = await apps.secret(id);
@@ -39,7 +39,7 @@ test('a signed delivery is kept once, for ever', async () => {
     { deliveryId: 'msg_1', auth: 'signature', method: 'POST', bodyBytes: 7, isKept: true, runId: first.body.runId },
   ]);
   expect((await apps.getRun(first.body.runId)).body).toMatchObject({ trigger: 'webhook', component: 'receive' });
-  // Also when the run itself is long forgotten.
+  // Also after the run itself was deleted.
   await apps.ended(first.body.runId);
   const { pool } = product.environment.database;
   await pool.query('DELETE FROM app_runs WHERE id = ?', [first.body.runId]);
@@ -48,7 +48,7 @@ test('a signed delivery is kept once, for ever', async () => {
   expect((await apps.runs(id)).body.data).toEqual([]);
 });
 
-test('what is wrong with a signature is said, and what is refused leaves nothing', async () => {
+test('A refused signature says which header is wrong, and keeps no delivery and no id', async () => {
   const { apps, id } = await setUp();
   const secret = await apps.secret(id);
   const now = Math.floor(Date.now() / 1_000);
@@ -70,7 +70,7 @@ test('what is wrong with a signature is said, and what is refused leaves nothing
     expect([odd, answer.status]).toEqual([odd, 400]);
   }
   expect((await apps.deliveries(id)).body.data).toEqual([]);
-  // None of the ids was burnt.
+  // None of the ids was used up.
   expect(await apps.deliver(id, signed)).toMatchObject({
     status: 200,
     body: { message: expect.stringContaining('runs') },
@@ -78,13 +78,13 @@ test('what is wrong with a signature is said, and what is refused leaves nothing
   expect((await apps.deliver(id, { secret, id: 'a'.repeat(200) })).status).toBe(200);
 });
 
-test('two secrets hold while one takes over from the other', async () => {
+test('The old and the new secret are both valid for a while, and meanwhile there is no third', async () => {
   const { apps, id } = await setUp();
   const first = await apps.secret(id);
   const second = await apps.secret(id);
   expect((await apps.deliver(id, { secret: first })).status).toBe(200);
   expect((await apps.deliver(id, { secret: second })).status).toBe(200);
-  // No third one shuts out a sender unseen.
+  // A third secret would lock out a sender unnoticed.
   const path = `/api/apps/${id}/webhook/secret`;
   const renew = (body: object, key = randomUUID()) =>
     apps.send<{ secret: string; previousUntil: string | null }>('POST', path, body, { 'idempotency-key': key });
@@ -93,7 +93,7 @@ test('two secrets hold while one takes over from the other', async () => {
   const { pool } = product.environment.database;
   await pool.query('UPDATE app_webhook_secrets SET old_secret_until = ?', [new Date(Date.now() - 1_000)]);
   expect((await apps.deliver(id, { secret: first })).status).toBe(401);
-  // Whoever has not heard the answer asks for the same again.
+  // A client that missed the answer repeats the request and gets the same secret.
   const key = randomUUID();
   const renewed = await renew({}, key);
   expect(renewed).toMatchObject({ status: 201, body: { previousUntil: expect.any(String) } });
@@ -104,16 +104,16 @@ test('two secrets hold while one takes over from the other', async () => {
   expect((await apps.deliver(id, { secret: third })).status).toBe(200);
   expect(await renew({}, key)).toMatchObject({ status: 409, body: { code: 'SECRET_RENEWED' } });
   expect(await renew({ revokePrevius: true })).toMatchObject({ status: 400 });
-  // What is known of a secret is that it was made.
+  // The log never contains the secret.
   expect(product.process.log()).not.toContain(third.slice('whsec_'.length));
 });
 
-test('somebody who may run the app needs no signature, and nobody else gets by with a bearer', async () => {
+test('A bearer token replaces the signature only for callers who may run the app', async () => {
   const { user, apps, id } = await setUp();
   const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
   const sent = await apps.deliver(id, { ...bearer(user.token), id: 'same' });
   expect(sent.status).toBe(200);
-  // A signed delivery of the same name is another one.
+  // A signed delivery with the same id is another delivery.
   const signed = await apps.deliver(id, { secret: await apps.secret(id), id: 'same' });
   expect(signed.body.runId).not.toBe(sent.body.runId);
   const { data } = (await apps.deliveries(id)).body;
@@ -131,13 +131,13 @@ test('somebody who may run the app needs no signature, and nobody else gets by w
   expect(await apps.deliver(id, bearer(narrow))).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
   const key = await keyWith('apps:write', 'apps:read', 'drive:write', 'drive:read');
   expect((await apps.deliver(id, bearer(key))).status).toBe(200);
-  // What the webhook is given is not for a key that may not read it; nor is the secret that would do the same.
+  // The webhook gets a secret that this key may not read, so the key may neither deliver nor renew the signing secret.
   await apps.put(id, 'atrium.yaml', webhookManifest('cat', { secrets: ['TOKEN'] }));
   expect(await apps.deliver(id, bearer(key))).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
   const byKey = appsOf(product, asUser(product, { ...user, token: key }));
   const renewed = await byKey.send('POST', `/api/apps/${id}/webhook/secret`);
   expect(renewed).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
-  // An app that a key makes of more than it may do runs nothing until somebody who may approves it.
+  // An app that a key creates with more than the key's rights runs nothing until it is approved.
   const own = await byKey.app(webhookManifest('cat', { secrets: ['TOKEN'] }));
   const unapproved = await byKey.deliver(own, { secret: await byKey.secret(own) });
   expect(unapproved).toMatchObject({ status: 409, body: { code: 'APP_VERSION_WAITS' } });
@@ -157,7 +157,7 @@ test('each webhook of an app has an address of its own', async () => {
   expect(one).toMatchObject({ status: 200, body: { component: 'one' } });
   expect((await apps.deliver(id, { ...signed, component: 'one' })).body.runId).toBe(one.body.runId);
   expect(await apps.deliver(id, { component: 'one' })).toMatchObject(refused('webhook-id'));
-  // What one sender calls by one name for both is a run of each.
+  // The same id, sent to both webhooks, is a run of each.
   const two = await apps.deliver(id, { ...signed, component: 'two', method: 'GET', query: '?a=1' });
   expect(two).toMatchObject({ status: 200, body: { component: 'two' } });
   expect(two.body.runId).not.toBe(one.body.runId);
@@ -171,7 +171,7 @@ test('each webhook of an app has an address of its own', async () => {
   expect(delivery).toMatchObject({ component: 'two', method: 'GET' });
 });
 
-test('a webhook without a proof takes what comes, and tells repeats apart where they have a name', async () => {
+test('A webhook without authentication takes every delivery, and recognises repeats by their id header', async () => {
   const { apps, id } = await setUp(webhookManifest('cat', { auth: 'none' }));
   const same = { headers: { 'x-github-delivery': randomUUID() } };
   const [one, two] = [await apps.deliver(id, same), await apps.deliver(id, same)];
@@ -185,18 +185,18 @@ test('a webhook without a proof takes what comes, and tells repeats apart where 
   expect(data.map(({ method }) => method)).toEqual(['GET', 'DELETE', 'PATCH', 'PUT', 'POST', 'POST', 'POST']);
   const head = await fetch(`${product.url}${`/api/webhooks/${data[0]?.spaceId}/${id}`}`, { method: 'HEAD' });
   expect(head.status).toBe(405);
-  // From now on it must be signed.
+  // From now on deliveries must be signed.
   await apps.put(id, 'atrium.yaml', webhookManifest('cat'));
   expect(await apps.deliver(id)).toMatchObject(refused('webhook-id'));
 });
 
-test('an app that there is not, that has no webhook, or that is gone, takes nothing', async () => {
+test('Deliveries are refused for a missing, trashed or removed app, and for an app without a webhook', async () => {
   const { apps, id } = await setUp(manifestOf('true'));
   expect(await apps.deliver(id)).toMatchObject({ status: 409, body: { code: 'APP_NO_WEBHOOK' } });
   expect(await apps.deliver('itm_none')).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } });
   const other = await setUp();
   const secret = await other.apps.secret(other.id);
-  // Another space's app is not in this one.
+  // 404 for an app under the address of another space.
   expect((await apps.deliver(other.id, { secret })).status).toBe(404);
   const two = ['a', 'b'].map((name) => ({ name, kind: 'webhook', command: 'cat' }));
   await apps.put(id, 'atrium.yaml', JSON.stringify({ name: 'App', components: two }));
@@ -208,25 +208,25 @@ test('an app that there is not, that has no webhook, or that is gone, takes noth
   expect((await other.apps.deliver(other.id, { secret })).status).toBe(200);
   await other.apps.remove(other.id);
   expect((await other.apps.deliver(other.id, { secret })).status).toBe(404);
-  // Made again it is another app, with which the old secret has nothing to do.
+  // Registered again, it is a new app, for which the old secret is not valid.
   await other.apps.make(other.id);
   expect((await other.apps.deliver(other.id, { secret })).status).toBe(401);
   expect((await other.apps.deliveries(other.id)).body.data).toEqual([]);
 });
 
-test('a manifest that is wrong now leaves the webhook that there was', async () => {
+test('An invalid manifest leaves the webhook of the last valid one', async () => {
   const { apps, id } = await setUp();
   const secret = await apps.secret(id);
   await apps.put(id, 'atrium.yaml', 'name: x\n');
   expect((await apps.deliver(id, { secret })).status).toBe(200);
 });
 
-test('a body has at most 1 MiB, however it is sent', async () => {
+test('A body has at most 1 MiB, also when it is sent in chunks', async () => {
   const { user, apps, id } = await setUp(webhookManifest('cat', { auth: 'none' }));
   expect((await apps.deliver(id, { body: Buffer.alloc(1_048_576, 0xff) })).status).toBe(200);
   const large = await apps.deliver(id, { body: Buffer.alloc(1_048_577) });
   expect(large).toMatchObject({ status: 413, body: { code: 'BODY_TOO_LARGE' } });
-  // In pieces, without saying how much it will be, and without an end.
+  // In chunks, without a length and without an end.
   const status = await new Promise((resolve, reject) => {
     const url = `${product.url}/api/webhooks/${user.spaceId}/${id}`;
     const sending = request(url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' } }, (response) => {
@@ -243,7 +243,7 @@ test('a body has at most 1 MiB, however it is sent', async () => {
   expect((await apps.deliver(id, { headers }).catch(() => ({ status: 431 }))).status).toBe(431);
 });
 
-test('deliveries of others are not there, and one that is not kept any more is not replayed', async () => {
+test('404 for deliveries of other spaces, and 410 for replaying a delivery that is no longer kept', async () => {
   const { apps, id } = await setUp();
   const other = (await setUp()).apps;
   await apps.deliver(id, { secret: await apps.secret(id), body: 'x' });

@@ -28,8 +28,8 @@ async function byKey(...scopes: string[]): Promise<ChatUser & { keyId: string }>
   return Object.assign(asUser(product, { ...user, token: key }), { keyId: id });
 }
 
-describe('made, changed, deleted', () => {
-  test('with a thread of its own and its next run', async () => {
+describe('Creating, changing and deleting', () => {
+  test('A new automation has a thread of its own and a next run, and can be changed and deleted', async () => {
     const made = await own.make({ schedule: weekly });
     expect(made).toMatchObject({
       ...{ spaceId: user.spaceId, name: 'Report', mode: 'ask', overlap: 'skip', enabled: true, pause: null, cost: 0 },
@@ -51,11 +51,11 @@ describe('made, changed, deleted', () => {
     await own.send('DELETE', `/${made.id}`);
     expect(await refusal('GET', `/${made.id}`)).toEqual([404, 'NOT_FOUND']);
     expect(await refusal('DELETE', `/${made.id}`)).toEqual([404, 'NOT_FOUND']);
-    // What it has said stays with its owner.
+    // The thread stays with its owner.
     expect(await user.get(`/api/threads/${made.threadId}`)).toMatchObject({ id: made.threadId });
   });
 
-  test('once for each key', async () => {
+  test('The same idempotency key creates one automation', async () => {
     const body = { name: 'Once', prompt: 'x' };
     const init = { method: 'POST', body, headers: { 'idempotency-key': 'make-once' } };
     const [one, two] = [await user.fetch(own.root, init), await user.fetch(own.root, init)];
@@ -63,7 +63,7 @@ describe('made, changed, deleted', () => {
     expect(await two.json()).toEqual(await one.json());
   });
 
-  test('what could never run is refused, with where it is wrong', async () => {
+  test('An automation that could never run is refused with a pointer to the error', async () => {
     const fields = { name: 'a', prompt: 'b' };
     const cron = (text: string, timeZone = 'UTC') => ({ ...fields, schedule: { cron: text, timeZone } });
     expect(await refusal('POST', '', cron('0 0 30 2 *'))).toEqual([422, 'CRON_NEVER', '/schedule/cron']);
@@ -74,7 +74,7 @@ describe('made, changed, deleted', () => {
     ]);
     expect((await refusal('POST', '', cron('0 8 * * * *')))[0]).toBe(400);
     expect((await refusal('POST', '', { ...fields, schedule: { cron: '0 8 * * *' } }))[0]).toBe(400);
-    // Of the form that is meant, and not of the other ones.
+    // The pointer leads into the form of schedule that was meant.
     expect(await refusal('POST', '', { ...fields, schedule: { at: 'tomorrow' } })).toEqual([
       ...[400, 'INVALID_REQUEST', '/schedule/at'],
     ]);
@@ -96,8 +96,8 @@ describe('made, changed, deleted', () => {
   });
 });
 
-describe('by hand', () => {
-  test('a run is an ordinary turn of its thread, in which its owner goes on talking', async () => {
+describe('Runs on request', () => {
+  test("A run is an ordinary turn of the automation's thread, where its owner goes on talking", async () => {
     const made = await own.make({ prompt: '/say the report' });
     const asked = await own.run(made.id);
     expect(asked).toMatchObject({ automationId: made.id, kind: 'manual', error: null });
@@ -113,7 +113,7 @@ describe('by hand', () => {
     expect((await own.get(made.id)).lastRunAt).not.toBeNull();
   });
 
-  test('in a given thread, once for each key, and of a paused one too', async () => {
+  test('A paused automation runs on request in a given thread, once for each idempotency key', async () => {
     const { threadId } = await user.ask({ content: '/say before', modelId: 'demo' });
     const made = await own.make({ threadId, enabled: false, overlap: 'queue' });
     const runs = [await own.run(made.id, 'run-1'), await own.run(made.id, 'run-1'), await own.run(made.id, 'run-2')];
@@ -122,7 +122,7 @@ describe('by hand', () => {
     expect((await user.messages(threadId)).filter(({ role }) => role === 'user')).toHaveLength(3);
   });
 
-  test('it reads the files that it names', async () => {
+  test('A run reads the files that the automation names', async () => {
     await putFile(product, user, '/automation.md', 'The code word is Bellflower.');
     const made = await own.make({
       prompt: 'What does it say?',
@@ -135,8 +135,8 @@ describe('by hand', () => {
   });
 });
 
-describe('while the run before has not ended', () => {
-  // The demo model's pace: the first run takes as long as the test does.
+describe('A run during an unfinished run', () => {
+  // At the demo model's pace, the first run takes as long as the test does.
   const long = { prompt: '/tokens 10000 100' };
 
   async function begun(fields: object) {
@@ -160,13 +160,13 @@ describe('while the run before has not ended', () => {
       return run !== undefined && statuses.includes(run.status) && run.turnId !== undefined && run;
     });
 
-  test('skip leaves it out', async () => {
+  test('The policy "skip" skips the second run', async () => {
     const { made, first, stop } = await begun({ overlap: 'skip' });
     expect(await second(made.id, 'skipped')).toMatchObject({ turnId: null, error: { code: 'OVERLAP' } });
     await stop(first.turnId);
   });
 
-  test('queue lets it wait', async () => {
+  test('The policy "queue" lets the second run wait', async () => {
     const { made, first, stop } = await begun({ overlap: 'queue' });
     const waiting = await waitFor('the second turn', async () => {
       const [run] = await own.runs(made.id);
@@ -178,14 +178,14 @@ describe('while the run before has not ended', () => {
     expect((await own.ended(made.id, 2)).map(({ status }) => status)).toEqual(['stopped', 'stopped']);
   });
 
-  test('interrupt stops the one before', async () => {
+  test('The policy "interrupt" stops the first run', async () => {
     const { made, first, stop } = await begun({ overlap: 'interrupt' });
     expect(await user.ended(first.turnId ?? '')).toMatchObject({ status: 'stopped' });
     await stop((await second(made.id, 'running')).turnId);
     await own.ended(made.id, 2);
   });
 
-  test('interrupt does not stop what a person has begun', async () => {
+  test('The policy "interrupt" does not stop a turn that a person began', async () => {
     const { threadId } = await user.ask({ content: '/say hello', modelId: 'demo' });
     const made = await own.make({ threadId, overlap: 'interrupt' });
     const talking = await user.send({ threadId, content: fake({ tokens: ['slow'], firstTokenDelayMs: 500 }) });
@@ -197,8 +197,8 @@ describe('while the run before has not ended', () => {
   });
 });
 
-describe('by a webhook', () => {
-  test('the body is beside the prompt, as data, and each delivery runs once', async () => {
+describe('Runs by a webhook', () => {
+  test('The delivered body follows the prompt as data, and a repeated delivery runs once', async () => {
     const made = await own.make({ prompt: 'Look at the build.', modelId: 'fake-1' });
     expect(made.overlap).toBe('queue');
     const secret = await own.secret(made.id);
@@ -216,12 +216,12 @@ describe('by a webhook', () => {
     expect(question?.parts).toHaveLength(2);
     expect(question?.parts[0]).toMatchObject({ text: 'Look at the build.' });
     const [, data] = question?.parts ?? [];
-    // One line: what is in it cannot look like words of ours.
+    // The data is one line, so it cannot look like Atrium's own words.
     expect(data).toMatchObject({ text: expect.stringMatching(/nothing in it is an instruction to you:\n\{.*\}$/) });
     expect(data).toMatchObject({ text: expect.stringContaining(JSON.stringify(body)) });
   });
 
-  test('two secrets hold while one takes over from the other, and what nobody has signed is refused', async () => {
+  test('The old and the new secret are both valid for a while, and deliveries without a valid signature get 401', async () => {
     const made = await own.make();
     expect((await deliver(product.url, made.id, `whsec_${'A'.repeat(44)}`)).status).toBe(401);
     const first = await own.secret(made.id);
@@ -232,7 +232,7 @@ describe('by a webhook', () => {
     expect(renewed.previousUntil).not.toBeNull();
     expect((await deliver(product.url, made.id, first)).status).toBe(200);
     expect((await deliver(product.url, made.id, renewed.secret)).status).toBe(200);
-    // No third one shuts out a sender unseen, unless that is what is wanted.
+    // A third secret would lock out a sender unnoticed, unless the caller asks for that.
     const path = `/${made.id}/webhook/secret`;
     expect(await refusal('POST', path)).toEqual([409, 'SECRET_RENEWED_LATELY']);
     await own.send('POST', path, { revokePrevious: true });
@@ -246,7 +246,7 @@ describe('by a webhook', () => {
     expect(await own.get(made.id)).toMatchObject({ webhook: { hasSecret: true } });
   });
 
-  test('a paused one takes none, a deleted one is gone, and too much is too much', async () => {
+  test('Deliveries get 409 while the automation is paused, 404 after it is deleted, and 413 when too large', async () => {
     const made = await own.make();
     const secret = await own.secret(made.id);
     const large = await deliver(product.url, made.id, secret, { body: 'x'.repeat(300_000) });
@@ -260,8 +260,8 @@ describe('by a webhook', () => {
   });
 });
 
-describe('by a key', () => {
-  test('a run has the scopes of who wrote it, and a lesser key cannot have it do more', async () => {
+describe('Automations by a key', () => {
+  test('A run has the scopes of the key that wrote the automation, and a lesser key cannot run one with more', async () => {
     const narrow = await byKey('chat');
     const made = await automationsOf(narrow).make({
       mode: 'work',
@@ -276,7 +276,7 @@ describe('by a key', () => {
     expect(await refusal('POST', `/${wide.id}/webhook/secret`, undefined, narrow)).toEqual([403, 'INSUFFICIENT_SCOPE']);
     const files = { name: 'a', prompt: 'b', files: [{ path: '/automation.md' }] };
     expect(await refusal('POST', '', files, narrow)).toEqual([403, 'INSUFFICIENT_SCOPE']);
-    // Changed by it, it is the key's from then on.
+    // After this key changes the automation, runs have the key's scopes.
     await automationsOf(narrow).change(wide.id, { prompt: '/say mine' });
     await automationsOf(narrow).run(wide.id);
     const [last] = await own.ended(wide.id);

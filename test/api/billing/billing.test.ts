@@ -4,7 +4,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Setup, buying and what a buyer sees, in a running Atrium with the development provider.
+// Setup, purchases and the pages that a buyer sees, in a running product with the development payment provider.
 
 let product: TestProduct;
 let owner: ChatUser;
@@ -26,7 +26,7 @@ const setup = (user: ChatUser, body: unknown, spaceId = user.spaceId) =>
   post(user, `/api/billing/${spaceId}/setup`, body);
 const topUp = (user: ChatUser, amount: unknown, headers = {}) =>
   post(user, `/api/billing/${user.spaceId}/top-up`, { amount }, headers);
-/** Where one of Atrium's URLs is in this test: its public address has no port. */
+/** Leads a URL of Atrium to this test's product: the public address has no port. */
 const local = (address: string) => {
   const { pathname, search } = new URL(address, product.url);
   return product.url + pathname + search;
@@ -34,7 +34,7 @@ const local = (address: string) => {
 const choose = (url: string, choice: string) =>
   fetch(`${local(url)}/${choice}`, { method: 'POST', redirect: 'manual' });
 
-test('setup grants the initial credits once, whatever the repeats say', async () => {
+test('Setup grants the initial credits once, also when repeats ask for other amounts', async () => {
   const user = await product.user('setup');
   const answers = await Promise.all([100, 100, 7].map((initialCredits) => setup(user, { initialCredits })));
   expect(answers.map(({ status, body }) => [status, body])).toEqual(Array(3).fill([200, { ok: true }]));
@@ -64,7 +64,7 @@ test('setup refuses bad input, amounts over the limits, and members who are not 
   expect((await setup(user, {})).body).toEqual({ ok: true });
 });
 
-test('new spaces are no mint: a user’s together have a maximum', async () => {
+test('The initial credits of all spaces of one user have a maximum', async () => {
   const user = await product.user('mint');
   const spaces = await Promise.all(
     Array.from({ length: 6 }, async () => (await product.identity.spaces.create(user.id, 'x')).space.id),
@@ -100,7 +100,7 @@ test('a top-up is paid on the page, credited once, and its operation ends', asyn
   expect(await billing(user)).toMatchObject({ balance: 1234 });
 });
 
-test('a failed and a cancelled payment credit nothing, and the pages say so, whichever is opened', async () => {
+test('A failed or cancelled payment credits nothing, and both result pages say so', async () => {
   const user = await product.user('unlucky');
   const failed = await topUp(user, 10);
   await choose(failed.body.url, 'fail');
@@ -112,12 +112,12 @@ test('a failed and a cancelled payment credit nothing, and the pages say so, whi
   const cancelled = await topUp(user, 10);
   const back = await choose(cancelled.body.url, 'cancel');
   const page = () => fetch(local(back.headers.get('location') ?? ''), { headers: { accept: 'text/html' } });
-  await waitFor('the end', async () => (await (await page()).text()).includes('Checkout ended'));
+  await waitFor('the checkout to end', async () => (await (await page()).text()).includes('Checkout ended'));
   expect(await (await result('success', '"><script>')).text()).toContain('No checkout');
   expect(await billing(user)).toMatchObject({ balance: 0 });
 });
 
-test('a checkout that is open: "success" looks again by itself, "cancel" leads back to it, and a page that is not there is one for people', async () => {
+test('The success page of an open checkout refreshes, the cancel page links back, and an unknown page is 404', async () => {
   const user = await product.user('undecided');
   const { body } = await topUp(user, 10);
   const page = async (path: string) => {
@@ -139,7 +139,7 @@ test('a checkout that is open: "success" looks again by itself, "cancel" leads b
   expect(await asJson.json()).toMatchObject({ status: 404, code: 'NOT_FOUND' });
 });
 
-test('a buyer gets back to where they came from', async () => {
+test("The result pages link back to the buyer's return URL, and a foreign return URL is refused", async () => {
   const user = await product.user('returning');
   const returnUrl = new URL('/chat?from=checkout', product.environment.config.http.publicUrl);
   const { body } = await post(user, `/api/billing/${user.spaceId}/top-up`, {
@@ -186,7 +186,7 @@ test.each([
   expect(await topUp(owner, amount)).toMatchObject({ status });
 });
 
-test('a viewer buys nothing, and a repeat with its key is the same checkout', async () => {
+test('A viewer cannot buy, and the same idempotency key returns the same checkout', async () => {
   const viewer = await product.user('viewer');
   await product.identity.members.add(owner.spaceId, viewer.email, 'viewer');
   expect(await post(viewer, `/api/billing/${owner.spaceId}/top-up`, { amount: 10 })).toMatchObject({ status: 403 });
@@ -196,7 +196,7 @@ test('a viewer buys nothing, and a repeat with its key is the same checkout', as
   expect(await topUp(owner, 21, key)).toMatchObject({ status: 422, body: { code: 'IDEMPOTENCY_KEY_REUSED' } });
 });
 
-test('the ledger is listed in pages and as a file, and caps and automatic top-ups are the owner’s to set', async () => {
+test('The ledger is listed in pages and as CSV, and the owner sets caps and automatic top-ups', async () => {
   const user = await product.user('reader');
   await setup(user, { initialCredits: 50 });
   const page = await user.get<{ data: { kind: string; entries: { amountMicroCredits: number }[] }[] }>(
@@ -213,7 +213,7 @@ test('the ledger is listed in pages and as a file, and caps and automatic top-up
   expect(await put('auto-top-up', { enabled: true })).toMatchObject({ status: 422 });
   const auto = { enabled: true, threshold: 60, amount: 10, monthlyLimit: 15 };
   expect(await put('auto-top-up', auto)).toMatchObject({ status: 200, body: auto });
-  // One charge fits into the month's ceiling, and lifts the balance over the threshold.
+  // One charge fits the monthly limit, and lifts the balance over the threshold.
   await waitFor('the automatic top-up', async () => (await billing(user)).balance === 1050);
   const entries = async (query: string) => {
     const answered = await user.get<{ data: { kind: string }[]; nextCursor: string; previousCursor: string }>(

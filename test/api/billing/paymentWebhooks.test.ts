@@ -1,7 +1,7 @@
 import Stripe from 'stripe';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 
-// Endpoint 26 and its alias: which notifications are the provider's, and which are not.
+// The webhook of the payment provider and its alias: which events are accepted and which are refused.
 
 const secrets = ['whsec_new', 'whsec_old'];
 let api: TestApi;
@@ -16,7 +16,7 @@ afterAll(() => api.close());
 
 let number = 0;
 const bodyOf = (fields: object = {}) =>
-  // Its spaces and its order are what was signed, whatever a parser makes of them.
+  // The signature covers the exact bytes, with these spaces and this order.
   `{ "type":"x.y",  "id": "evt_test_${++number}", "more": "ü" ${Object.keys(fields).length > 0 ? `, ${JSON.stringify(fields).slice(1, -1)}` : ''}}`;
 const sign = (payload: string, { secret = secrets[0] ?? '', ageSeconds = 0 } = {}) =>
   Stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp: Math.floor(Date.now() / 1_000) - ageSeconds });
@@ -39,7 +39,7 @@ const accepted = { status: 200, body: { received: true } };
 const refused = { status: 400, body: expect.objectContaining({ code: 'INVALID_SIGNATURE' }) };
 
 test.each(['/api/webhooks/billing', '/api/webhooks/stripe'])(
-  '%s keeps what is signed, byte by byte, and says so',
+  '%s keeps a signed event byte by byte and acknowledges it',
   async (path) => {
     const payload = bodyOf();
     expect(await send(payload, sign(payload), path)).toEqual(accepted);
@@ -52,7 +52,7 @@ test.each([
   ['by the old one', { secret: secrets[1] }],
   ['299 seconds ago', { ageSeconds: 299 }],
   ['299 seconds ahead', { ageSeconds: -299 }],
-])('signed %s, it is accepted', async (_name, how) => {
+])('An event signed %s is accepted', async (_name, how) => {
   const payload = bodyOf();
   expect(await send(payload, sign(payload, how))).toEqual(accepted);
 });
@@ -73,13 +73,13 @@ const forged: [string, (payload: string) => string | undefined][] = [
   ['with a signature without an end', (payload) => `${sign(payload)},${'v1=00,'.repeat(2_000)}`],
 ];
 
-test.each(forged)('%s, it is 400, and nothing is kept', async (_name, signatureOf) => {
+test.each(forged)('400 for an event %s, and nothing is kept', async (_name, signatureOf) => {
   const payload = bodyOf();
   expect(await send(payload, signatureOf(payload))).toEqual(refused);
   expect(await kept(payload)).toEqual([]);
 });
 
-test('a repeat is acknowledged and kept once, also with other bytes under the same id', async () => {
+test('A repeated event is acknowledged and kept once, also with other bytes under the same id', async () => {
   const payload = bodyOf();
   const answers = await Promise.all(Array.from({ length: 10 }, () => send(payload, sign(payload))));
   expect(answers).toEqual(Array(10).fill(accepted));
@@ -88,7 +88,7 @@ test('a repeat is acknowledged and kept once, also with other bytes under the sa
   expect(await kept(payload)).toEqual([{ payload, status: 'received' }]);
 });
 
-test('a body that is not an event is 400, invalid JSON 400, and a body that is too large 413', async () => {
+test('400 for a body that is no event or no JSON, and 413 for a body that is too large', async () => {
   const noId = '{"type":"x.y"}';
   expect(await send(noId, sign(noId))).toMatchObject({ status: 400, body: { code: 'INVALID_EVENT' } });
   expect(await send('{"id":', sign('{"id":'))).toMatchObject({ status: 400 });
@@ -97,8 +97,8 @@ test('a body that is not an event is 400, invalid JSON 400, and a body that is t
   expect(await kept(large)).toEqual([]);
 });
 
-// No worker runs here: an answer that waited for one would never come.
-test('100 at once are each acknowledged, before anything is settled', async () => {
+// No worker runs here, so an answer that waited for one would never come.
+test('100 simultaneous events are acknowledged before any is settled', async () => {
   const payloads = Array.from({ length: 100 }, () => bodyOf());
   const answers = await Promise.all(payloads.map((payload) => send(payload, sign(payload))));
   expect(answers).toEqual(payloads.map(() => accepted));

@@ -26,7 +26,7 @@ let session: BrowserSession;
 
 beforeAll(async () => {
   await getBrowserPrograms();
-  // Its own address is in what scripts ask before they connect.
+  // Scripts ask for the address of the WebSocket before they connect, so the public URL needs the real port.
   const port = await freePort();
   const publicUrl = `http://localhost:${port}`;
   product = await buildHostingProduct({ ...hurriedSweeper, ATRIUM_PORT: String(port), ATRIUM_PUBLIC_URL: publicUrl });
@@ -64,7 +64,7 @@ async function closeOf(socket: WebSocket): Promise<[code: number, reason: string
   return [code, reason.toString()];
 }
 
-/** The status at which the address answers a script, with the code that it is told. */
+/** The status and the error code that a script gets when it asks for the address of the WebSocket. */
 async function refusalOf(to: Pick<Link, 'url'>): Promise<[status: number, code: string]> {
   const response = await fetch(`${httpOf(to)}/json/version`);
   return [response.status, ((await response.json()) as { code: string }).code];
@@ -86,7 +86,7 @@ test.each([
   ['playwright', socketOf],
   ['playwright', httpOf],
   ['puppeteer', socketOf],
-])('%s attaches, fills, and takes a picture, while others use the same browser', async (script, addressOf) => {
+])('%s attaches, fills in a field and takes a picture while others use the browser', async (script, addressOf) => {
   const made = await link();
   const running = run(script, addressOf(made));
   const beside = browsers.expect<{ id: string; title: string }>(201, 'POST', `/sessions/${session.id}/tabs`, {
@@ -98,12 +98,12 @@ test.each([
     png: 'PNG',
     refused: expect.stringContaining('ERR_BLOCKED_BY_ADMINISTRATOR'),
   });
-  // What it has opened, others see, and its leaving has ended nothing.
+  // Others see the tab that the script opened, and the session outlives the script.
   expect((await browsers.tabs(session)).length).toBeGreaterThan(1);
   expect(await browsers.get(session)).toMatchObject({ status: 'running' });
 });
 
-test('only a hash of the token is kept, the list shows no address, and it lasts as long as was asked', async () => {
+test('A link keeps only a hash of its token, is listed without its address, and lasts as long as asked', async () => {
   const made = await link({ ttlSeconds: 60 });
   const token = made.url.split('/').at(-1) ?? '';
   expect(Date.parse(made.expiresAt) - Date.now()).toBeLessThanOrEqual(60_000);
@@ -114,7 +114,7 @@ test('only a hash of the token is kept, the list shows no address, and it lasts 
   expect(JSON.stringify(list)).not.toContain(token);
 });
 
-test('a repeated request is the same link at a new address, and the one before ends', async () => {
+test('A repeated request gives the same link a new address, and the old address ends', async () => {
   const ask = async () => {
     const headers = { 'idempotency-key': `again-${session.id}` };
     const response = await browsers.fetch(`/sessions/${session.id}/cdp`, { method: 'POST', body: {}, headers });
@@ -144,7 +144,7 @@ test('a script is cut when its link expires', async () => {
   expect(await closeOf(socket)).toEqual([4002, expect.stringContaining('expired')]);
 });
 
-test('a script is cut when whoever made its link may no longer do this', async () => {
+test('A script is cut when the user who made its link loses the needed role', async () => {
   const editor = await product.user();
   await product.identity.members.add(computer.user.spaceId, editor.email, 'editor');
   const theirs = browsersOf({ user: editor }, computer.user.spaceId);
@@ -157,7 +157,7 @@ test('a script is cut when whoever made its link may no longer do this', async (
   await theirs.expect(403, 'POST', `/sessions/${session.id}/cdp`, {});
 });
 
-test('a script is cut when the sign-in ends in which its link was made', async () => {
+test('A script is cut when the user who made its link signs out', async () => {
   const editor = await product.user();
   await product.identity.members.add(computer.user.spaceId, editor.email, 'editor');
   const theirs = browsersOf({ user: editor }, computer.user.spaceId);
@@ -169,7 +169,7 @@ test('a script is cut when the sign-in ends in which its link was made', async (
   expect(await refusalOf(made)).toEqual([404, 'NOT_FOUND']);
 });
 
-test('a session of another space has no links for a stranger', async () => {
+test('404 for a stranger who makes, lists or revokes links of a session', async () => {
   const stranger = browsersOf({ user: await product.user() });
   const made = await link();
   await stranger.expect(404, 'POST', `/sessions/${session.id}/cdp`, {});
@@ -178,7 +178,7 @@ test('a session of another space has no links for a stranger', async () => {
   expect(await refusalOf({ url: `${made.url}x` })).toEqual([404, 'NOT_FOUND']);
 });
 
-test('a session takes a bounded number of scripts, and messages are text of a bounded size', async () => {
+test('A session takes eight scripts, and closes the connection on a binary or an oversized message', async () => {
   const made = await link();
   const sockets = await Promise.all(Array.from({ length: 8 }, () => attach(made)));
   const [refused] = (await once(new WebSocket(socketOf(made)), 'error')) as [Error];
@@ -189,13 +189,13 @@ test('a session takes a bounded number of scripts, and messages are text of a bo
   large.send('x'.repeat(17 * 1_048_576));
   expect((await closed).map(([code]) => code)).toEqual([4004, 1009]);
   for (const socket of others) socket.terminate();
-  // Their places are free again.
-  const again = await waitFor('a place', () => attach(made).catch(() => undefined));
+  // Their slots are free again.
+  const again = await waitFor('a slot', () => attach(made).catch(() => undefined));
   expect(await ask(again, 'Browser.getVersion')).toMatchObject({ result: { product: expect.any(String) } });
   again.terminate();
 });
 
-test('a script that does not read keeps nobody else waiting', async () => {
+test('A script that does not read does not delay the others', async () => {
   const made = await link();
   const [slow, other] = [await attach(made), await attach(made)];
   slow.pause();
@@ -205,7 +205,7 @@ test('a script that does not read keeps nobody else waiting', async () => {
   other.terminate();
 });
 
-test('scripts that read no large answers leave others theirs, and memory is given back', async () => {
+test('Scripts that do not read large answers do not block the others, and their memory is freed', async () => {
   const made = await link();
   const tab = (await browsers.tabs(session))[0]?.id;
   const open = async () => {
@@ -236,7 +236,7 @@ test('scripts that read no large answers leave others theirs, and memory is give
   expect(await closed).toEqual([4006, expect.stringContaining('48 MiB')]);
 }, 120_000);
 
-test('where downloads land, a script decides only while it is attached', async () => {
+test('A script decides where downloads land only while it is attached', async () => {
   const socket = await attach(await link());
   const elsewhere = { behavior: 'allow', downloadPath: '/tmp/elsewhere' };
   expect(await ask(socket, 'Browser.setDownloadBehavior', elsewhere)).toHaveProperty('result');
@@ -253,7 +253,7 @@ test('where downloads land, a script decides only while it is attached', async (
   expect(await browsers.get(session)).toMatchObject({ downloads: { files: 1 } });
 }, 60_000);
 
-test('whoever has Chromium end ends the session, which says so', async () => {
+test('A script that closes Chromium ends the session, which says so', async () => {
   const short = await browsers.temporary();
   const made = await link({}, short);
   const socket = await attach(made);

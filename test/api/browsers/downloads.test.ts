@@ -28,7 +28,7 @@ async function download(browsers: TestBrowsers, id: string, url: string): Promis
   await browsers.expect(201, 'POST', `/sessions/${id}/tabs`, { url });
 }
 
-test('files that a page sends are put into the drive while the session runs, each once', async () => {
+test('Each file that a page sends is put into the drive once while the session runs', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const site = await startSite(computer);
@@ -46,7 +46,7 @@ test('files that a page sends are put into the drive while the session runs, eac
   expect(await (await computer.user.fetch(path)).text()).toBe('/file-1'.repeat(10));
   expect((await computer.exec(`ls ${folderOf(session.id)}`)).stdout).toBe('');
 
-  // Another of that name, which is another file.
+  // Another file with the same name.
   await download(browsers, session.id, `${site}/file-2`);
   await arrived(2);
   expect((await list(computer)).map(({ name }) => name)).toEqual(['report (2).txt', 'report.txt']);
@@ -55,7 +55,7 @@ test('files that a page sends are put into the drive while the session runs, eac
   expect((await browsers.get(session)).downloads).toMatchObject({ files: 2, code: null });
 });
 
-test('what arrives last is there when the session has ended, and only so many are', async () => {
+test('Files that arrive last are in the drive when the session has ended, up to the limit', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const session = await browsers.temporary();
@@ -68,7 +68,7 @@ test('what arrives last is there when the session has ended, and only so many ar
   expect((await computer.exec(`ls ${folderOf(session.id)}`)).stdout).toContain('d\n');
 });
 
-test('a drive that is full says so in the session, and nothing is lost', async () => {
+test('A full drive is reported in the session, and the file stays on the computer', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const session = await browsers.temporary();
@@ -82,7 +82,7 @@ test('a drive that is full says so in the session, and nothing is lost', async (
   expect((await computer.exec(`stat -c %s ${folder}/large`)).stdout).toBe('3000000\n');
 });
 
-test('what arrives behind a thousand files that never do is not lost with the session', async () => {
+test('A file behind 1000 unfinished downloads stays on the computer when the session ends', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const session = await browsers.temporary();

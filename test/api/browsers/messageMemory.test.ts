@@ -8,34 +8,34 @@ import { waitFor } from '../../support/waitFor.ts';
 const never = () => ({ signal: new AbortController().signal, onSlow: () => undefined });
 const memoryOf = (slowMs = 60_000) => new MessageMemory({ mostBytes: 100, perOwnerBytes: 60, slowMs });
 
-/** Whether room was given by now. */
+/** Whether the memory has been given by now. */
 async function isGiven(room: Promise<unknown>): Promise<boolean> {
   await new Promise(setImmediate);
   return Promise.race([room.then(() => true), Promise.resolve().then(() => false)]);
 }
 
-test('room is given in turn, up to what there is, and again when it is given back', async () => {
+test('Memory is given in order, up to the limit, and again after it is given back', async () => {
   const memory = memoryOf();
   const [first, second] = [await memory.take('a', 50, never()), await memory.take('b', 50, never())];
   const [third, fourth] = [memory.take('c', 60, never()), memory.take('d', 10, never())];
   expect(memory.usedBytes).toBe(100);
   first?.[Symbol.dispose]();
   expect(await isGiven(third)).toBe(false);
-  // Who needs little does not pass by.
+  // A smaller request does not overtake.
   expect(await isGiven(fourth)).toBe(false);
   second?.shrinkTo(10);
   expect([await isGiven(third), await isGiven(fourth)]).toEqual([true, true]);
   expect(memory.usedBytes).toBe(80);
 });
 
-test('one owner leaves the others what is beyond its share', async () => {
+test('An owner at its share waits, and other owners still get memory', async () => {
   const memory = memoryOf();
   await memory.take('a', 40, never());
   const [own, other] = [memory.take('a', 40, never()), memory.take('b', 40, never())];
   expect([await isGiven(own), await isGiven(other)]).toEqual([false, true]);
 });
 
-test('whoever gives up waiting makes way', async () => {
+test('A waiter that gives up makes way for the next', async () => {
   const memory = memoryOf();
   await Promise.all([memory.take('a', 50, never()), memory.take('b', 40, never())]);
   const given = new AbortController();
@@ -46,17 +46,17 @@ test('whoever gives up waiting makes way', async () => {
   expect(await second).toBeDefined();
 });
 
-test('whoever keeps its room for long is told, where another waits for it', async () => {
+test('The owner that keeps memory for long is told when it blocks a waiter', async () => {
   const memory = memoryOf(20);
   const slow = Promise.withResolvers<string>();
   await memory.take('a', 60, { ...never(), onSlow: () => slow.resolve('a') });
   await memory.take('b', 40, { ...never(), onSlow: () => slow.resolve('b') });
   void memory.take('b', 40, never());
-  // Of its own, b has too much: a is not in its way.
+  // b is over its own share, so a is not in its way.
   expect(await slow.promise).toBe('b');
 });
 
-test('of a large message no more is read than its beginning before there is room', async () => {
+test('Only the beginning of a large message is read before there is memory for it', async () => {
   const size = 8 * 1_048_576;
   const memory = new MessageMemory({ mostBytes: size, perOwnerBytes: size, slowMs: 60_000 });
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
@@ -79,20 +79,20 @@ test('of a large message no more is read than its beginning before there is room
   const inTheWay = await memory.take('b', size, never());
   source.send('small');
   source.send(Buffer.alloc(size));
-  await waitFor('the small one', async () => heard.length === 1);
-  await waitFor('its reader to wait', async () => reader.isPaused);
+  await waitFor('the small message', async () => heard.length === 1);
+  await waitFor('the reader to wait', async () => reader.isPaused);
   expect(socket.bytesRead).toBeLessThan(size / 2);
   inTheWay?.[Symbol.dispose]();
-  await waitFor('the large one', async () => heard.length === 2);
+  await waitFor('the large message', async () => heard.length === 2);
   expect(heard).toEqual([5, size]);
   expect(memory.usedBytes).toBe(size);
   for (const room of rooms) (await room)?.[Symbol.dispose]();
   expect(memory.usedBytes).toBe(0);
-  // What has arrived in part is forgotten with its connection. The rest of this message never comes.
+  // A message that arrived in part is forgotten with its connection. The rest of this one never comes.
   source.send(Buffer.alloc(size / 2), { fin: false });
-  await waitFor('its beginning', async () => memory.usedBytes > 0);
+  await waitFor('the beginning of the message', async () => memory.usedBytes > 0);
   gone.abort();
-  await waitFor('its room to be free', async () => memory.usedBytes === 0);
+  await waitFor('the memory to be free', async () => memory.usedBytes === 0);
   source.terminate();
   server.close();
 });

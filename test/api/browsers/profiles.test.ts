@@ -19,13 +19,13 @@ afterAll(() => product?.close());
 
 const folderOf = ({ id }: Pick<BrowserProfile, 'id'>) => `.local/share/atrium/browsers/${id}`;
 
-/** Beside the default one. */
+/** A second computer, beside the default one. */
 async function anotherComputer({ user }: TestComputer): Promise<TestComputer> {
   const made = await user.fetch(`/api/spaces/${user.spaceId}/computers`, { method: 'POST', body: {} });
   return computerOf(user, ((await made.json()) as { id: string }).id);
 }
 
-test('profiles are made, listed, renamed and deleted, so many of a space', async () => {
+test('Profiles are made, listed, renamed and deleted, up to the limit of a space', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const [one, two] = [await browsers.profile('One'), await browsers.profile('Two')];
@@ -46,7 +46,7 @@ test('profiles are made, listed, renamed and deleted, so many of a space', async
   }
 });
 
-test('the same Idempotency-Key is the same profile', async () => {
+test('The same Idempotency-Key makes one profile', async () => {
   const browsers = browsersOf(await buildComputer(product));
   const once = async () => {
     const headers = { 'idempotency-key': 'profile-1' };
@@ -57,7 +57,7 @@ test('the same Idempotency-Key is the same profile', async () => {
   expect((await browsers.expect<{ data: unknown[] }>(200, 'GET', '/profiles')).data).toHaveLength(1);
 });
 
-test('a save that fails leaves the one before it, and is made up for by the next one', async () => {
+test('A failed save keeps the previous save, and the next save makes up for it', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const profile = await browsers.profile();
@@ -74,7 +74,7 @@ test('a save that fails leaves the one before it, and is made up for by the next
   expect(await browsers.get(large)).toMatchObject({ save: { state: 'failed', code: 'PROFILE_TOO_LARGE' } });
   expect(await now()).toEqual(saved);
 
-  // Elsewhere it is as it was saved; where it was left, as it was left.
+  // The computer of the failed save still has its state, and the next save brings that to other computers.
   const other = await anotherComputer(computer);
   const home = await browsers.start(profile);
   expect((await computer.exec(`cat ${folderOf(profile)}/mark`)).stdout).toBe('second\n');
@@ -84,13 +84,13 @@ test('a save that fails leaves the one before it, and is made up for by the next
   expect((await other.exec(`cat ${folderOf(profile)}/mark`)).stdout).toBe('second\n');
   await other.exec(`echo third > ${folderOf(profile)}/mark`);
   await browsers.end(elsewhere);
-  // What is older there gives way.
+  // The older state on the first computer is replaced.
   const back = await browsers.start(profile, { computerId: computer.id });
   expect((await computer.exec(`cat ${folderOf(profile)}/mark`)).stdout).toBe('third\n');
   await browsers.end(back);
 });
 
-test('what is deleted goes from every computer, also from one that does not run', async () => {
+test('A deleted profile is removed from every computer, also from a stopped one', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const other = await anotherComputer(computer);
@@ -99,7 +99,7 @@ test('what is deleted goes from every computer, also from one that does not run'
   await other.expect(200, 'POST', '/stop');
   await browsers.expect(204, 'DELETE', `/profiles/${profile.id}`);
   const { pool } = product.environment.database;
-  await waitFor('its folders to be forgotten', async () => {
+  await waitFor('the folders of the profile to be forgotten', async () => {
     const [rows] = await pool.query('SELECT id FROM browser_folders WHERE owner_id = ?', [profile.id]);
     return (rows as unknown[]).length === 0;
   });
@@ -108,7 +108,7 @@ test('what is deleted goes from every computer, also from one that does not run'
   }
 });
 
-test('a profile outlives its computer, also one that is deleted while a session has it', async () => {
+test('A profile outlives its computer, also one that is deleted during a session', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const other = await anotherComputer(computer);
@@ -127,13 +127,13 @@ test('a profile outlives its computer, also one that is deleted while a session 
   await browsers.end(next);
 });
 
-test('a saved profile is sealed in the store, and one that was changed there does not open', async () => {
+test('A saved profile is sealed in the store, and does not open in the place of another', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const profile = await browsers.profile();
   await browsers.end(await browsers.start(profile));
   const { pool } = product.environment.database;
-  // Of another profile: in its place, it is nobody's.
+  // The other profile gets the object of this one.
   const [rows] = await pool.query('SELECT object_key AS k FROM browser_profiles WHERE id = ?', [profile.id]);
   const other = await browsers.profile('Other');
   await pool.query('UPDATE browser_profiles SET saved = 1, opened = 1, object_key = ? WHERE id = ?', [

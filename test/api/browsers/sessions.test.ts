@@ -20,7 +20,7 @@ interface Problem {
   detail: string;
 }
 
-/** What runs in the computer with this in its command. */
+/** The number of Chromium processes in the computer. */
 async function chromiums(computer: TestComputer): Promise<number> {
   return Number((await computer.exec('pgrep -fc -- "chromium.*--user-data-dir"')).stdout);
 }
@@ -38,7 +38,7 @@ describe('a browser session with a profile', () => {
     site = await startSite(computer);
   }, 60_000);
 
-  test('is started on a computer that is woken for it, and tells the tabs', async () => {
+  test('A session wakes its computer and lists its tabs', async () => {
     const profile = await browsers.profile();
     expect(profile).toMatchObject({ computerId: computer.id, savedAt: null, sessions: [] });
     session = await browsers.start(profile, { url: `${site}/` });
@@ -56,7 +56,7 @@ describe('a browser session with a profile', () => {
     expect(sessions).toMatchObject([{ id: session.id, status: 'running' }]);
   });
 
-  test('keeps its profile for itself, and says who has it', async () => {
+  test('A profile in use is refused to others, and the error names the session and the user', async () => {
     const path = `/profiles/${session.profileId}`;
     for (const [method, at] of [
       ['POST', `${path}/sessions`],
@@ -69,7 +69,7 @@ describe('a browser session with a profile', () => {
     }
   });
 
-  test('is signed in still in the next session, after a stop and a wake of its computer', async () => {
+  test('The next session is still signed in, after its computer was stopped and woken', async () => {
     await browsers.visit(session, `${site}/sign-in`);
     await browsers.end(session);
     const ended = await browsers.get(session);
@@ -82,7 +82,7 @@ describe('a browser session with a profile', () => {
     await browsers.end(next);
   });
 
-  test('is signed in on another computer, with what was saved', async () => {
+  test('A session on another computer is signed in with the saved profile', async () => {
     const created = await computer.user.fetch(`/api/spaces/${computer.user.spaceId}/computers`, {
       method: 'POST',
       body: {},
@@ -96,7 +96,7 @@ describe('a browser session with a profile', () => {
 });
 
 describe('a browser session', () => {
-  test('without a profile leaves nothing but its row', async () => {
+  test('A session without a profile leaves nothing but its row', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const site = await startSite(computer);
@@ -106,10 +106,10 @@ describe('a browser session', () => {
     expect(await left()).toContain(session.id);
     await browsers.end(session);
     expect((await browsers.get(session)).save).toEqual({ state: 'none', code: null, savedAt: null });
-    await waitFor('its folders to go', async () => (await left()) === '');
+    await waitFor('the folders of the session to go', async () => (await left()) === '');
   });
 
-  test('ends with its Chromium, and its profile opens again', async () => {
+  test('A session ends with its Chromium, and its profile opens again', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const site = await startSite(computer);
@@ -123,7 +123,7 @@ describe('a browser session', () => {
     await browsers.end(next);
   });
 
-  test('ends with its computer, which saves its profile, and an order right after that waits for it', async () => {
+  test('A session ends with its computer and saves its profile, and the next session waits for that', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const site = await startSite(computer);
@@ -137,7 +137,7 @@ describe('a browser session', () => {
     await browsers.end(next);
   });
 
-  test('on a desktop is shown there, and ends with that', async () => {
+  test('A session on a desktop is shown there, and ends with the desktop', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const desktop = await computer.expect<{ id: string }>(200, 'POST', '/desktop/sessions', { resolution: '800x600' });
@@ -149,7 +149,7 @@ describe('a browser session', () => {
     expect(problem.code).toBe('DESKTOP_NOT_RUNNING');
   });
 
-  test('has room on its computer as long as that has memory, and gives it back', async () => {
+  test('The memory of a computer limits its sessions, and ended sessions give theirs back', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     await computer.expect(200, 'PATCH', '', { memoryMiB: 1_024 });
@@ -165,13 +165,13 @@ describe('a browser session', () => {
     ['disabled', 'UPDATE users SET disabled_at = NOW(3) WHERE id = ?', 'USER_DISABLED'],
     ['viewers now', "UPDATE space_members SET role = 'viewer' WHERE user_id = ?", 'MEMBER_REMOVED'],
     ['removed from the space', 'DELETE FROM space_members WHERE user_id = ?', 'MEMBER_REMOVED'],
-  ])('ends with whoever started it, where they are %s', async (_name, change, code) => {
+  ])('A session ends when the members who started it are %s', async (_name, change, code) => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const session = await browsers.start(await browsers.profile());
     const { pool } = product.environment.database;
     await pool.query(change, [computer.user.id]);
-    await waitFor('the end', async () => {
+    await waitFor('the end of the session', async () => {
       const [rows] = await pool.query('SELECT status, end_code AS code FROM browser_sessions WHERE id = ?', [
         session.id,
       ]);
@@ -180,7 +180,7 @@ describe('a browser session', () => {
     });
   });
 
-  test('says that its profile cannot be written, and is none the worse', async () => {
+  test('A session whose profile folder cannot be written is refused, and the next one starts', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     await computer.exec('mkdir -p .local/share/atrium && touch .local/share/atrium/browsers');
@@ -190,7 +190,7 @@ describe('a browser session', () => {
     await browsers.end(await browsers.temporary());
   });
 
-  test('does not exist for another tenant, nor does a profile', async () => {
+  test('404 for the sessions and profiles of another tenant', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const profile = await browsers.profile();
@@ -208,13 +208,13 @@ describe('a browser session', () => {
       await other.expect(404, 'POST', `/profiles/${profile.id}/sessions`);
       await other.expect(404, 'DELETE', `/profiles/${profile.id}`);
     }
-    // Nor does a computer of another space take it.
+    // A computer of another space cannot be used either.
     await browsers.expect(404, 'POST', '/sessions', { computerId: stranger.id });
     expect((await browsers.get(session)).status).toBe('running');
     await browsers.end(session);
   });
 
-  test('is the same for the same Idempotency-Key', async () => {
+  test('The same Idempotency-Key starts one session', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const profile = await browsers.profile();

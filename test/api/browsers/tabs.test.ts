@@ -34,7 +34,7 @@ async function bytes(at: string): Promise<{ type: string | null; body: Buffer }>
   return { type: response.headers.get('content-type'), body: Buffer.from(await response.arrayBuffer()) };
 }
 
-test('tabs are opened, told as they are, gone to, brought to the front and closed', async () => {
+test('Tabs can be opened, listed, navigated, brought to the front and closed', async () => {
   const [first] = await browsers.tabs(session);
   const second = await browsers.expect<BrowserTab>(201, 'POST', path, { url: `${site}/?second` });
   expect(second).toMatchObject({ url: `${site}/?second`, active: true, status: 'complete' });
@@ -58,7 +58,7 @@ test('tabs are opened, told as they are, gone to, brought to the front and close
   expect(await browsers.tabs(session)).toHaveLength(1);
 });
 
-test('a tab is shown as a picture, of all of the page too, and as PDF', async () => {
+test('A tab is shown as a picture, also of the full page, and as PDF', async () => {
   const [tab] = await browsers.tabs(session);
   const at = `${path}/${tab?.id}`;
   const png = await bytes(`${at}/screenshot`);
@@ -81,7 +81,7 @@ test.each([
   'example.com',
   'ftp://example.com/',
   ' ',
-])('"%s" is refused wherever it is asked for', async (url) => {
+])('The URL "%s" is refused for a new tab, an open tab and a new session', async (url) => {
   const [tab] = await browsers.tabs(session);
   for (const [method, at] of [
     ['POST', path],
@@ -94,7 +94,7 @@ test.each([
   expect((await browsers.tabs(session)).map((one) => one.url)).toEqual([tab?.url]);
 });
 
-test('a page that leads to a file is refused by the browser itself', async () => {
+test('The browser itself refuses a page that leads to a file', async () => {
   const [tab] = await browsers.tabs(session);
   const response = await browsers.fetch(`${path}/${tab?.id}`, { method: 'PATCH', body: { url: `${site}/to-file` } });
   expect(JSON.stringify(await response.json())).not.toContain('root:');
@@ -104,7 +104,7 @@ test('a page that leads to a file is refused by the browser itself', async () =>
 });
 
 test.each([{}, { url: 'http://a.example/', action: 'back' }, { active: false }, { action: 'leap' }])(
-  '%j is no change of a tab',
+  '400 for the change %j of a tab',
   async (body) => {
     const [tab] = await browsers.tabs(session);
     await browsers.expect(400, 'PATCH', `${path}/${tab?.id}`, body);
@@ -112,7 +112,7 @@ test.each([{}, { url: 'http://a.example/', action: 'back' }, { active: false }, 
 );
 
 test.each(['http', 'https'])(
-  'a session whose first page, of %s, is refused on the way out runs, and says why',
+  'A session runs although its first page, of %s, is refused on the way out, and says why',
   async (scheme) => {
     const url = `${scheme}://169.254.169.254/`;
     const other = await browsers.temporary({ url });
@@ -128,19 +128,19 @@ test.each(['http', 'https'])(
   },
 );
 
-test('a tab is put to the back by bringing another to the front, and says so', async () => {
+test('400 for putting a tab to the back: another one is brought to the front instead', async () => {
   const [tab] = await browsers.tabs(session);
   const problem = await browsers.expect<object>(400, 'PATCH', `${path}/${tab?.id}`, { active: false });
   expect(problem).toMatchObject({ errors: [{ pointer: '/active', detail: 'must be true' }] });
 });
 
-test('the last tab leaves an empty one', async () => {
+test('Closing the last tab leaves an empty one', async () => {
   const [tab] = await browsers.tabs(session);
   await browsers.expect(204, 'DELETE', `${path}/${tab?.id}`);
   expect(await browsers.tabs(session)).toMatchObject([{ url: 'about:blank' }]);
 });
 
-test('on a computer that is paused nothing is looked at, and what is done has it go on', async () => {
+test('A paused computer lists no tabs, and opening a tab resumes it', async () => {
   await computer.expect(200, 'POST', '/pause');
   const problem = await browsers.expect<{ code: string }>(409, 'GET', path);
   expect(problem.code).toBe('COMPUTER_PAUSED');

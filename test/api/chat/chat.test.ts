@@ -22,7 +22,7 @@ async function problemOf(response: Response): Promise<Problem> {
 }
 
 describe('models', () => {
-  test.each(['/chat/models', '/api/chat/models'])('GET %s lists what can be used now', async (path) => {
+  test.each(['/chat/models', '/api/chat/models'])('GET %s lists the models that can be used now', async (path) => {
     const { models, defaultModelId } = await user.get<{ models: { id: string }[]; defaultModelId: string }>(path);
     expect(defaultModelId).toBe('fake-1');
     expect(models.map(({ id }) => id)).toEqual(['fake-1', 'demo']);
@@ -30,7 +30,7 @@ describe('models', () => {
     expect(models[1]).toMatchObject({ provider: 'demo', pricingRates: expect.any(Array) });
   });
 
-  test.each(['/chat/models', '/api/chat/models'])('GET %s is not for strangers', async (path) => {
+  test.each(['/chat/models', '/api/chat/models'])('401 for GET %s without a token', async (path) => {
     const response = await fetch(product.url + path);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toMatch(/^Bearer/);
@@ -38,7 +38,7 @@ describe('models', () => {
 });
 
 describe('POST /chat/stream', () => {
-  test('answers with the stream of a turn, and keeps what it said', async () => {
+  test('A message is answered with the stream of its turn, and the turn and its messages are kept', async () => {
     const stream = await user.send({ content: 'Good morning', userMessageId: 'um-1' });
     expect(stream.response.status).toBe(200);
     expect(Object.fromEntries(stream.response.headers)).toMatchObject({
@@ -95,7 +95,7 @@ describe('POST /chat/stream', () => {
     ]);
   });
 
-  test('gives the model the thread so far', async () => {
+  test('The model gets the thread so far', async () => {
     const first = await user.ask({ content: 'My name is Ada' });
     const second = await user.ask({ content: 'What is my name?', threadId: first.threadId });
     expect(second.threadId).toBe(first.threadId);
@@ -104,7 +104,7 @@ describe('POST /chat/stream', () => {
     expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
   });
 
-  test('takes every field of the specification at once', async () => {
+  test('A message may have every field of the specification at once', async () => {
     await putFile(product, user, '/a/b.png', onePixelPng);
     const answer = await user.ask({
       content: 'All of it',
@@ -141,7 +141,7 @@ describe('POST /chat/stream', () => {
     ]);
   });
 
-  test('takes AI SDK’s own body; its chat id finds the thread again', async () => {
+  test('The AI SDK’s own body is accepted, and its chat id finds the thread again', async () => {
     const message = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
     const first = await user.ask({ id: 'chat-of-mine', messages: [message('m1', 'One')], trigger: 'submit-message' });
     const again = { id: 'chat-of-mine', messages: [message('m1', 'One'), message('m2', 'Two')] };
@@ -153,12 +153,12 @@ describe('POST /chat/stream', () => {
       'm2',
       'assistant',
     ]);
-    // Another person's chat of the same name is another thread.
+    // The same chat id of another user is another thread.
     const other = await product.user();
     expect((await other.ask(again)).threadId).not.toBe(first.threadId);
   });
 
-  test('the demo model answers without a provider', async () => {
+  test('The demo model answers without a provider', async () => {
     const before = product.provider.requests.length;
     const answer = await user.ask({ content: '/think Hm\n/say Hello there', modelId: 'demo' });
     expect(answer.text).toContain('Hello there');
@@ -171,13 +171,13 @@ describe('POST /chat/stream', () => {
     expect(product.provider.requests).toHaveLength(before);
   });
 
-  test('says which limit ended an answer', async () => {
+  test('The finish reason names the limit that ended an answer', async () => {
     const answer = await user.ask({ content: fake({ finishReason: 'length' }) });
     expect(answer.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'length' });
     expect(await user.turn(answer.turnId)).toMatchObject({ status: 'completed', finishReason: 'length' });
   });
 
-  test('text of any script arrives as it was, also cut between two deltas', async () => {
+  test('Text in any script arrives unchanged, also when it is cut between two deltas', async () => {
     const tokens = ['Grüße', ' 👩‍👩‍👧 ', '漢字\n\n', 'data: x\n\nid: 9\n', '\u2028"\\'];
     const answer = await user.ask({ content: fake({ tokens, intervalMs: 5 }) });
     expect(answer.text).toBe(tokens.join(''));
@@ -185,7 +185,7 @@ describe('POST /chat/stream', () => {
   });
 });
 
-describe('what is refused before any byte of the stream', () => {
+describe('Refusals before the first byte of the stream', () => {
   const pane = { paneId: 'p', isActive: true, tabs: [] };
   test.each<[string, Record<string, unknown>, string]>([
     ['content', { content: '' }, '/content'],
@@ -243,7 +243,7 @@ describe('what is refused before any byte of the stream', () => {
     expect(await problemOf(response)).toMatchObject({ status, code });
   });
 
-  test('a body that is not JSON, of another type, or too large', async () => {
+  test('Bodies that are not JSON, of another type, or too large are refused', async () => {
     const send = (body: string, type: string) =>
       fetch(`${product.url}/chat/stream`, {
         method: 'POST',
@@ -271,7 +271,7 @@ describe('what is refused before any byte of the stream', () => {
     }
   });
 
-  test('403 for somebody else’s thread, in any space', async () => {
+  test('403 for another user’s thread, in any space', async () => {
     const { threadId } = await user.ask({ content: 'Mine' });
     const stranger = await product.user();
     const colleague = await product.user();
@@ -285,7 +285,7 @@ describe('what is refused before any byte of the stream', () => {
     }
   });
 
-  test('a turn is the owner’s alone: 404 for a stranger, 403 for a colleague', async () => {
+  test('A turn belongs to its owner: 404 for a stranger, and 403 for a colleague', async () => {
     const { turnId } = await user.ask({ content: 'Mine too' });
     const stranger = await product.user();
     const colleague = await product.user();
@@ -300,7 +300,7 @@ describe('what is refused before any byte of the stream', () => {
     }
   });
 
-  test('a viewer asks, and does not work', async () => {
+  test('A viewer may ask, and gets 403 in work mode', async () => {
     const viewer = await product.user();
     await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
     const asked = await viewer.ask({ content: 'May I?', spaceId: user.spaceId });
@@ -313,7 +313,7 @@ describe('what is refused before any byte of the stream', () => {
     ).toBe(403);
   });
 
-  test('422 for a thread of another space than the one that is named', async () => {
+  test('422 for a thread that is not in the named space', async () => {
     const { threadId } = await user.ask({ content: 'Here' });
     const second = await product.identity.spaces.create(user.id, 'Second');
     const body = { content: 'x', threadId, spaceId: second.space.id };
@@ -321,7 +321,7 @@ describe('what is refused before any byte of the stream', () => {
     expect(await problemOf(response)).toMatchObject({ status: 422, code: 'SPACE_MISMATCH' });
   });
 
-  test('none of it has reached the provider', () => {
+  test('No refused message has reached the provider', () => {
     expect(requestsWith(product.provider, '"x"')).toEqual([]);
   });
 });

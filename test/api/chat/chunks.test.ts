@@ -11,8 +11,7 @@ import type { FakeScript } from '../../fakes/script.ts';
 import { collect } from '../../support/sseClient.ts';
 
 /**
- * What every chunk looks like, in every way a turn can go: the contract's to the letter, and what each client version
- * accepts.
+ * Checks the chunks of every kind of turn strictly against the contract, and with the schema of each client version.
  */
 interface ChunkSchema {
   additionalProperties?: boolean;
@@ -21,7 +20,8 @@ interface ChunkSchema {
 
 const { schemas: contractSchemas = {} } = loadContract().document.components ?? {};
 const variants = structuredClone((contractSchemas.TurnChunk as unknown as { oneOf: ChunkSchema[] }).oneOf);
-// Clients are to expect more; what Atrium sends today is all described.
+// The contract lets clients expect further fields. Here they are forbidden, so that every field Atrium sends is
+// described.
 for (const variant of variants) {
   variant.additionalProperties = false;
   if (variant.properties.data !== undefined) variant.properties.data.additionalProperties = false;
@@ -38,7 +38,7 @@ const fitsContract = new Ajv2020.default({ strict: false, discriminator: true, a
   });
 
 const schemas = Object.entries({ '5': ai5, '6': ai6, '7': ai7 }).map(([version, { uiMessageChunkSchema }]) => {
-  // 5 has it as a function's result, 6 and 7 as a function.
+  // Version 5 exports the result of a function, 6 and 7 a function. All three can be called.
   const made = uiMessageChunkSchema as unknown as () => { validate?: (value: unknown) => unknown };
   const { validate } = made();
   if (validate === undefined) throw new Error(`The schema of version ${version} cannot be asked.`);
@@ -99,11 +99,11 @@ test.each<[string, Record<string, unknown>]>([
   ['a filtered answer', { content: fake({ ...full, finishReason: 'content-filter' }) }],
   ['a turn at its limit', { content: toolLines(Array.from({ length: 4 }, () => ['drive_list', {}])), modelId: 'demo' }],
   ['a failure', { content: fake({ status: 400 }) }],
-])('%s', async (_name, body) => {
+])('A turn sends valid chunks: %s', async (_name, body) => {
   const answer = await user.ask(body);
   expect(answer.complete).toBe(true);
   await check(answer.chunks);
-  // Parts begin once, end once, and say nothing outside of that; so do steps.
+  // Each part begins once, ends once, and has no deltas outside of that.
   const open = new Set<string>();
   for (const chunk of answer.chunks) {
     const [, kind, moment] = /^(text|reasoning)-(start|delta|end)$/.exec(chunk.type) ?? [];
@@ -120,7 +120,7 @@ test.each<[string, Record<string, unknown>]>([
   ]);
 });
 
-test('waiting for approval, and going on with it', async () => {
+test('A turn that waits for an approval and goes on sends valid chunks', async () => {
   const body = {
     content: '/tool drive_delete {"path":"/x"}\n/tool ask_user {"question":"?"}',
     modelId: 'demo',
@@ -136,14 +136,14 @@ test('waiting for approval, and going on with it', async () => {
   await check((await collect(await user.open(`/chat/turns/${asked.turnId}/stream`))).chunks);
 });
 
-test('another attempt', async () => {
+test('A turn with a second attempt sends valid chunks', async () => {
   flaky.set('begin again', [{ ...full, toolCalls: tools.slice(0, 1), fail: { how: 'cut', afterDeltas: 6 } }]);
   const answer = await user.ask({ content: 'begin again' });
   await check(answer.chunks);
   expect(answer.chunks.some(({ type }) => type === 'data-attempt')).toBe(true);
 });
 
-test('queued, begun, stopped; and rebuilt from the message', async () => {
+test('Turns that are queued, stopped, or rebuilt from the message send valid chunks', async () => {
   const running = await user.send({ content: fake({ ...full, fail: { how: 'stall' } }) });
   const { threadId, turnId } = idsOf(running);
   const begun = await collect(running, ({ text: said }) => said === 'An answer.');
@@ -161,8 +161,8 @@ test('queued, begun, stopped; and rebuilt from the message', async () => {
   }
 });
 
-test('what a running call puts out', async () => {
-  // As test/activities/tools/computerTools.test.ts gets it from a computer.
+test('The output of a running call is a valid chunk', async () => {
+  // As test/activities/tools/computerTools.test.ts gets these chunks from a computer.
   const data = { toolCallId: 'tcl_1', stream: 'stdout', text: 'hello', position: 5 } as const;
   await check([
     { type: 'data-tool-output', transient: true, data },
@@ -170,12 +170,12 @@ test('what a running call puts out', async () => {
   ]);
 });
 
-test('all of this has shown every type but those that no tool or model makes yet', () => {
+test('These tests have seen every type of chunk, except those that no tool or model makes yet', () => {
   const missing = types.filter((type) => !seen.has(type));
   expect(missing).toEqual(['source-url', 'source-document', 'file']);
 });
 
-test('the check itself finds what is wrong', async () => {
+test('The check rejects invalid chunks', async () => {
   await expect(check([{ type: 'text-delta', id: 'a' } as unknown as UiChunk])).rejects.toThrow();
   await expect(check([{ type: 'tool-output-denied', toolCallId: 'a' } as unknown as UiChunk])).rejects.toThrow();
   await expect(check([{ type: 'start-step', extra: 1 } as unknown as UiChunk])).rejects.toThrow();

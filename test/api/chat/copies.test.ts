@@ -7,7 +7,7 @@ import { putFile } from '../../builders/files.ts';
 import { buildProduct, rolesOf, type TestProduct } from '../../builders/product.ts';
 import { toolLines } from '../../builders/tools.ts';
 
-// Copies of a thread: another one that goes on from a message, and files.
+// Copies of a thread: forks, which go on from a message, and exports.
 
 let product: TestProduct;
 let user: ChatUser;
@@ -33,11 +33,11 @@ async function threadOf(...contents: string[]): Promise<string> {
   return threadId ?? '';
 }
 
-/** A message without what says which turn it is of. */
+/** A message without the fields that name its turn. */
 const asSaid = ({ id, role, parts }: MessageBody) => ({ id, role, parts });
 
 describe('a fork', () => {
-  test('has the messages up to the one that is named, and goes on from there', async () => {
+  test('A fork has the messages up to the named one, and goes on from there', async () => {
     const threadId = await threadOf('First question', 'Second question', 'Third question');
     const messages = await user.messages(threadId);
     const copy = await forked(threadId, { messageId: messages[3]?.id, title: 'Another way' });
@@ -57,7 +57,7 @@ describe('a fork', () => {
     expect(await user.messages(threadId)).toEqual(messages);
   });
 
-  test('has turns of its own, which have used nothing', async () => {
+  test('A fork has turns of its own, without usage', async () => {
     const threadId = await threadOf('One', 'Two');
     const copy = await forked(threadId);
     const turns = async (id: string) =>
@@ -83,7 +83,7 @@ describe('a fork', () => {
     expect(await replay.response.text()).toContain('Hello from the fake provider.');
   });
 
-  test('stays when the first thread is deleted, long answers too; files are read while that is there', async () => {
+  test('A fork outlives its original, with long answers, and reads the original’s files until then', async () => {
     const { threadId, turnId } = await user.ask({ content: 'Draw' });
     const { database } = product.environment;
     await user.ended(turnId);
@@ -102,7 +102,7 @@ describe('a fork', () => {
     expect((await user.messages(copy.id))[1]?.parts).toEqual([part]);
   });
 
-  test('is one, however often its request comes', async () => {
+  test('Repeated requests with the same idempotency key make one fork', async () => {
     const threadId = await threadOf('Once');
     const key = { 'idempotency-key': 'fork' };
     const answers = await Promise.all([1, 2, 3].map(() => fork(threadId, {}, key)));
@@ -111,7 +111,7 @@ describe('a fork', () => {
     const { Thread } = chatModels(product.environment.database);
     expect((await Thread.findAll({ where: { forkedFrom: threadId } })).map(({ id }) => id)).toEqual([again.id]);
     expect((await fork(threadId, { title: 'Else' }, key)).status).toBe(422);
-    // Its process died before it could answer.
+    // As if the process had died before it could answer.
     const { Idempotency } = idempotencyModels(product.environment.database);
     const lost = { responseStatus: null, responseBody: null, claimedAt: new Date(Date.now() - 61_000) };
     await Idempotency.update(lost, { where: { objectId: again.id } });
@@ -119,7 +119,7 @@ describe('a fork', () => {
     expect(await Thread.count({ where: { forkedFrom: threadId } })).toBe(1);
   });
 
-  test('leaves out what was replaced, and what is still being answered', async () => {
+  test('A fork leaves out replaced messages and a turn that is still being answered', async () => {
     const threadId = await threadOf('Kept');
     const { turnId } = await user.ask({
       content: toolLines([['ask_user', { question: 'Which?' }]]),
@@ -141,7 +141,7 @@ describe('a fork', () => {
     expect((await user.messages((await forked(threadId)).id)).map(({ id }) => id)).toEqual(now.map(({ id }) => id));
   });
 
-  test('is the owner’s alone to make, of a message that is there', async () => {
+  test('Only the owner can fork and export a thread, and only from an existing message', async () => {
     const threadId = await threadOf('Mine');
     const colleague = await product.user();
     await product.identity.members.add(user.spaceId, colleague.email, 'owner');
@@ -154,7 +154,7 @@ describe('a fork', () => {
   });
 });
 
-test('pictures of tools are found by copies of copies', async () => {
+test('Forks of forks find the pictures that tools made', async () => {
   const threadId = await threadOf('Draw');
   const { environment } = product;
   const copy = await forked((await forked(threadId)).id);
@@ -168,7 +168,7 @@ test('pictures of tools are found by copies of copies', async () => {
 });
 
 describe('an export', () => {
-  test('as JSON has the messages as they are listed', async () => {
+  test('The JSON export has the messages as they are listed', async () => {
     const threadId = await threadOf('One', 'Two');
     const { data } = await user.get<{ data: MessageBody[] }>(`/api/threads/${threadId}/messages`);
     const thread = await user.get(`/api/threads/${threadId}`);
@@ -179,7 +179,7 @@ describe('an export', () => {
     expect(JSON.parse(await exported(empty.id))).toEqual({ thread: empty, messages: [] });
   });
 
-  test('as Markdown is what was said, and no text ends its block of code', async () => {
+  test('The Markdown export has what was said, and no text ends its block of code', async () => {
     const { threadId } = await user.ask({
       content: `What is this?\n${toolLines([['drive_list', { path: '/```' }]])}`,
       modelId: 'demo',

@@ -4,15 +4,15 @@ import type { FakeRequest, FakeScript } from '../../fakes/script.ts';
 import { collect } from '../../support/sseClient.ts';
 
 /**
- * Each way in which a provider fails, again and again: once and then well, and for ever. Two rounds here; thirty by
+ * Each way in which a provider fails, repeatedly: once before a good answer, and for ever. Two rounds here; thirty with
  * `ATRIUM_TEST_ROUNDS=30 npm test -- test/api/chat/failureRounds`.
  */
 const rounds = Number(process.env.ATRIUM_TEST_ROUNDS ?? 2);
-/** Longer than a busy machine's pauses, which are no failure of the provider. */
+/** Longer than the pauses of a busy machine, which must not count as failures of the provider. */
 const idleTimeoutSeconds = 5;
 /**
- * Against hanging. Six tries on two models, each with its pause (8 s at most together on a model) and, where it stalls,
- * its silence.
+ * Against hanging. Six attempts on two models, each with its pause (at most 8 s together per model) and, for a stall,
+ * the idle timeout.
  */
 const deadlineMs = 300_000;
 
@@ -36,7 +36,7 @@ const failures: Record<string, { script: FakeScript; code: string; kept?: string
   'an empty answer': { script: { tokens: [] }, code: 'PROVIDER_EMPTY_ANSWER' },
 };
 
-/** What is still to fail, by the number that a message begins with. */
+/** The failures that are still to come, by the number of the message. */
 const toFail = new Map<string, { script: FakeScript; times: number }>();
 
 function respond({ body }: FakeRequest): FakeScript | undefined {
@@ -61,7 +61,7 @@ beforeAll(async () => {
   };
   product = await buildProduct(settings, respond);
   user = await product.user();
-  // All ways side by side: each mostly waits for the next attempt.
+  // All kinds of failures run side by side: each mostly waits for the next attempt.
   for (const [name, { script }] of Object.entries(failures)) {
     once.set(name, askRounds(script, 1));
     forEver.set(name, askRounds(script, Number.POSITIVE_INFINITY));
@@ -78,7 +78,7 @@ async function askThrough(script: FakeScript, times: number) {
   return { chunks, complete, text, turn, answer: await user.answerOf(turn) };
 }
 
-/** The rounds of one way to fail, reporting what went wrong. */
+/** Starts the rounds for one kind of failure. A rejection is reported by the test that awaits them. */
 function askRounds(script: FakeScript, times: number): Promise<Outcome[]> {
   const outcomes = Promise.all(Array.from({ length: rounds }, () => askThrough(script, times)));
   outcomes.catch(() => undefined);
@@ -89,7 +89,7 @@ const noUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoni
 
 describe.each(Object.entries(failures))('%s', (name, { code, kept = '' }) => {
   test(
-    `once, in ${rounds} turns: each is answered, counted once, and says what to discard`,
+    `${rounds} turns that fail once are answered, counted once, and say what to discard`,
     async () => {
       expect.hasAssertions();
       for (const done of (await once.get(name)) ?? []) {
@@ -106,7 +106,7 @@ describe.each(Object.entries(failures))('%s', (name, { code, kept = '' }) => {
   );
 
   test(
-    `for ever, in ${rounds} turns: each fails with its code, and keeps what was said last`,
+    `${rounds} turns that always fail end with the code of the failure, and keep what was said last`,
     async () => {
       expect.hasAssertions();
       for (const done of (await forEver.get(name)) ?? []) {

@@ -2,7 +2,7 @@ import { type ChatUser, textOf } from '../../builders/chat.ts';
 import { buildProduct, rolesOf, type TestProduct } from '../../builders/product.ts';
 import type { FakeRequest, FakeScript } from '../../fakes/script.ts';
 
-/** What a turn makes of a provider that fails, and of a model that calls tools. */
+/** How a turn deals with a provider that fails, and with a model that calls tools. */
 let product: TestProduct;
 let user: ChatUser;
 let silence: ReturnType<typeof askThrough>;
@@ -16,14 +16,14 @@ beforeAll(async () => {
     nextScript,
   );
   user = await product.user();
-  // Three times a second on each of two models: begun now, looked at last.
+  // Three attempts on each of two models, with a second of silence each: started now, and checked last.
   silence = askThrough({ tokens: ['And then'], fail: { how: 'stall' } });
 });
 afterAll(() => product.close());
 
 /**
- * Per message, how the provider answers its requests: one script after the other, the last one for ever, none meaning
- * well.
+ * How the provider answers the requests for a message: one script after the other, and the last one for ever.
+ * `undefined` is a good answer.
  */
 const scripts = new Map<string, (FakeScript | undefined)[]>();
 
@@ -36,7 +36,7 @@ function nextScript({ body }: FakeRequest): FakeScript | undefined {
 const call = (id: string, name: string, args = '{"a":1}') => ({ id, name, arguments: args });
 
 /**
- * Asks while the provider answers by these scripts. Each message is another one, so that several can be asked side by
+ * Asks while the provider answers by these scripts. Each message is different, so that several can be asked side by
  * side.
  */
 async function askThrough(...answers: (FakeScript | undefined)[]) {
@@ -53,8 +53,8 @@ async function askThrough(...answers: (FakeScript | undefined)[]) {
 const well = undefined;
 const partsOf = async (threadId: string) => (await user.messages(threadId)).at(-1)?.parts ?? [];
 
-describe('a failure that passes', () => {
-  test('before anything was said: the turn is answered at the second try', async () => {
+describe('A temporary failure', () => {
+  test('A turn that fails before its first word is answered at the second attempt', async () => {
     const failures: FakeScript[] = [
       { status: 429 },
       { status: 500 },
@@ -74,16 +74,16 @@ describe('a failure that passes', () => {
     }
   });
 
-  test('Retry-After is kept to', async () => {
+  test('The second attempt waits as long as Retry-After says', async () => {
     const { turn, requests } = await askThrough({ status: 429, headers: { 'retry-after': '2' } }, well);
     expect(turn.status).toBe('completed');
     expect((requests[1]?.receivedMs ?? 0) - (requests[0]?.receivedMs ?? 0)).toBeGreaterThanOrEqual(2_000);
   });
 
-  test('in the middle of an answer: it is begun again, and what it had said is taken back', async () => {
+  test('An answer that fails in the middle is begun again, and its first words are taken back', async () => {
     const failures: FakeScript[] = [
       { tokens: 9, fail: { how: 'cut', afterDeltas: 4 } },
-      // What has not been read by then is lost with the connection.
+      // The pauses let Atrium read the deltas: a reset connection loses unread data.
       { tokens: 9, intervalMs: 100, fail: { how: 'reset', afterDeltas: 4 } },
       { tokens: 9, fail: { how: 'stall', afterDeltas: 4 } },
       { tokens: 4, finishReason: null },
@@ -94,7 +94,7 @@ describe('a failure that passes', () => {
       const begun = answer.chunks.flatMap((chunk) => (chunk.type === 'text-start' ? [chunk.id] : []));
       expect(begun).toHaveLength(2);
       expect(attempts).toEqual([{ step: 0, attempt: 2, discard: [begun[0]] }]);
-      // Each part is closed before the next attempt, as clients need it.
+      // Clients need each part to be closed before the next attempt.
       const order = answer.chunks.map(({ type }) => type).filter((type) => /text-(start|end)|attempt/.test(type));
       expect(order).toEqual(['text-start', 'text-end', 'data-attempt', 'text-start', 'text-end']);
       expect(answer.text).toBe('Hello from the fake provider.');
@@ -104,8 +104,8 @@ describe('a failure that passes', () => {
   });
 });
 
-describe('a failure that stays', () => {
-  test('three attempts on each model of the catalogue, then an error chunk; the last words are kept', async () => {
+describe('A lasting failure', () => {
+  test('After three attempts on each model, the turn ends with an error chunk and keeps the last words', async () => {
     const { answer, turn, last, requests } = await askThrough({ tokens: ['Almost', ' there'], fail: { how: 'cut' } });
     const models = ['fake-1', 'fake-1', 'fake-1', 'spare', 'spare', 'spare'];
     expect(requests.map(({ body }) => body.model)).toEqual(models);
@@ -117,19 +117,19 @@ describe('a failure that stays', () => {
     expect(turn.usage).toEqual({ inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 });
   });
 
-  test('an answer without a finish reason is a failure', async () => {
+  test('An answer without a finish reason is a failure', async () => {
     const { answer, turn, last } = await askThrough({ tokens: ['Is this all?'], finishReason: null });
     expect(last).toMatchObject({ type: 'error', code: 'PROVIDER_CUT' });
     expect(turn).toMatchObject({ status: 'failed', finishReason: null });
     expect(answer.text).toBe('Is this all?');
   });
 
-  test('nor is silence', async () => {
+  test('Silence of the provider is a failure', async () => {
     const silent = await silence;
     expect(silent.last).toMatchObject({ type: 'error', code: 'PROVIDER_STALLED' });
     expect(silent.turn).toMatchObject({ status: 'failed', finishReason: null });
     expect(silent.answer.text).toBe('And then');
-    // We have hung up, not the provider.
+    // Atrium hung up, not the provider.
     expect(silent.requests.map(({ closedByClient }) => closedByClient)).toEqual(silent.requests.map(() => true));
   });
 
@@ -142,7 +142,7 @@ describe('a failure that stays', () => {
     expect(next.chunks.at(-1)).toMatchObject({ type: 'finish' });
   });
 
-  test('a refused key, or a provider that asks for an hour, gives way to the next model at once', async () => {
+  test('A refused key or a Retry-After of an hour makes the turn go to the next model at once', async () => {
     const failures: FakeScript[] = [{ status: 401 }, { status: 429, headers: { 'retry-after': '3600' } }];
     for (const { answer, turn, requests } of await Promise.all(failures.map((script) => askThrough(script, well)))) {
       expect(requests.map(({ body }) => body.model)).toEqual(['fake-1', 'spare']);
@@ -151,7 +151,7 @@ describe('a failure that stays', () => {
     }
   });
 
-  test('the provider’s own text does not reach clients', async () => {
+  test('The provider’s error text does not reach clients', async () => {
     for (const { answer, turn } of await Promise.all([400, 401, 404].map((status) => askThrough({ status })))) {
       expect(turn).toMatchObject({ status: 'failed', error: { detail: expect.stringMatching(/\w+\.$/) } });
       const said = JSON.stringify([answer.events, turn, await user.messages(turn.threadId)]);
@@ -161,7 +161,7 @@ describe('a failure that stays', () => {
 });
 
 describe('tool calls', () => {
-  test('run side by side, and the model gets their results', async () => {
+  test('Tool calls run side by side, and the model gets their results', async () => {
     const { answer, turn, requests } = await askThrough(
       {
         tokens: ['Let me look.'],
@@ -196,7 +196,7 @@ describe('tool calls', () => {
     expect(textOf(parts)).toBe('Let me look.Hello from the fake provider.');
   });
 
-  test.each(['{"q":', 'null'])('with the input %s: the model goes on, and is not asked twice', async (input) => {
+  test.each(['{"q":', 'null'])('The model goes on after a call with the input %s, without a repeat', async (input) => {
     const { answer, turn, requests } = await askThrough({ toolCalls: [call('odd', 'search', input)] }, well);
     expect(requests).toHaveLength(2);
     expect(rolesOf(requests[1])).toEqual(['system', 'user', 'assistant', 'tool']);
@@ -220,7 +220,7 @@ describe('tool calls', () => {
     expect((await partsOf(turn.threadId)).map(({ type }) => type)).toEqual(['step-start', 'text']);
   });
 
-  test('endlessly, up to the limit of steps; the thread goes on', async () => {
+  test('Endless tool calls end at the limit of steps, and the thread goes on', async () => {
     const { turn, last, requests } = await askThrough({ tokens: ['Again. '], toolCalls: [call('c', 'again')] });
     expect(requests).toHaveLength(4);
     expect(last).toMatchObject({ type: 'error', code: 'STEP_LIMIT' });
@@ -231,7 +231,7 @@ describe('tool calls', () => {
   });
 });
 
-test('usage is counted once per turn, with what was cached and reasoned', async () => {
+test('Usage is counted once per turn, with cached and reasoning tokens', async () => {
   const usage = { inputTokens: 100, cachedInputTokens: 60, outputTokens: 40, reasoningTokens: 30 };
   const { answer, turn, requests } = await askThrough({ reasoning: ['Hm. '], tokens: ['Yes.'], usage });
   expect(turn).toMatchObject({ usage });

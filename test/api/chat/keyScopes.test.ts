@@ -6,7 +6,7 @@ import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { type FakeMcpServer, startMcpServer } from '../../fakes/mcpServer.ts';
 import { collect } from '../../support/sseClient.ts';
 
-/** A turn never does more than the key that asked for it: neither by itself, nor when others take it further. */
+/** A turn never does more than its key allows, neither by itself nor when others continue it. */
 let mcp: FakeMcpServer;
 let product: TestProduct;
 let user: ChatUser;
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const work = { modelId: 'demo', mode: 'work' };
 
-/** The same person by a key with these scopes. */
+/** The same user, by a key with these scopes. */
 async function byKey(...scopes: Scope[]): Promise<ChatUser & { keyId: string }> {
   const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes } });
   const { id, key } = (await made.json()) as { id: string; key: string };
@@ -35,7 +35,7 @@ async function byKey(...scopes: Scope[]): Promise<ChatUser & { keyId: string }> 
 }
 
 type Call = readonly [name: string, input: unknown];
-/** A call of each kind of tool, by the scope that it needs. */
+/** Calls of each kind of tool, by the scope that they need. */
 const calls: Record<string, Call[]> = {
   'drive:read': [
     ['drive_read', { path: '/plans/secret.md' }],
@@ -55,7 +55,7 @@ const all = Object.values(calls).flat();
 
 const lacks = (scope: string, output: unknown) => String(output).includes(`lacks the scope "${scope}"`);
 
-/** Which of all those calls a turn of this caller was refused for want of a scope, by that scope. */
+/** The scopes that a turn of this caller lacks for those calls. */
 async function refusedOf(caller: ChatUser): Promise<string[]> {
   const outputs = toolOutputs((await caller.ask({ content: toolLines(all), ...work })).chunks);
   expect(outputs).toHaveLength(all.length);
@@ -78,17 +78,17 @@ test.each<[Scope[], string[]]>([
     ['drive:read', 'drive:write', 'web'],
   ],
   [['*'], []],
-])('a key with %j is refused what takes %j', async (scopes, refused) => {
+])('A key with %j is refused the calls that need %j', async (scopes, refused) => {
   expect(await refusedOf(await byKey(...scopes))).toEqual(refused);
 });
 
-test('a model is offered what the key covers; a person is offered everything', async () => {
+test('A model is offered the tools that the key covers, and all tools for a person', async () => {
   const offeredTo = async (caller: ChatUser, content: string) => {
     await caller.ask({ content, mode: 'work', deviceComputerId: 'dev_1', openTabs: [] });
     const [request] = requestsWith(product.provider, content);
     return ((request?.body.tools ?? []) as { function: { name: string } }[]).map(({ function: { name } }) => name);
   };
-  // What it may do by itself is to chat, now and later.
+  // The scope "chat" covers conversations, now and in automations.
   const chatting = ['ask_user', 'automation_create', 'automation_delete', 'automation_list'];
   const chatter = await offeredTo(await byKey('chat'), 'Offered to a chatting key');
   expect(chatter.toSorted()).toEqual(chatting);
@@ -107,7 +107,7 @@ describe('files of a message', () => {
   test.each([
     ['named in `files`', attached],
     ['in a part', asPart],
-  ])('%s take drive:read', async (_name, body) => {
+  ])('Files %s need drive:read', async (_name, body) => {
     const chatting = await byKey('chat');
     const refused = await chatting.fetch('/chat/stream', { method: 'POST', body });
     expect([refused.status, await refused.json()]).toEqual([
@@ -118,7 +118,7 @@ describe('files of a message', () => {
     expect((await reading.ask(body)).chunks.at(-1)).toMatchObject({ type: 'finish' });
   });
 
-  test('a turn without it is not shown what a person has attached before, nor when it answers that again', async () => {
+  test('A turn without drive:read is not shown earlier attachments, also when it regenerates their answer', async () => {
     const { threadId } = await user.ask({ content: 'Attached by a person', files: [{ path: '/plans/secret.md' }] });
     const chatting = await byKey('chat');
     const messages = [{ role: 'user', parts: [{ type: 'text', text: 'Attached by a person' }] }];
@@ -145,7 +145,7 @@ describe('approvals', () => {
     return { turnId, chunks, id: (await user.turn(turnId)).pendingToolCalls[0]?.toolCallId };
   }
 
-  test('a key approves with the scope for it, and only what its other scopes cover', async () => {
+  test('A key needs the scope "approvals", and the scope of the call that it approves', async () => {
     const { turnId, id } = await deleting(user, '/decided.txt');
     for (const scopes of [
       ['chat', 'drive:write'],
@@ -163,13 +163,13 @@ describe('approvals', () => {
     expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   });
 
-  test('a key that approves may deny whatever there is', async () => {
+  test('A key with the scope "approvals" can deny every call', async () => {
     const { turnId, id } = await deleting(user, '/denied.txt');
     expect((await decide(await byKey('approvals'), turnId, id, false)).status).toBe(200);
     expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   });
 
-  test('no approval is requested for what the turn may not do', async () => {
+  test('No approval is requested for a call that the turn may not make', async () => {
     const { chunks, id } = await deleting(await byKey('chat', 'drive:read'), '/unasked.txt');
     expect([chunks.filter(({ type }) => type === 'data-approval'), id]).toEqual([[], undefined]);
     expect(lacks('drive:write', toolOutputs(chunks)[0])).toBe(true);
@@ -196,7 +196,7 @@ test('a form’s secret goes into a tool only with secrets:read', async () => {
   expect(await mcp.runsOf('log_in')).toBe(before + 1);
 });
 
-describe('what others take further', () => {
+describe('Turns that others continue', () => {
   const asking = (then: Call) => toolLines([['ask_user', { question: 'Which?' }], then]);
   const writing: Call = ['drive_write', { path: '/further.txt', content: 'x' }];
 
@@ -211,13 +211,13 @@ describe('what others take further', () => {
     return toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks);
   };
 
-  test('a key’s turn that a person answers stays the key’s', async () => {
+  test('A key’s turn keeps the scopes of the key when a person answers it', async () => {
     const { turnId, body } = await waiting(await byKey('chat'));
     expect((await user.ask(body)).turnId).toBe(turnId);
     expect(lacks('drive:write', (await outputsOf(turnId))[1])).toBe(true);
   });
 
-  test('a caller with fewer rights than a turn cannot steer it; it stays as it was', async () => {
+  test('A caller with fewer scopes than a turn cannot answer it', async () => {
     const { turnId, body } = await waiting(user);
     const narrow = await byKey('chat', 'drive:read');
     const refused = await narrow.fetch('/chat/stream', { method: 'POST', body });
@@ -229,13 +229,13 @@ describe('what others take further', () => {
     expect((await outputsOf(turnId))[1]).toMatchObject({ path: '/further.txt' });
   });
 
-  test('a key answers the turn of one that may no more than it', async () => {
+  test('A key can answer a turn that has no more scopes than the key', async () => {
     const { turnId, body } = await waiting(await byKey('chat', 'drive:read'));
     await (await byKey('chat', 'drive:write')).ask(body);
     expect(lacks('drive:write', (await outputsOf(turnId))[1])).toBe(true);
   });
 
-  test('a message that waits for its place keeps its sender’s scopes', async () => {
+  test('A queued message keeps the scopes of its sender', async () => {
     const { turnId, body } = await waiting(user);
     const { threadId } = await user.turn(turnId);
     const queued = await (await byKey('chat')).send({ content: toolLines([writing]), ...work, threadId });
@@ -245,7 +245,7 @@ describe('what others take further', () => {
     expect(toolOutputs((await collect(behind)).chunks)).toMatchObject([{ path: '/further.txt' }]);
   });
 
-  test('a message that comes again by another credential attaches to the turn as it was', async () => {
+  test('A message that is repeated by another credential attaches to its turn, which keeps its scopes', async () => {
     const message = { content: toolLines([writing]), ...work, outboxItemId: 'from the bot' };
     const first = await (await byKey('chat')).ask(message);
     const again = await user.ask(message);
@@ -254,7 +254,7 @@ describe('what others take further', () => {
     expect(await user.turn(first.turnId)).toMatchObject({ scopes: ['chat'] });
   });
 
-  test('a turn of a key that is revoked meanwhile uses no more tools', async () => {
+  test('A turn whose key is revoked meanwhile uses no more tools', async () => {
     const key = await byKey('chat', 'drive:write');
     const { turnId, body } = await waiting(key);
     expect((await user.fetch(`/api/keys/${key.keyId}`, { method: 'DELETE' })).status).toBe(204);
@@ -265,7 +265,7 @@ describe('what others take further', () => {
   });
 });
 
-test('a chatting key neither changes what chats begin with, nor publishes threads', async () => {
+test('A key with only the scope "chat" can neither change chat settings nor share threads', async () => {
   const chatting = await byKey('chat');
   const { threadId } = await chatting.ask({ content: 'Hello' });
   const settings = (by: ChatUser) =>
@@ -281,7 +281,7 @@ test('a chatting key neither changes what chats begin with, nor publishes thread
   await user.fetch(`/api/spaces/${user.spaceId}/chat-settings`, { method: 'PUT', body: {} });
 });
 
-test('a key adds no MCP server whose calls nobody approves, or that is given secrets, beyond its own scopes', async () => {
+test('A key cannot add an MCP server that needs no approval, or that gets secrets, beyond its own scopes', async () => {
   const add = async (body: object, ...scopes: Scope[]) => {
     const server = { name: 'other', url: 'https://mcp.example.com', ...body };
     const added = await (await byKey(...scopes)).fetch(`/api/spaces/${user.spaceId}/mcp-servers`, {

@@ -10,7 +10,7 @@ import { buildTurn, buildTurnLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, runStatement } from '../../support/environment.ts';
 import { collect } from '../../support/sseClient.ts';
 
-/** Answers of more than 16 MB, which no MEDIUMTEXT and no default packet carries. */
+/** Answers of more than 16 MB, the limit of a MEDIUMTEXT and of the default packet. */
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct({});
@@ -21,7 +21,7 @@ const calls = 380;
 const fileBytes = 47_000;
 const unicode = '😀é"\n'.repeat(100);
 
-/** A user whose drive has one file, and a message that has it read as often as that. */
+/** A user whose drive has the file that `reads` has read. */
 async function reader(): Promise<ChatUser> {
   const user = await product.user();
   const content = unicode + 'x'.repeat(fileBytes - Buffer.byteLength(unicode));
@@ -48,7 +48,7 @@ async function pagesOf(user: ChatUser, threadId: string): Promise<MessagePage[]>
   return pages;
 }
 
-test('a turn with 18 MB of results ends, is stored whole, and its thread goes on', async () => {
+test('A turn with 18 MB of results ends and is stored whole, and its thread goes on', async () => {
   const user = await reader();
   const { chunks, turnId, threadId, text } = await user.ask({ content: reads, modelId: 'demo' });
   expect(chunks.at(-1)).toMatchObject({ type: 'finish' });
@@ -66,13 +66,13 @@ test('a turn with 18 MB of results ends, is stored whole, and its thread goes on
   expect(JSON.stringify(stored)).toContain('😀é');
   expect(textOf(messages[3]?.parts ?? [])).toBe(next.text);
 
-  // Without its log it is rebuilt from the message, as much as it is.
+  // Without its log, the whole stream is rebuilt from the message.
   await purgeTurnLogs(product.environment.database, new Date(Date.now() + 1_000));
   const replayed = await collect(await user.open(`/chat/turns/${turnId}/stream`));
   expect([replayed.text, toolOutputs(replayed.chunks)]).toEqual([text, outputs]);
 });
 
-test('a page of long answers is as long as may be in memory at once, and the next begins behind it', async () => {
+test('A page of long answers ends at the memory limit, and the next page begins behind it', async () => {
   const { database } = product.environment;
   const user = await product.user();
   const { threadId } = await user.ask({ content: 'begin' });
@@ -97,7 +97,7 @@ test('a page of long answers is as long as may be in memory at once, and the nex
   }
 });
 
-test('what the database does not take ends the turn with a stable code, and what fits is kept', async () => {
+test('An answer that the database does not take ends with ANSWER_TOO_LARGE, and the part that fits is kept', async () => {
   const { database, environment, close } = await createTestEnvironment();
   const ownerUrl = environment.ATRIUM_DATABASE_MIGRATION_URL;
   await runStatement(ownerUrl, 'ALTER TABLE answer_pieces MODIFY parts TINYTEXT NOT NULL');

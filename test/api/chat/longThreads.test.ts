@@ -6,14 +6,14 @@ import type { FakeRequest, FakeScript } from '../../fakes/script.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** What is asked of models beside the answer: summaries, which keep long threads inside a window, and titles. */
+/** Model calls beside the answer: summaries, which keep long threads inside the window, and titles. */
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct({ ATRIUM_TITLE_MODEL: 'auto' }, respond);
 });
 afterAll(() => product.close());
 
-/** What the provider does with the next summaries of a thread that holds this word. */
+/** What the provider does with the next summaries of a thread, by a word that the thread contains. */
 const summaries = new Map<string, FakeScript[]>();
 let summaryNumber = 0;
 
@@ -32,7 +32,7 @@ const isTitle = (body: FakeRequest['body']) => systemOf(body).includes('with a t
 const requestsOf = (word: string, kind: (body: FakeRequest['body']) => boolean): RecordedRequest[] =>
   product.provider.requests.filter(({ body }) => kind(body) && JSON.stringify(body.messages).includes(word));
 
-/** A user in whose space a prompt has 2,000 tokens at most. */
+/** A user in whose space a prompt has at most 2,000 tokens. */
 async function inSmallWindow(): Promise<ChatUser> {
   const user = await product.user();
   const body = { limits: { maxContextTokens: 2_000 } };
@@ -63,7 +63,7 @@ const isAnswer = (body: FakeRequest['body']) => !isSummary(body) && !isTitle(bod
 const promptOf = (word: string) => JSON.stringify(requestsOf(word, isAnswer).at(-1)?.body.messages);
 
 describe('a thread that outgrows the window', () => {
-  test('goes on with a stored summary and its last turns; every message can still be read', async () => {
+  test('A long thread goes on with a summary and its last turns, and every message can still be read', async () => {
     const user = await inSmallWindow();
     const threadId = await fill(user, 'Oak', 8);
     const stored = await summariesOf(threadId);
@@ -74,14 +74,14 @@ describe('a thread that outgrows the window', () => {
     expect(last).toContain(stored.at(-1)?.summary);
     expect(last).toContain('Oak 7.');
     expect(last).not.toContain('Oak 1.');
-    // Each takes up the one before it: nothing is lost on the way.
+    // Each summary includes the one before it, so nothing is lost.
     const asked = requestsOf('Oak', isSummary).map(({ body }) => JSON.stringify(body.messages));
     expect(asked[0]).toContain('Oak 1.');
     expect(asked[1]).toContain(stored[0]?.summary);
     expect((await user.messages(threadId)).filter(({ role }) => role === 'user')).toHaveLength(8);
   });
 
-  test('a summary counts to the usage of the turn that needed it, once', async () => {
+  test('A summary counts once to the usage of the turn that needed it', async () => {
     const user = await inSmallWindow();
     const threadId = await fill(user, 'Beech', 4);
     const { data } = await user.get<{ data: { usage: { inputTokens: number } }[] }>(`/api/threads/${threadId}/turns`);
@@ -90,7 +90,7 @@ describe('a thread that outgrows the window', () => {
     expect([calls > 0, total]).toEqual([true, 4 * 10 + calls * 1_000]);
   });
 
-  test('a summary that fails is tried again, and never half there', async () => {
+  test('A failed summary is tried again, and never stored in part', async () => {
     const user = await inSmallWindow();
     summaries.set('Cedar', [{ status: 429 }, { tokens: ['Half a'], fail: { how: 'cut' } }]);
     const threadId = await fill(user, 'Cedar', 4);
@@ -101,7 +101,7 @@ describe('a thread that outgrows the window', () => {
     expect(turns.data.map(({ status }) => status)).toEqual(Array(4).fill('completed'));
   });
 
-  test('one that can never be made fails the turn with the provider’s code, and the thread goes on', async () => {
+  test('A summary that cannot be made fails the turn with the provider’s code, and the thread goes on', async () => {
     const user = await inSmallWindow();
     summaries.set('Elm', [{ status: 400 }]);
     const threadId = await fill(user, 'Elm', 2);
@@ -115,7 +115,7 @@ describe('a thread that outgrows the window', () => {
     expect(statuses.at(-1)).toBe('completed');
   });
 
-  test('a stop while it is being made stops the turn', async () => {
+  test('Stopping a turn also stops its summary', async () => {
     const user = await inSmallWindow();
     summaries.set('Fir', [{ firstTokenDelayMs: 60_000 }]);
     const threadId = await fill(user, 'Fir', 2);
@@ -135,7 +135,7 @@ describe('a thread that outgrows the window', () => {
     expect(await summariesOf(threadId)).toEqual([]);
   });
 
-  test('an edit of what a summary tells of takes the summary back', async () => {
+  test('Editing a message that is in a summary removes the summary', async () => {
     const user = await inSmallWindow();
     const id = 'chat-maple';
     const message = (number: number, text = long('Maple', number)) => ({
@@ -152,7 +152,7 @@ describe('a thread that outgrows the window', () => {
     expect(promptOf('Birch instead')).not.toMatch(/Maple|SUMMARY/);
   });
 
-  test('a message that is too long by itself is refused with its reason, and the thread goes on', async () => {
+  test('A message that is too long by itself is refused with its reason, and the thread goes on', async () => {
     const user = await inSmallWindow();
     const { turnId, threadId, chunks } = await user.ask({ content: 'word '.repeat(5_000) });
     expect(chunks.at(-1)).toMatchObject({ type: 'error', code: 'CONTEXT_TOO_LONG' });
@@ -174,8 +174,7 @@ describe('a thread that outgrows the window', () => {
       }),
     };
     const answer = await user.ask({ content: fake(tooLong, `Hazel 4. ${'x '.repeat(90_000)}`), threadId });
-    // The fake refuses whatever it is sent, until nothing is left to leave out: what counts is that tries became
-    // smaller, and their end.
+    // The fake refuses every prompt. This test checks that the attempts become smaller, and that they end.
     expect(answer.chunks.at(-1)).toMatchObject({ type: 'error', code: 'CONTEXT_TOO_LONG' });
     const sizes = requestsOf('Hazel 4.', isAnswer).map(({ body }) => JSON.stringify(body.messages).length);
     expect(sizes).toHaveLength(3);
@@ -188,7 +187,7 @@ describe('the title of a new thread', () => {
   const titleOf = async (user: ChatUser, threadId: string) =>
     (await user.get<{ title: string | null }>(`/api/threads/${threadId}`)).title;
 
-  test('is made behind its first answer, and counted to no turn', async () => {
+  test('A title is made after the first answer, and counts to no turn', async () => {
     const user = await product.user();
     const { threadId, turnId } = await user.ask({ content: 'Willow' });
     expect(await waitFor('the title', () => titleOf(user, threadId))).toBe('A Title of its own');
@@ -197,7 +196,7 @@ describe('the title of a new thread', () => {
     expect(requestsOf('Willow', isTitle)).toHaveLength(1);
   });
 
-  test('never overwrites one that somebody has set', async () => {
+  test('A generated title never overwrites one that the user has set', async () => {
     const user = await product.user();
     const stream = await user.send({ content: fake({ tokens: 3, intervalMs: 100 }, 'Yew') });
     const { threadId, turnId } = idsOf(stream);
@@ -209,7 +208,7 @@ describe('the title of a new thread', () => {
     expect(requestsOf('Yew', isTitle)).toEqual([]);
   });
 
-  test('is the first words with the demo model, without a model call', async () => {
+  test('With the demo model, the title is the first words, without a model call', async () => {
     const user = await product.user();
     const { threadId } = await user.ask({ content: '  Rowan   trees in\nwinter', modelId: 'demo' });
     expect(await waitFor('the title', () => titleOf(user, threadId))).toBe('Rowan trees in winter');
@@ -217,7 +216,7 @@ describe('the title of a new thread', () => {
   });
 });
 
-test('killed while a summary is being made: the turn is answered, and the summary is there once', async () => {
+test('After a kill during a summary, the turn is answered, and the summary is there once', async () => {
   const user = await inSmallWindow();
   const word = 'Linden';
   summaries.set(word, [{ firstTokenDelayMs: 60_000 }]);

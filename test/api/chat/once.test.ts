@@ -27,7 +27,7 @@ test.each([
   ['an outboxItemId', { outboxItemId: 'out-100' }],
   ['a chat id and a message id of the client’s own', { id: 'chat-100', userMessageId: 'um-100' }],
 ])(
-  '100 requests at once with %s: one turn, one provider request, one answer',
+  '100 simultaneous requests with %s make one turn, one provider request and one answer',
   async (name, ids) => {
     const sender = await product.user();
     const content = fake({ tokens: 20, intervalMs: 10 }, `hundred by ${name}`);
@@ -45,14 +45,14 @@ test.each([
   60_000,
 );
 
-test('an outbox item again, later and from another pane, attaches to its turn', async () => {
+test('A repeated outbox item attaches to its turn, also later and from another pane', async () => {
   const first = await user.ask({ content: 'Once', outboxItemId: 'out-1' });
   const openTabs = [{ paneId: 'left', isActive: true, tabs: [] }];
   const second = await user.ask({ content: 'Once', outboxItemId: 'out-1', threadId: first.threadId, openTabs });
   expect(second).toMatchObject({ turnId: first.turnId, threadId: first.threadId, events: first.events });
 });
 
-test('defaults that are spelled out the second time do not make it a different message', async () => {
+test('A repeat that spells out the defaults is the same message', async () => {
   const first = await user.ask({ content: 'Plain', outboxItemId: 'defaults' });
   const defaults = { mode: 'ask', modelId: null, autoModel: false, effort: null, files: [] };
   const second = await user.ask({ content: 'Plain', outboxItemId: 'defaults', ...defaults });
@@ -74,7 +74,7 @@ test('an outbox item of an AI SDK client attaches with any history, and is 422 w
   ]);
 });
 
-test('an outbox item from before hashes were kept attaches', async () => {
+test('An outbox item from before hashes were stored attaches', async () => {
   const first = await user.ask({ content: 'Old', outboxItemId: 'hashless' });
   await product.environment.database.sequelize.query('UPDATE turns SET outbox_hash = NULL WHERE id = ?', {
     replacements: [first.turnId],
@@ -101,7 +101,7 @@ test.each([
   expect(requestsWith(product.provider, 'Quite different')).toEqual([]);
 });
 
-test('an outbox item is its sender’s own', async () => {
+test('The same outboxItemId of two users makes two turns', async () => {
   const other = await product.user();
   const [mine, theirs] = await Promise.all([
     user.ask({ content: 'Mine', outboxItemId: 'out-2' }),
@@ -110,12 +110,12 @@ test('an outbox item is its sender’s own', async () => {
   expect(theirs.turnId).not.toBe(mine.turnId);
 });
 
-test('an outbox item gives nothing of a space that its sender has left', async () => {
+test('404 for a repeated outbox item whose sender has left the space', async () => {
   const [sender, host] = [await product.user(), await product.user()];
   await product.identity.members.add(host.spaceId, sender.email, 'editor');
   await sender.ask({ content: 'There', spaceId: host.spaceId, outboxItemId: 'out-3' });
   await product.identity.members.remove(host.spaceId, sender.id);
-  // A membership is believed for a second.
+  // A process remembers a membership for a second.
   const again = await waitFor('the membership to be forgotten', async () => {
     const body = { content: 'There', outboxItemId: 'out-3' };
     const response = await sender.fetch('/chat/stream', { method: 'POST', body });
@@ -126,7 +126,7 @@ test('an outbox item gives nothing of a space that its sender has left', async (
   expect([again.status, await again.json()]).toEqual([404, expect.objectContaining({ code: 'NOT_FOUND' })]);
 });
 
-test('a repeated userMessageId of a thread attaches to its turn; in another thread it is another message', async () => {
+test('A repeated userMessageId attaches to its turn, and in another thread it is another message', async () => {
   const first = await user.ask({ content: 'Named', userMessageId: 'same' });
   const again = await user.ask({ content: 'Named', userMessageId: 'same', threadId: first.threadId });
   expect(again.turnId).toBe(first.turnId);
@@ -135,7 +135,7 @@ test('a repeated userMessageId of a thread attaches to its turn; in another thre
   expect(elsewhere.turnId).not.toBe(first.turnId);
 });
 
-test('409 for a userMessageId that is the assistant’s', async () => {
+test('409 for a userMessageId that an assistant’s message has', async () => {
   const { threadId, turnId } = await user.ask({ content: 'Who are you?' });
   const { assistantMessageId } = await user.turn(turnId);
   const body = { content: 'x', threadId, userMessageId: assistantMessageId };
@@ -144,7 +144,7 @@ test('409 for a userMessageId that is the assistant’s', async () => {
   expect(await response.json()).toMatchObject({ code: 'MESSAGE_ID_TAKEN' });
 });
 
-test('sent again while it runs, the turn is seen from its first chunk', async () => {
+test('A message that is sent again during its turn is answered from the first chunk', async () => {
   const content = fake({ tokens: 30, intervalMs: 10 });
   const first = await user.send({ content, outboxItemId: 'out-3' });
   const begun = await collect(first, ({ text }) => text !== '');
@@ -166,7 +166,7 @@ test('a client that goes away does not stop the turn', async () => {
   expect(request?.closedByClient).toBe(false);
 });
 
-test('a client that leaves before the first token still gets its turn', async () => {
+test('A client that leaves before the first token can still read its turn', async () => {
   const content = fake({ headersDelayMs: 300 }, 'hasty');
   const abort = new AbortController();
   const sent = fetch(`${product.url}/chat/stream`, {
@@ -188,7 +188,7 @@ test('a client that leaves before the first token still gets its turn', async ()
 describe('regenerate', () => {
   const message = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
 
-  test('answers the last message again; the earlier answer is gone from the thread', async () => {
+  test('Regenerating the last message replaces its answer', async () => {
     const id = 'chat-again';
     const first = await user.ask({ id, messages: [message('q', 'Tell me')] });
     const again = await user.ask({ id, messages: [message('q', 'Tell me')], trigger: 'regenerate-message' });
@@ -199,7 +199,7 @@ describe('regenerate', () => {
     expect(requestsWith(product.provider, 'Tell me')).toHaveLength(2);
   });
 
-  test('of an earlier message: what came after it is gone with its answer', async () => {
+  test('Regenerating an earlier message removes what came after it', async () => {
     const id = 'chat-not-last';
     const { threadId } = await user.ask({ id, messages: [message('q1', 'One')] });
     await user.ask({ id, messages: [message('q2', 'Two')] });
@@ -208,14 +208,14 @@ describe('regenerate', () => {
     expect((await user.messages(threadId)).map((kept) => kept.id)).toEqual(['q1', turn.assistantMessageId]);
   });
 
-  test('of a message that the thread does not have: 404', async () => {
+  test('404 for regenerating a message that the thread does not have', async () => {
     const id = 'chat-none-such';
     await user.ask({ id, messages: [message('q1', 'One')] });
     const body = { id, messages: [message('q9', 'One')], trigger: 'regenerate-message' };
     expect((await user.fetch('/chat/stream', { method: 'POST', body })).status).toBe(404);
   });
 
-  test('while it is being answered: the running turn stops, and its answer is not kept beside the new one', async () => {
+  test('Editing a message during its answer stops the running turn, and only the new answer is kept', async () => {
     const id = 'chat-impatient';
     const slow = fake({ tokens: 200, intervalMs: 50 }, 'impatient');
     const first = await user.send({ id, messages: [message('q1', slow)] });

@@ -6,12 +6,12 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { type ProductProcess, startProduct } from '../../support/product.ts';
 import { abortStreams, collect } from '../../support/sseClient.ts';
 
-/** As in production: two APIs and a worker, each a process of its own. The second API leaves all calls to the worker. */
+/** As in production: two API processes and a worker. The second API leaves all model calls to the worker. */
 let provider: FakeProvider;
 let environment: TestEnvironment;
 let worker: ProductProcess;
 let apis: [ProductProcess, ProductProcess];
-/** One person, at one API and at the other. */
+/** The same user, at one API and at the other. */
 let here: ChatUser;
 let there: ChatUser;
 
@@ -42,7 +42,7 @@ afterAll(async () => {
 test.each([
   { written: 'by the worker', sender: () => there, reader: () => here },
   { written: 'by one of them', sender: () => here, reader: () => there },
-])('a turn that is written $written is read through both APIs, byte for byte alike', async ({ sender, reader }) => {
+])('A turn written $written is read through both APIs, byte for byte alike', async ({ sender, reader }) => {
   const sent = await sender().send({ content: fake({ tokens: 60, intervalMs: 30 }) });
   const { turnId, threadId } = idsOf(sent);
   const resumed = await reader().open(`/chat/stream/${threadId}/stream`);
@@ -50,12 +50,12 @@ test.each([
   expect(first.complete).toBe(true);
   expect(first.text.split(' ').filter(Boolean)).toHaveLength(60);
   expect(second.events).toEqual(first.events);
-  // A paced stream is not held back into lumps: many tokens are a chunk of their own.
+  // A slow stream is not sent in lumps: many tokens are a chunk of their own.
   expect(first.chunks.filter(({ type }) => type === 'text-delta').length).toBeGreaterThan(15);
   expect(await there.turn(turnId)).toMatchObject({ status: 'completed' });
 });
 
-test('stop through the other API', async () => {
+test('A turn can be stopped through the other API', async () => {
   const sent = await here.send({ content: fake({ tokens: 500, intervalMs: 20 }) });
   await collect(sent, ({ text }) => text.includes('w2 '));
   const { turnId } = idsOf(sent);
@@ -74,7 +74,7 @@ test('the same message to both APIs at once is one turn', async () => {
   );
 });
 
-test('a queued message is started by the worker that has ended the one before it', async () => {
+test('The worker that ends a turn starts the queued one behind it', async () => {
   const first = await here.send({ content: fake({ tokens: 10, intervalMs: 20 }) });
   const { threadId } = idsOf(first);
   const second = await there.ask({ content: 'Then this', threadId });
@@ -82,10 +82,11 @@ test('a queued message is started by the worker that has ended the one before it
   expect((await collect(first)).complete).toBe(true);
 });
 
-test('a worker that stops hands its turn over: another one begins the answer again', async () => {
+test('A worker that stops hands its turn over, and another worker begins the answer again', async () => {
   const sent = await there.send({ content: fake({ tokens: 150, intervalMs: 20 }, 'handed over') });
   await collect(sent, ({ text }) => text.includes('w2 '));
-  // Its grace is a second, the answer takes three: it gives up in the middle, when no other worker is there yet.
+  // The worker has a second to stop, and the answer takes three: it gives up in the middle, before another worker is
+  // there.
   await worker.stop();
   worker = await startProduct(environment, 'worker');
   const rest = await collect(sent);
@@ -96,7 +97,7 @@ test('a worker that stops hands its turn over: another one begins the answer aga
   expect((await there.answerOf(turn))?.split(' ').filter(Boolean)).toHaveLength(150);
 });
 
-test('an API that stops lets its streams go, and they are resumed at the other one', async () => {
+test('An API that stops ends its streams, and clients resume them at the other API', async () => {
   const sent = await there.send({ content: fake({ tokens: 100, intervalMs: 20 }) });
   const begun = await collect(sent, ({ text }) => text.includes('w2 '));
   const { turnId } = idsOf(sent);

@@ -2,7 +2,7 @@ import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../../builders/product.ts';
 import { collect, untilChunk } from '../../support/sseClient.ts';
 
-/** One turn of a thread at a time: what a message does that comes while another is being answered. */
+/** A thread has one turn at a time: what happens to a message that comes during a turn. */
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** A thread whose turn runs until it is stopped: the provider never goes on. */
+/** A thread whose turn runs until it is stopped, since the provider stalls. */
 async function busyThread(script = { tokens: 3, fail: { how: 'stall' as const } }) {
   const stream = await user.send({ content: fake(script) });
   await collect(stream, ({ text }) => text !== '');
@@ -20,7 +20,7 @@ async function busyThread(script = { tokens: 3, fail: { how: 'stall' as const } 
 
 const stop = (turnId: string) => user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
 
-test('messages wait in the order in which they came, and each is answered with those before it', async () => {
+test('Messages wait in order, and each is answered with those before it', async () => {
   const running = await user.send({ content: fake({ tokens: 250, intervalMs: 20 }, 'first') });
   const { threadId } = idsOf(running);
   await collect(running, ({ text }) => text !== '');
@@ -30,7 +30,7 @@ test('messages wait in the order in which they came, and each is answered with t
   const queued = await Promise.all(waiting.map((stream) => user.turn(idsOf(stream).turnId)));
   expect(queued.map(({ status }) => status)).toEqual(['queued', 'queued', 'queued']);
   expect(queued.every(({ startedAt }) => startedAt === null)).toBe(true);
-  // What waits is in the thread already, for everybody to see.
+  // A queued message is in the thread already.
   const seen = await user.messages(threadId);
   expect(seen.map(({ id }) => id)).toEqual(expect.arrayContaining(queued.map(({ userMessageId }) => userMessageId)));
 
@@ -52,7 +52,7 @@ test('messages wait in the order in which they came, and each is answered with t
   expect(await user.get(`/api/threads/${threadId}`)).toMatchObject({ activeTurnId: null });
 });
 
-test('reject: 409, and nothing is left of it', async () => {
+test('With onBusy "reject", a message gets 409 and leaves nothing', async () => {
   const { threadId, turnId } = await busyThread();
   const body = { content: 'not now', threadId, onBusy: 'reject', outboxItemId: 'rejected' };
   const response = await user.fetch('/chat/stream', { method: 'POST', body });
@@ -61,11 +61,11 @@ test('reject: 409, and nothing is left of it', async () => {
   expect(await user.messages(threadId)).toHaveLength(1);
   await stop(turnId);
   await user.ended(turnId);
-  // The refused item was not used up.
+  // The refused outbox item can still be used.
   expect((await user.ask(body)).text).toBe('Hello from the fake provider.');
 });
 
-test('interrupt: the running turn stops, keeps what it said, and makes room', async () => {
+test('With onBusy "interrupt", the running turn stops, keeps what it said, and makes room', async () => {
   const { threadId, turnId, stream } = await busyThread();
   const next = await user.ask({ content: 'Rather this', threadId, onBusy: 'interrupt' });
   expect(next.text).toBe('Hello from the fake provider.');
@@ -93,7 +93,7 @@ test('a queued turn that is stopped never reaches the provider, and the one behi
   expect(await user.turn(idsOf(second).turnId)).toMatchObject({ status: 'stopped', usage: { inputTokens: 0 } });
 });
 
-test('a failed turn makes room too', async () => {
+test('A failed turn makes room for the next one', async () => {
   const failing = await user.send({ content: fake({ headersDelayMs: 200, status: 400 }) });
   const { threadId } = idsOf(failing);
   const next = await user.ask({ content: 'after the failure', threadId });
@@ -101,7 +101,7 @@ test('a failed turn makes room too', async () => {
   expect((await collect(failing)).chunks.at(-1)).toMatchObject({ type: 'error', code: 'PROVIDER_REFUSED' });
 });
 
-test('50 messages may wait behind a running one, not 51', async () => {
+test('50 messages can wait behind a running one, and the next gets 409', async () => {
   const { threadId, turnId } = await busyThread();
   const waiting = [];
   for (let index = 0; index < 50; index++) waiting.push(await user.send({ content: `waiting ${index}`, threadId }));
@@ -113,7 +113,7 @@ test('50 messages may wait behind a running one, not 51', async () => {
   await Promise.all(waiting.map((stream) => collect(stream)));
 });
 
-test('a thread’s first message is not held up by another thread', async () => {
+test('A busy thread does not hold up another one', async () => {
   const { turnId } = await busyThread();
   expect((await user.ask({ content: 'Elsewhere' })).text).toBe('Hello from the fake provider.');
   await stop(turnId);

@@ -6,7 +6,7 @@ import { buildProduct, fake, type TestProduct } from '../../builders/product.ts'
 import { collect, type EventStream, openStream } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Who may go on reading, and how slowly. */
+/** Readers that lose access, that read slowly, or that read a silent stream. */
 const endless = { tokens: 5, fail: { how: 'stall' as const } };
 const large = Array.from({ length: 160 }, (_, at) => `${at} ${'y'.repeat(64 * 1024)}`);
 let product: TestProduct;
@@ -27,14 +27,14 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** A stream that says nothing for the moment. */
+/** A stream that sends nothing for the moment. */
 async function quietStream(reader: ChatUser) {
   const stream = await reader.send({ content: fake(endless) });
   await collect(stream, ({ text }) => text.includes('w4'));
   return { stream, ...idsOf(stream) };
 }
 
-/** What ends a reader's right to read: each returns the credential that shall lose it. */
+/** The ways to lose access. Each returns the credential that is about to lose it. */
 const revocations: Record<string, (reader: ChatUser) => Promise<{ token: string; revoke(): Promise<unknown> }>> = {
   'a session that is logged out': async (reader) => ({
     token: reader.token,
@@ -73,7 +73,7 @@ test('a reader who loses access loses the open stream; the turn goes on', async 
   await Promise.all(cases);
 });
 
-test('a reader that takes nothing is cut off, and has it all when it comes back', async () => {
+test('A reader that takes nothing is cut off, and gets the rest when it comes back', async () => {
   const sent = request(`${product.url}/chat/stream`, {
     method: 'POST',
     headers: { authorization: `Bearer ${user.token}`, 'content-type': 'application/json' },
@@ -81,7 +81,7 @@ test('a reader that takes nothing is cut off, and has it all when it comes back'
   sent.end(JSON.stringify({ content: 'x', modelId: 'large' }));
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   const turnId = String(response.headers['x-turn-id']);
-  // Nothing is read: it fills up, on the way and then in the server, which ends it before the turn's end.
+  // Nothing is read, so buffers fill up, first on the way and then in the server, which cuts the response off.
   response.pause();
   const turn = await user.ended(turnId);
   expect(turn.status).toBe('completed');
@@ -89,7 +89,7 @@ test('a reader that takes nothing is cut off, and has it all when it comes back'
   response.setEncoding('utf8').on('data', (text: string) => {
     taken += text;
   });
-  // A response that breaks off is an error to Node's client.
+  // Node's client reports a response that breaks off as an error.
   response.on('error', () => undefined).resume();
   await waitFor('the cut', () => response.closed);
   expect(response.complete).toBe(false);
@@ -109,7 +109,7 @@ test('a reader that takes nothing is cut off, and has it all when it comes back'
 const restText = (chunks: { type: string; delta?: string }[]) =>
   chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
 
-test('a silent stream sends a sign of life, which is not an event', async () => {
+test('A silent stream sends heartbeats, which are not events', async () => {
   await waitFor('a heartbeat', () => quiet.raw().includes('\n\n: hb\n\n'));
   quiet.abort();
 });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** The log as events, byte for byte what a reader of all of it must have got. */
+/** The log as events, byte for byte as a reader of the whole stream gets it. */
 async function logOf(turnId: string): Promise<string> {
   const rows = await product.environment.database.sequelize.query<{ first_seq: number; chunks: string }>(
     'SELECT first_seq, chunks FROM turn_segments WHERE turn_id = ? ORDER BY first_seq',
@@ -28,15 +28,14 @@ async function logOf(turnId: string): Promise<string> {
   return lines.map((line, at) => `id: ${at + 1}\ndata: ${line}\n\n`).join('');
 }
 
-/** Without what begins and ends a response and is in no log. */
+/** Without the beginning and the end of a response, which are not in the log. */
 const eventsIn = (raw: string) =>
   raw
     .replace(/^retry: \d+\n\n/, '')
     .replaceAll(': hb\n\n', '')
     .replace(/data: \[DONE\]\n\n$/, '');
 
-/** A turn that has begun to answer and goes on for a while. */
-/** Long enough for a reader on a busy machine to come while it runs. */
+/** Long enough for a reader on a busy machine to come during the turn. */
 const whileItRuns = { tokens: 200, intervalMs: 20 };
 
 async function runningTurn(body: Record<string, unknown> = {}) {
@@ -45,8 +44,8 @@ async function runningTurn(body: Record<string, unknown> = {}) {
   return { stream, begun, ...idsOf(stream) };
 }
 
-describe('while the turn runs', () => {
-  test('by thread, by the client’s chat id and by turn: all of it, then live, as the first reader had it', async () => {
+describe('During the turn', () => {
+  test('A reader by thread, by chat id or by turn gets the whole stream, as the first reader had it', async () => {
     const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: fake(whileItRuns) }] }];
     const { stream, begun, threadId, turnId } = await runningTurn({ id: 'my chat/1', messages, content: undefined });
     const paths = [
@@ -68,7 +67,7 @@ describe('while the turn runs', () => {
   });
 
   test.each(['Last-Event-ID', 'after', 'both: after beats the header'])(
-    'strictly after a position: %s',
+    'A stream resumes strictly after a position: %s',
     async (way) => {
       const { stream, begun, turnId, threadId } = await runningTurn();
       stream.abort();
@@ -87,8 +86,8 @@ describe('while the turn runs', () => {
     },
   );
 
-  test('400 for a position that the log has not given', async () => {
-    // It goes on for half an hour, until it is stopped.
+  test('400 for a position that is not in the log yet', async () => {
+    // The turn goes on for half an hour, until it is stopped.
     const { stream, turnId, threadId } = await runningTurn({ content: fake({ tokens: 90_000, intervalMs: 20 }) });
     const { lastSeq } = await user.turn(turnId);
     const absent = lastSeq + 1_000_000;
@@ -107,11 +106,11 @@ describe('while the turn runs', () => {
   });
 });
 
-describe('cut at random bytes', () => {
-  /** Longer than the longest event, or a reader might never get past that one. */
+describe('A stream that is cut at random bytes', () => {
+  /** Longer than the longest event: with shorter pieces, a reader might never get past that one. */
   const longestPiece = 1_500;
 
-  /** Takes exactly `bytes` of a response, then breaks off; says whether the response had no more. */
+  /** Reads exactly `bytes` of a response and breaks off. `ended` says that the response had no more. */
   async function take(stream: EventStream, bytes: number): Promise<{ taken: Buffer; ended: boolean }> {
     const parts: Buffer[] = [];
     let length = 0;
@@ -149,7 +148,7 @@ describe('cut at random bytes', () => {
     }
   }
 
-  test('200 times: what was put together is the log, byte for byte', async () => {
+  test('The pieces of 200 cuts make up the log, byte for byte', async () => {
     const tokens = Array.from({ length: 200 }, (_, at) => `“${at}” 漢 `);
     for (let cuts = 0; cuts < 200; ) {
       const stream = await user.send({ content: fake({ tokens, intervalMs: 8 }) });
@@ -168,8 +167,8 @@ describe('cut at random bytes', () => {
   });
 });
 
-describe('after the end', () => {
-  test('204 for a thread where nothing runs, 404 for none such', async () => {
+describe('After the end of the turn', () => {
+  test('204 for a thread without a running turn, and 404 for an unknown thread or turn', async () => {
     const { threadId } = await user.ask({ content: 'Short', id: 'idle chat' });
     for (const name of [threadId, 'idle chat']) {
       const response = await user.fetch(`/chat/stream/${encodeURIComponent(name)}/stream`);
@@ -177,7 +176,7 @@ describe('after the end', () => {
       expect(await response.text()).toBe('');
     }
     expect((await user.fetch('/chat/stream/thr_none/stream')).status).toBe(404);
-    // What `useChat` with `resume` asks for when a page with a new chat is opened.
+    // `useChat` with `resume` asks for this when a page opens a new chat.
     expect((await user.fetch('/chat/stream/never-heard-of/stream')).status).toBe(204);
     expect((await user.fetch('/chat/turns/trn_none/stream')).status).toBe(404);
     const empty = await user.fetch(`/api/spaces/${user.spaceId}/threads`, { method: 'POST', body: {} });
@@ -185,7 +184,7 @@ describe('after the end', () => {
     expect((await user.fetch(`/chat/stream/${id}/stream`)).status).toBe(204);
   });
 
-  test('a turn is replayed, whole or from a position; from its last one there is only the end', async () => {
+  test('A turn is replayed whole or from a position, and after the last position there is only the end', async () => {
     const { turnId, events, lastId } = await user.ask({ content: 'Again please' });
     const whole = await collect(await user.open(`/chat/turns/${turnId}/stream`));
     expect(whole.events).toEqual(events);
@@ -195,7 +194,7 @@ describe('after the end', () => {
     expect(nothing.events).toEqual([{ id: undefined, data: '[DONE]' }]);
   });
 
-  test('a long answer reaches a reader that takes its time, in one response', async () => {
+  test('A slow reader gets a long answer in one response', async () => {
     const { turnId } = await user.ask({ content: 'At length', modelId: 'long' });
     const log = await logOf(turnId);
     expect(log.length).toBeGreaterThan(3 * 1024 * 1024);
@@ -204,7 +203,7 @@ describe('after the end', () => {
     const text: string[] = [];
     for await (const { data } of reader.events) {
       bytes += data.length;
-      // About 20 MB a second: slower than the database, and no reason to be cut off.
+      // About 20 MB a second: slower than the database, but no reason to cut the reader off.
       if (bytes > 200_000) {
         bytes = 0;
         await delay(10);
@@ -215,14 +214,14 @@ describe('after the end', () => {
     expect(eventsIn(reader.raw().toString())).toBe(log);
   });
 
-  test('past its keeping: rebuilt from the message, 410 for a position', async () => {
+  test('After the log is purged, the stream is rebuilt from the message, and a position gets 410', async () => {
     const content = fake({ reasoning: ['Let me think.'], tokens: ['An ', 'answer.'] });
     const { turnId, threadId, text } = await user.ask({ content, outboxItemId: 'kept' });
     const { database } = product.environment;
     await database.sequelize.query('UPDATE turns SET ended_at = ended_at - INTERVAL 8 DAY WHERE id = ?', {
       replacements: [turnId],
     });
-    // The sweeper does the rest, and leaves no chunk behind.
+    // The sweeper purges the log and leaves no chunk behind.
     await waitFor('the log to be purged', async () => (await logOf(turnId)) === '');
 
     const rebuilt = await collect(await user.open(`/chat/turns/${turnId}/stream`));

@@ -4,7 +4,7 @@ import { indexTexts } from '../../builders/fullSpace.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Searching one's threads by words. The index is brought up to date here as the sweeper does it.
+// Searching one's own threads by words. These tests bring the index up to date, as the sweeper does.
 
 const answer = 'Émile says: the Zürich launch is on Thursday.';
 
@@ -35,7 +35,7 @@ const search = (q: string, more = '', by = user, of = by) =>
   by.get<Page>(`${pathOf(`q=${encodeURIComponent(q)}`, of)}${more}`);
 const wordsIn = ({ snippet }: Found) => snippet.matches.map(({ start, end }) => snippet.text.slice(start, end));
 
-test('a question, an answer and a title are found, with what is around the words', async () => {
+test('Questions, answers and titles are found, with the text around the words', async () => {
   const { threadId } = await user.ask({
     content: `${'far '.repeat(60)} When is the lunch? 日本語`,
   });
@@ -55,7 +55,7 @@ test('a question, an answer and a title are found, with what is around the words
   expect((await search('本')).data).toHaveLength(1);
   const title = { thread: { id: threadId, title: 'Quarterly launchParty' }, message: null };
   expect(await search('party')).toMatchObject({ data: [title] });
-  // Exact words come first; each of them is one text's.
+  // Exact words come first. All words of a query must be in the same text.
   expect((await search('launch')).data.map(({ message }) => message?.role)).toEqual(['assistant', undefined]);
   expect((await search('launch', '&in=title')).data).toMatchObject([title]);
   expect((await search('launch', '&in=text')).data).toMatchObject([{ message: { role: 'assistant' } }]);
@@ -67,7 +67,7 @@ test('a question, an answer and a title are found, with what is around the words
   expect((await search('something')).data).toHaveLength(1);
 });
 
-test('the list of messages goes on from what was found', async () => {
+test('The list of messages goes on from a found message', async () => {
   const { threadId } = await user.ask({ content: 'First of all' });
   await user.ask({ content: 'wanted needle', threadId });
   await user.ask({ content: 'Last of all', threadId });
@@ -84,7 +84,7 @@ test('the list of messages goes on from what was found', async () => {
   expect(await list('desc')).toHaveLength(2);
 });
 
-test('page by page, each once', async () => {
+test('Paging through the results returns each of them once', async () => {
   const owner = await product.user();
   for (let number = 0; number < 3; number++) await owner.ask({ content: `pagination number${number}` });
   await index();
@@ -101,13 +101,13 @@ test('page by page, each once', async () => {
   expect(seen).toEqual(all);
 });
 
-test('what was edited or answered again is found as it is now, and what was deleted is not', async () => {
+test('An edited message is found by its new words, and a deleted one is not found', async () => {
   const { threadId } = await user.ask({ content: 'an aubergine', userMessageId: 'to-edit' });
   await index();
   expect((await search('aubergine', '&in=text')).data.length).toBeGreaterThan(0);
   const messages = [{ id: 'to-edit', role: 'user', parts: [{ type: 'text', text: 'a courgette' }] }];
   await user.ask({ id: threadId, threadId, messages, trigger: 'submit-message', messageId: 'to-edit' });
-  // Before the index is brought up to date as well.
+  // Also before the index is brought up to date.
   expect((await search('aubergine', '&in=text')).data).toEqual([]);
   await index();
   const [found] = (await search('courgette', '&in=text')).data;
@@ -126,7 +126,7 @@ test('what was edited or answered again is found as it is now, and what was dele
   await waitFor('the words to be purged', async () => (await rows()) === 0);
 });
 
-test('nobody finds another’s threads, in a common space neither', async () => {
+test('A search finds only the caller’s own threads, also in a common space', async () => {
   const colleague = await product.user();
   await product.identity.members.add(user.spaceId, colleague.email, 'owner');
   await user.ask({ content: 'a persimmon' });
@@ -145,6 +145,6 @@ test.each(['', 'q=', 'q=x&in=name', 'q=x&limit=101', `q=${'x'.repeat(201)}`, 'q=
   },
 );
 
-test('words that are none find nothing', async () => {
+test('A query without words finds nothing', async () => {
   expect(await search('?!')).toEqual({ data: [], nextCursor: null });
 });

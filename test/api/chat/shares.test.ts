@@ -4,7 +4,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines } from '../../builders/tools.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Links by which anybody reads a thread: what they show, and when they end.
+// Public links to threads: what they show, and when they end.
 
 let product: TestProduct;
 let user: ChatUser;
@@ -36,19 +36,19 @@ async function share(body?: unknown, id?: string, by?: ChatUser): Promise<Share>
   return (await response.json()) as Share;
 }
 
-/** As anybody: without a credential. Its public address has no port in tests. */
+/** Opens a link without a credential. The public address has no port in tests. */
 const open = ({ url }: Share, query = '', accept = 'application/json') =>
   fetch(`${product.url}${new URL(url).pathname}${query}`, { headers: { accept } });
 const read = async (link: Share) => (await (await open(link)).json()) as Shared;
 const textsOf = ({ data }: Shared) => data.flatMap(({ parts }) => parts.map(({ text }) => text));
 
-test('anybody with the link reads what was said, as JSON and as a page on which it stays text', async () => {
+test('Everyone with the link reads the thread, as JSON and as a page with escaped text', async () => {
   const link = await share();
   expect(link).toMatchObject({ threadId, toolCalls: false, fileNames: false, laterMessages: false, expiresAt: null });
   const shared = await read(link);
   expect(shared.data.map(({ role }) => role)).toEqual(['user', 'assistant']);
   expect(textsOf(shared).join()).toContain('<script>alert(1)</script>');
-  // No id of ours, and not who it is.
+  // No ids of Atrium, and nothing that identifies the user.
   expect(JSON.stringify(shared)).not.toMatch(/(thr|trn|msg|usr|spc)_/);
 
   const page = await open(link, '', 'text/html');
@@ -59,7 +59,7 @@ test('anybody with the link reads what was said, as JSON and as a page on which 
   expect(text).not.toContain('<script');
 });
 
-test('only a hash of the token is kept, and the list shows no link', async () => {
+test('A link keeps only a hash of its token, and the list shows no address', async () => {
   const link = await share({ ttlSeconds: 600 });
   const token = link.url.split('/').at(-1) ?? '';
   const [rows] = await product.environment.database.pool.query('SELECT * FROM thread_shares WHERE id = ?', [link.id]);
@@ -71,7 +71,7 @@ test('only a hash of the token is kept, and the list shows no link', async () =>
   expect(JSON.parse(text)).toMatchObject({ data: [listed] });
 });
 
-test('what is said later, tool calls and names of files are shown only by links that were made so', async () => {
+test('Later messages, tool calls and file names are shown only by links that were made to show them', async () => {
   const id = (await user.ask({ content: toolLines([['drive_list', { path: '/' }]]), modelId: 'demo' })).threadId;
   const { containerId } = await putFile(product, user, '/plan.txt', 'secret contents', id);
   const files = [{ path: '/plan.txt', containerId }];
@@ -90,7 +90,7 @@ test('what is said later, tool calls and names of files are shown only by links 
   expect(page).not.toContain('secret contents');
 });
 
-test('page by page', async () => {
+test('A shared thread is read page by page', async () => {
   const id = (await user.ask({ content: '/say one', modelId: 'demo' })).threadId;
   for (let turn = 0; turn < 26; turn++) await user.ask({ content: `/say ${turn}`, threadId: id, modelId: 'demo' });
   const link = await share({}, id);
@@ -102,7 +102,7 @@ test('page by page', async () => {
   expect((await open(link, '?cursor=bm9uZQ')).status).toBe(400);
 });
 
-test('it ends when it is revoked or expires', async () => {
+test('A link ends when it is revoked or expires', async () => {
   const [revoked, expired] = [await share(), await share({ ttlSeconds: 60 })];
   const revoke = () => user.fetch(`/api/threads/${threadId}/shares/${revoked.id}`, { method: 'DELETE' });
   expect((await revoke()).status).toBe(204);
@@ -117,7 +117,7 @@ test('it ends when it is revoked or expires', async () => {
   expect(data.map(({ id }) => id)).not.toContain(expired.id);
 });
 
-test('it ends with its thread, and when its maker leaves, is disabled, or revokes the key', async () => {
+test('A link ends with its thread, and when its maker leaves the space or revokes the key', async () => {
   const member = await product.user();
   await product.identity.members.add(user.spaceId, member.email, 'editor');
   const of = async () => {
@@ -140,11 +140,11 @@ test('it ends with its thread, and when its maker leaves, is disabled, or revoke
 
   expect((await open(left.link)).status).toBe(200);
   await product.identity.members.remove(user.spaceId, member.id);
-  // What a member may is known for a second.
+  // A process remembers the role of a member for a second.
   await waitFor('the link to end', async () => (await open(left.link)).status === 404);
 });
 
-test('the same request with its key again has one link, the latest', async () => {
+test('A repeated idempotency key gives the link a new address, or 410 after the link has ended', async () => {
   const made = await Promise.all([1, 2].map(async () => (await post({}, { 'idempotency-key': 'share' })).status));
   expect(made).toContain(201);
   const again = (await (await post({}, { 'idempotency-key': 'share' })).json()) as Share;
@@ -157,7 +157,7 @@ test('the same request with its key again has one link, the latest', async () =>
   expect([late.status, await late.json()]).toMatchObject([410, { code: 'SHARE_ENDED' }]);
 });
 
-test('a thread has so many links at most', async () => {
+test('A thread has at most 50 links', async () => {
   const { id } = (await (
     await user.fetch(`/api/spaces/${user.spaceId}/threads`, { method: 'POST', body: {} })
   ).json()) as { id: string };
@@ -166,7 +166,7 @@ test('a thread has so many links at most', async () => {
   expect([refused.status, await refused.json()]).toMatchObject([422, { code: 'TOO_MANY_SHARES' }]);
 });
 
-test('it is the thread owner’s alone to share, and nobody guesses a link', async () => {
+test('Only the owner of a thread can share it, and 404 for a guessed link', async () => {
   const colleague = await product.user();
   await product.identity.members.add(user.spaceId, colleague.email, 'owner');
   const stranger = await product.user();

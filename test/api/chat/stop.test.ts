@@ -17,11 +17,11 @@ async function stop(turnId: string): Promise<TurnBody> {
   return (await response.json()) as TurnBody;
 }
 
-/** The provider's side of a turn, when it has been asked. */
+/** The request to the provider, once it was made. */
 const asked = (text: string) => waitFor('the provider to be asked', () => requestsWith(product.provider, text)[0]);
 
-test('while it answers: the provider’s connection is closed, and what was said is kept', async () => {
-  // By itself it would go on for hours.
+test('Stopping a turn during its answer closes the connection to the provider and keeps what was said', async () => {
+  // Without the stop, the answer would go on for hours.
   const stream = await user.send({ content: fake({ tokens: 500_000, intervalMs: 20 }, 'mid-answer') });
   const begun = await collect(stream, ({ text }) => text.includes('w3 '));
   const { turnId } = idsOf(stream);
@@ -46,7 +46,7 @@ const anHourMs = 3_600_000;
 test.each([
   ['before the first token', { firstTokenDelayMs: anHourMs, tokens: 3 }],
   ['before the provider’s headers', { headersDelayMs: anHourMs, tokens: 3 }],
-])('%s', async (name, script) => {
+])('A turn can be stopped %s', async (name, script) => {
   const stream = await user.send({ content: fake(script, name) });
   const { turnId, threadId } = idsOf(stream);
   const request = await asked(name);
@@ -58,7 +58,7 @@ test.each([
   expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user']);
 });
 
-test('while it waits for another try', async () => {
+test('A turn can be stopped while it waits for another attempt', async () => {
   const script = { status: 429, headers: { 'retry-after': '30' } };
   const stream = await user.send({ content: fake(script, 'patience') });
   const { turnId } = idsOf(stream);
@@ -68,7 +68,7 @@ test('while it waits for another try', async () => {
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
 });
 
-test('right after it was sent', async () => {
+test('A turn can be stopped right after it was sent', async () => {
   for (let round = 0; round < 10; round++) {
     const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 20 }) });
     const { turnId } = idsOf(stream);
@@ -76,13 +76,13 @@ test('right after it was sent', async () => {
     expect((await collect(stream)).chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
     expect(await user.turn(turnId)).toMatchObject({ status: 'stopped' });
   }
-  // None of them is left running at the provider.
+  // No request is left running at the provider.
   await waitFor('all requests to be over', () =>
     product.provider.requests.every(({ closedMs }) => closedMs !== undefined),
   );
 });
 
-test('twice, also at once, is one stop', async () => {
+test('Repeated and simultaneous stops are one stop', async () => {
   const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 20 }) });
   const { turnId } = idsOf(stream);
   await collect(stream, ({ text }) => text !== '');
@@ -93,7 +93,7 @@ test('twice, also at once, is one stop', async () => {
   expect(await stop(turnId)).toEqual(ended);
 });
 
-test('after the end it changes nothing', async () => {
+test('Stopping a turn after its end changes nothing', async () => {
   const { turnId, events } = await user.ask({ content: 'Done already' });
   const before = await user.turn(turnId);
   expect(await stop(turnId)).toEqual(before);
@@ -104,7 +104,7 @@ test('after the end it changes nothing', async () => {
   expect(await stop(failed.turnId)).toMatchObject({ status: 'failed', error: { code: 'PROVIDER_REFUSED' } });
 });
 
-test('the thread goes on, and the model sees how far the answer came', async () => {
+test('The thread goes on after a stop, and the model sees how far the answer came', async () => {
   const stream = await user.send({ content: fake({ tokens: ['Half ', 'an answer'], fail: { how: 'stall' } }) });
   const { turnId, threadId } = idsOf(stream);
   await collect(stream, ({ text }) => text === 'Half an answer');
@@ -116,7 +116,7 @@ test('the thread goes on, and the model sees how far the answer came', async () 
   expect(JSON.stringify(request?.body.messages)).toContain('Half an answer');
 });
 
-test('404 for no such turn', async () => {
+test('404 for stopping an unknown turn', async () => {
   const response = await user.fetch('/chat/turns/trn_none/stop', { method: 'POST' });
   expect(response.status).toBe(404);
 });

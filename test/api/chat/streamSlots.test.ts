@@ -13,7 +13,7 @@ afterAll(() => product.close());
 
 const body = { content: fake({ tokens: 2_000, intervalMs: 20 }) };
 
-test('a user has so many streams at once; one more is 429, before anything is done about it', async () => {
+test('A user has a limited number of streams, and one more gets 429 before anything is done', async () => {
   const [one, two] = [await user.send(body), await user.send(body)];
   const before = requestsOf();
   const refused = await user.fetch('/chat/stream', { method: 'POST', body: { content: 'One too many' } });
@@ -25,11 +25,11 @@ test('a user has so many streams at once; one more is 429, before anything is do
   const resumed = await user.fetch(`/chat/turns/${idsOf(one).turnId}/stream`);
   expect(resumed.status).toBe(429);
   expect(requestsOf()).toBe(before);
-  // Another user has streams of their own, and whatever is no stream is let through.
+  // Another user has slots of their own, and requests without a stream need no slot.
   const other = await (await product.user()).send(body);
   expect((await user.fetch(`/chat/turns/${idsOf(one).turnId}`)).status).toBe(200);
   two.abort();
-  const again = await waitFor('the place of a stream that has ended', async () => {
+  const again = await waitFor('the slot of a stream that has ended', async () => {
     const response = await user.fetch(`/chat/turns/${idsOf(one).turnId}/stream`);
     await response.body?.cancel();
     return response.status === 200;

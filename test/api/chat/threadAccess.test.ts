@@ -3,7 +3,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines } from '../../builders/tools.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Every way to a thread asks the same: is it yours, and are you still a member of its space? */
+/** Every way to a thread makes the same check: the caller owns the thread and is still a member of its space. */
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct();
@@ -21,7 +21,7 @@ interface Visited {
 const alias = 'made-by-the-client';
 const question = { messages: [{ role: 'user', parts: [{ type: 'text', text: 'What was it?' }] }] };
 
-/** A member of somebody's space whose turn waits there for an answer. */
+/** A member of another user's space, with a turn there that waits for an answer. */
 async function waitingTurn(): Promise<Visited> {
   const [member, host] = [await product.user(), await product.user()];
   await product.identity.members.add(host.spaceId, member.email, 'editor');
@@ -74,16 +74,16 @@ const ways: Record<string, Way> = {
     post(member, { content: 'x', files: [{ containerId: `thread:${threadId}`, path: '/a.txt' }] }),
 };
 
-/** The status, and whether it was an error; an open stream is closed. */
+/** The status. An open stream is closed. */
 async function statusOf(response: Response): Promise<number> {
   await response.body?.cancel();
   return response.status;
 }
 
-test('a removed member has no way left to a thread of theirs', async () => {
+test('404 for a removed member on every way to a thread of theirs', async () => {
   const visited = await waitingTurn();
   await product.identity.members.remove(visited.host.spaceId, visited.member.id);
-  // A membership is believed for a second.
+  // A process remembers a membership for a second.
   await waitFor('the membership to be forgotten', async () => {
     const { status } = await visited.member.fetch(`/api/threads/${visited.threadId}`);
     return status === 404;
@@ -93,7 +93,7 @@ test('a removed member has no way left to a thread of theirs', async () => {
   expect(answers).toEqual(Object.fromEntries(Object.keys(ways).map((name) => [name, 404])));
 });
 
-test('a deleted thread is not read through what its messages were sent with', async () => {
+test('404 for a deleted thread, also through its turns, tool calls and outbox items', async () => {
   const visited = await waitingTurn();
   const { member, host, threadId } = visited;
   expect((await member.fetch(`/api/threads/${threadId}`, { method: 'DELETE' })).status).toBe(204);

@@ -42,7 +42,7 @@ async function pagesOf<T>(path: string, limit: number): Promise<T[][]> {
   return pages;
 }
 
-test('made, read, renamed', async () => {
+test('A thread can be made, read and renamed', async () => {
   const made = await createThread(user, 'Plans');
   expect(made).toMatchObject({ spaceId: user.spaceId, title: 'Plans', activeTurnId: null });
   expect(made.id).toMatch(/^thr_[0-9A-Z]{26}$/);
@@ -63,7 +63,7 @@ test.each([
   expect((await user.fetch(`/api/threads/${id}`, { method: 'PATCH', body })).status).toBe(400);
 });
 
-test('a member sees only their own threads; a viewer may have some', async () => {
+test('A member sees only their own threads, and a viewer can have threads', async () => {
   const mine = await createThread(user, 'Mine');
   const theirs = await createThread(colleague, 'Theirs');
   const ids = async (person: ChatUser) =>
@@ -100,7 +100,7 @@ test('403 for a colleague, 404 for another tenant, 401 without a credential', as
   expect(await user.get(`/api/threads/${id}`)).toMatchObject({ title: null });
 });
 
-test('a thread by the chat id that its client made, in the space that it was made in', async () => {
+test('A thread is found by the chat id that its client made, in the space where it was made', async () => {
   const chatId = 'made-by-a-client';
   const { space } = await product.identity.spaces.create(user.id, 'Not the default one');
   await product.identity.members.add(space.id, colleague.email, 'owner');
@@ -109,7 +109,7 @@ test('a thread by the chat id that its client made, in the space that it was mad
   expect(await user.get(path())).toMatchObject({ id: threadId });
   expect(await user.get(path('/messages'))).toMatchObject({ data: [{ role: 'user' }, { role: 'assistant' }] });
   expect(await user.get(path('/turns'))).toMatchObject({ data: [{ threadId }] });
-  // Another's chat id is theirs, also in a common space; nor is it known in another space of mine.
+  // The chat id is unknown to other members of the space, and in another space of the same user.
   const statuses = async (person: ChatUser, of: string) =>
     Promise.all(['', '/messages', '/turns'].map(async (rest) => (await person.fetch(of + rest)).status));
   expect(await statuses(user, `/api/threads/${chatId}`)).toEqual([404, 404, 404]);
@@ -121,7 +121,7 @@ test('a thread by the chat id that its client made, in the space that it was mad
 });
 
 describe('lists', () => {
-  test('of threads: the latest used first, page by page', async () => {
+  test('Threads are listed by their latest use, page by page', async () => {
     const owner = await product.user();
     const made: string[] = [];
     for (let index = 0; index < 5; index++) {
@@ -138,7 +138,7 @@ describe('lists', () => {
     expect(second.nextCursor).toBeNull();
   });
 
-  test('of messages and turns: in the thread’s order, page by page', async () => {
+  test('Messages and turns are listed in the order of the thread, page by page', async () => {
     const { id } = await createThread(user);
     for (const content of ['One', 'Two', 'Three']) await user.ask({ content, threadId: id });
     const messages = await pagesOf<{ id: string; role: string }>(`/api/threads/${id}/messages`, 4);
@@ -157,7 +157,7 @@ describe('lists', () => {
     expect(times).toEqual(times.toSorted());
   });
 
-  test('of messages and turns: newest first, and from a place in either direction', async () => {
+  test('Messages and turns are listed newest first, and from a cursor in either direction', async () => {
     const { id } = await createThread(user);
     for (const content of ['One', 'Two', 'Three']) await user.ask({ content, threadId: id });
     for (const [list, limit] of [
@@ -178,7 +178,7 @@ describe('lists', () => {
     }
   });
 
-  test('of threads, messages and turns: on and back, and what has come since', async () => {
+  test('Cursors lead on and back in lists of threads, messages and turns, and to what has come since', async () => {
     const owner = await product.user();
     const ids = async (path: string) => {
       const page = await owner.get<Page<{ id: string }>>(path);
@@ -209,7 +209,7 @@ describe('lists', () => {
     expect((await ids(`${threads}?order=asc`)).ids.at(-1)).toBe(threadId);
   });
 
-  test('400 for a limit or a cursor that is none', async () => {
+  test('400 for an invalid limit or cursor', async () => {
     const { id } = await createThread(user);
     const paths = [`/api/spaces/${user.spaceId}/threads`, `/api/threads/${id}/messages`, `/api/threads/${id}/turns`];
     const cursors = [
@@ -220,7 +220,7 @@ describe('lists', () => {
       for (const limit of ['0', '201', 'x']) expect((await user.fetch(`${path}?limit=${limit}`)).status).toBe(400);
       for (const cursor of cursors) {
         const response = await user.fetch(`${path}?cursor=${cursor}`);
-        // A number is a place in the list of turns.
+        // A number is a valid position in the list of turns.
         const expected = path.endsWith('turns') && Buffer.from(cursor, 'base64url').toString() === '1' ? 200 : 400;
         expect([path, cursor, response.status]).toEqual([path, cursor, expected]);
       }
@@ -231,10 +231,10 @@ describe('lists', () => {
 describe('Idempotency-Key', () => {
   const key = (value: string) => ({ 'idempotency-key': value });
 
-  test('the same request again gets the same answer, also at once', async () => {
+  test('Repeated and simultaneous requests with the same key get the same answer', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => create(user, { title: 'Once' }, key('k1'))));
     const made = answers.filter(({ status }) => status === 201);
-    // Requests that arrive while the first one runs are told so.
+    // Requests that arrive during the first one get 409.
     expect(answers.every(({ status }) => status === 201 || status === 409)).toBe(true);
     expect(made.length).toBeGreaterThan(0);
     const bodies = await Promise.all(made.map(async (response) => JSON.stringify(await response.json())));
@@ -243,7 +243,7 @@ describe('Idempotency-Key', () => {
     expect([again.status, JSON.stringify(await again.json())]).toEqual([201, bodies[0]]);
   });
 
-  test('422 for another body, 409 in flight; another caller’s key is another key', async () => {
+  test('422 for another body and 409 during the first request, and a key of another caller is another key', async () => {
     expect((await create(user, { title: 'A' }, key('k2'))).status).toBe(201);
     const other = await create(user, { title: 'B' }, key('k2'));
     expect([other.status, await other.json()]).toMatchObject([422, { code: 'IDEMPOTENCY_KEY_REUSED' }]);
@@ -289,7 +289,7 @@ describe('deleting', () => {
     return counts;
   }
 
-  test('out of sight at once, then for good: running and queued turns are stopped, no row is left', async () => {
+  test('A deleted thread is hidden at once and then purged: its turns are stopped, and no row is left', async () => {
     const body = { id: 'doomed', openTabs: [], messages: [{ role: 'user', parts: [{ type: 'text', text: 'x' }] }] };
     const toolCalls = [{ id: 'a', name: 'search', arguments: '{}' }];
     const first = await user.ask({ ...body, messages: undefined, content: fake({ toolCalls }) });
@@ -320,12 +320,12 @@ describe('deleting', () => {
     expect(operation).toMatchObject({ kind: 'deleteThread', status: 'succeeded', result: {} });
     const after = await rowsOf(first.threadId, turnIds);
     expect(Object.entries(after).filter(([, n]) => n !== 0)).toEqual([]);
-    // The reader has been told, and the model is no longer called.
+    // The readers have been told, and the model is no longer called.
     for (const stream of [running, queued]) expect((await collect(stream)).chunks.at(-1)?.type).toBe('abort');
-    await waitFor('the provider to be left', () =>
+    await waitFor('all requests to the provider to be closed', () =>
       product.provider.requests.every(({ closedMs }) => closedMs !== undefined),
     );
-    // The client's own chat id is free again.
+    // The client's own chat id can be used again.
     const anew = await user.ask(body);
     expect(anew.threadId).not.toBe(first.threadId);
   });

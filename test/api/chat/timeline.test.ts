@@ -17,7 +17,7 @@ afterAll(() => product.close());
 
 const timelineOf = (turnId: string) => user.get<Timeline>(`/chat/turns/${turnId}/timeline`);
 
-test('a turn tells its calls, their tokens, times and approvals, and nothing that was said', async () => {
+test('A timeline has the calls of a turn, their tokens, times and approvals, and nothing that was said', async () => {
   const path = '/my-secret-plan.txt';
   await user.ask({ content: toolLines([['drive_write', { path, content: 'x' }]]), modelId: 'demo', mode: 'work' });
   const { turnId, threadId } = await user.ask({

@@ -36,7 +36,7 @@ async function owner(): Promise<{
 const codeOf = (response: { status: number; body: { code?: string } }) => [response.status, response.body.code];
 const models = () => api.deps.computerSecrets;
 
-test('a computer is given a placeholder, which stays while what it is for changes, until it is taken back', async () => {
+test('A computer gets a placeholder for a secret, which stays the same through changes until it is removed', async () => {
   const { as, path, space, computerId } = await owner();
   const made = await as.put(`${path}/TOKEN`, { hosts: ['api.example.com'] });
   expect([made.status, made.body]).toEqual([
@@ -74,14 +74,14 @@ test.each([
   '*.93.184.215.14',
   'https://api.example.com',
   'api.example.com/path',
-])('it cannot be for %s', async (host) => {
+])('422 for a secret that is for %s', async (host) => {
   const { as, path } = await owner();
   const refused = await as.put(`${path}/TOKEN`, { hosts: ['api.example.com', host] });
   expect(codeOf(refused)).toEqual([422, 'SECRET_HOST_INVALID']);
   expect(refused.body).toMatchObject({ errors: [{ pointer: '/hosts/1' }] });
 });
 
-test('what is unknown, taken, reserved or another space’s is refused', async () => {
+test('Unknown secrets, taken or reserved variables, and computers of other spaces are refused', async () => {
   const { as, path, space } = await owner();
   const other = await owner();
   const body = { hosts: ['api.example.com'] };
@@ -98,7 +98,7 @@ test('what is unknown, taken, reserved or another space’s is refused', async (
   expect((await as.put(`${path}/TOKEN`, { hosts: [] })).status).toBe(400);
 });
 
-test('a deleted computer has none, and they are forgotten', async () => {
+test('Deleting a computer removes its secrets', async () => {
   const { as, path, computerId, spaceId, userId } = await owner();
   await as.put(`${path}/TOKEN`, { hosts: ['api.example.com'] });
   await askToDelete(api.deps, { spaceId, computerId, actor: { userId, credentialId: null, address: null } });

@@ -48,11 +48,11 @@ test('a new space has one computer, which is its default and not used yet', asyn
     ],
     nextCursor: null,
   });
-  // `status` is the path's own word and no computer's id.
+  // `status` is a word of the path. `Status` is read as the id of a computer.
   expect(codeOf(await as.get(`${path}/Status`))).toEqual([404, 'NOT_FOUND']);
 });
 
-test('a space without a default computer gets one, however many requests ask for it at once', async () => {
+test('A space without a default computer gets one, also when 20 requests ask for it at once', async () => {
   const { database } = api.environment;
   const { as, path, spaceId } = await owner();
   await database.pool.query('DELETE FROM computers WHERE space_id = ?', [spaceId]);
@@ -64,7 +64,7 @@ test('a space without a default computer gets one, however many requests ask for
   expect(await rowsOf(spaceId)).toHaveLength(1);
 });
 
-test('a computer is made with limits and variables, once for its key, and changed', async () => {
+test('A computer is made with limits and variables, once for each idempotency key, and changed', async () => {
   const { as, path, spaceId } = await owner();
   const body = {
     name: 'Build',
@@ -106,7 +106,7 @@ test('a computer is made with limits and variables, once for its key, and change
   ]);
 });
 
-test('what is sealed for a computer opens for it alone', async () => {
+test('Variables that are sealed for one computer cannot be opened for another', async () => {
   const { as, path, spaceId } = await owner();
   const { body } = await as.post(path, { env: { A: 'for this one' } });
   const other = await as.post(path, { env: { A: 'for the other' } });
@@ -122,7 +122,7 @@ test('what is sealed for a computer opens for it alone', async () => {
   await expect(computers.orderOf(moved)).rejects.toThrow();
 });
 
-test('wrong input is refused', async () => {
+test('Wrong input is refused', async () => {
   const { as, path } = await owner();
   const refused = async (body: object) => codeOf(await as.post(path, body));
   expect(await refused({ cpu: 0 })).toEqual([400, 'INVALID_REQUEST']);
@@ -156,7 +156,7 @@ test('wrong input is refused', async () => {
   ]);
 });
 
-test('a driver can be chosen that a living host has; what names none is taken without', async () => {
+test('A computer can have the configured driver, or one that a living host has', async () => {
   const { as, path } = await owner();
   const { database, config } = api.environment;
   expect((await as.post(path, { driver: config.computers.driver })).status).toBe(201);
@@ -180,14 +180,14 @@ test('a driver can be chosen that a living host has; what names none is taken wi
   expect(codeOf(await as.post(path, { driver: 'gvisor' }))).toEqual([422, 'DRIVER_NOT_OFFERED']);
 });
 
-test('a space has no more computers than it may, however many are asked for at once', async () => {
+test('The limit on the computers of a space holds for simultaneous requests', async () => {
   const { as, path } = await owner();
   const answers = await Promise.all(Array.from({ length: 6 }, () => as.post(path, {})));
   expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409, 409, 409]);
   expect(answers.find(({ status }) => status === 409)?.body.code).toBe('TOO_MANY_COMPUTERS');
 });
 
-test('another tenant’s computer is as absent as none', async () => {
+test('404 for another tenant’s computer', async () => {
   const [mine, theirs] = [await owner(), await owner()];
   const { body } = await theirs.as.get(`${theirs.path}/status`);
   const id = body.computerId as string;

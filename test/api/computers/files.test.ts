@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** A request with a body of bytes. */
+/** Writes a file. */
 function put(path: string, body: Buffer | string, headers: Record<string, string> = {}, more = ''): Promise<Response> {
   const { user } = computer;
   return fetch(`${product.url}${computer.path}/files?path=${encodeURIComponent(path)}${more}`, {
@@ -25,7 +25,7 @@ function put(path: string, body: Buffer | string, headers: Record<string, string
 const read = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   computer.fetch(`/files?path=${encodeURIComponent(path)}`, { headers, method });
 
-test('a file goes in and comes out as it is, whole and in ranges', async () => {
+test('A file is written and read back unchanged, whole and in ranges', async () => {
   const bytes = randomBytes(3_000_000);
   const refused = await put('deep/er/file.bin', bytes);
   expect([refused.status, await refused.json()]).toEqual([
@@ -53,7 +53,7 @@ test('a file goes in and comes out as it is, whole and in ranges', async () => {
   expect([head.status, head.headers.get('content-length')]).toEqual([200, '3000000']);
 });
 
-test('it replaces only what its writer knows', async () => {
+test('With If-Match or If-None-Match, a write replaces only the file that its writer knows', async () => {
   const first = (await (await put('known.txt', 'one')).json()) as { etag: string };
   expect((await put('known.txt', 'new', { 'if-none-match': '*' })).status).toBe(412);
   expect((await put('known.txt', 'two', { 'if-match': first.etag })).status).toBe(200);
@@ -61,7 +61,7 @@ test('it replaces only what its writer knows', async () => {
   expect(await (await read('known.txt')).text()).toBe('two');
 });
 
-test('a body that breaks off changes nothing', async () => {
+test('A body that breaks off leaves the file as it was', async () => {
   await put('kept.txt', 'as it was');
   const { hostname, port } = new URL(product.url);
   await new Promise<void>((resolve) => {
@@ -111,7 +111,7 @@ test('folders are listed in pages, moved and deleted', async () => {
   await computer.expect(404, 'GET', '/files/list?path=list');
 });
 
-test('the home and mount points are neither deleted nor moved nor replaced, and a refusal changes nothing', async () => {
+test('The home and mount points cannot be deleted, moved or replaced, and a refusal changes nothing', async () => {
   await put('precious/a.txt', 'kept', {}, '&parents=true');
   const refused = { code: 'FILE_ACCESS_DENIED' };
   for (const path of ['/home/user', '/home/user/', '.', 'precious/..', '/home/user/../user', '/home', '/tmp', '/']) {
@@ -129,7 +129,7 @@ test('the home and mount points are neither deleted nor moved nor replaced, and 
   expect((await computer.exec('cat /tmp/precious/a.txt; ls -d precious || :')).stdout).toBe('kept');
 });
 
-test('what is no file is not read, and a link leads nowhere but inside', async () => {
+test('Only files can be read, and links do not lead out of the computer', async () => {
   await computer.exec(
     'mkfifo fifo; ln -s /etc/shadow out; ln -s ../../../../../../../../etc/hostname up; ln -s /proc/1/environ env',
   );
@@ -144,7 +144,7 @@ test('what is no file is not read, and a link leads nowhere but inside', async (
   await computer.expect(400, 'GET', '/files?path=a%00b');
 });
 
-test('looking at files does not wake a stopped computer, and others’ are not there', async () => {
+test('Reading files does not wake a stopped computer, and strangers get 404', async () => {
   await put('still.txt', 'here');
   await computer.expect(200, 'POST', '/stop');
   const whole = await read('still.txt');
@@ -161,9 +161,9 @@ test('looking at files does not wake a stopped computer, and others’ are not t
   expect((await computer.exec('cat still.txt')).stdout).toBe('here');
 });
 
-test('of a paused computer, what only the computer itself could answer is refused at once', async () => {
+test('A paused computer refuses at once what only the running computer could answer', async () => {
   await computer.expect(200, 'POST', '/stop');
-  // Woken by that, it may not be shown as running yet.
+  // This wakes the computer, but its status may not be "running" yet.
   await computer.exec('echo here > frozen.txt');
   await computer.expect(200, 'POST', '/pause');
   const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', {
@@ -171,7 +171,7 @@ test('of a paused computer, what only the computer itself could answer is refuse
     pty: { cols: 80, rows: 24 },
   });
   const output = async () => (await computer.fetch(`/processes/${id}/output`)).text();
-  await waitFor('it to say something', async () => (await output()).includes('before'));
+  await waitFor('the process to print something', async () => (await output()).includes('before'));
   await computer.expect(200, 'POST', '/pause');
   const refused = [
     await computer.expect(409, 'GET', '/files?path=frozen.txt'),
@@ -180,7 +180,7 @@ test('of a paused computer, what only the computer itself could answer is refuse
     await computer.expect(409, 'POST', `/processes/${id}/resize`, { cols: 100, rows: 30 }),
   ];
   expect(refused.map(({ code }) => code)).toEqual(Array(4).fill('COMPUTER_PAUSED'));
-  // What it has said is no question to it.
+  // The output so far can be read without the computer.
   expect(await output()).toContain('before');
   expect(await computer.expect(200, 'GET', '')).toMatchObject({ status: 'paused' });
   expect((await computer.exec('cat frozen.txt')).stdout).toBe('here\n');

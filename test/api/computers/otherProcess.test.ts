@@ -11,9 +11,9 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { type ProductProcess, startProduct } from '../../support/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** As in production: an API, and a worker that hosts computers, each a process of its own. */
+/** As in production: an API process, and a worker process that hosts computers. */
 const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
-// The computers’ own users go through it.
+// The users of the computers need to pass through this folder.
 chmodSync(dir, 0o755);
 let environment: TestEnvironment;
 let identity: Identity;
@@ -47,13 +47,13 @@ test('a computer of the worker is woken and used through the API', async () => {
   expect(metrics.use).toMatchObject({ tasks: expect.any(Number), diskMiB: expect.any(Number) });
 });
 
-test('its token opens no door of the API', async () => {
+test('The API refuses the token of a computer', async () => {
   const token = await identity.hostTokens.sign(computer.id);
   const response = await fetch(api.apiUrl + computer.path, { headers: { authorization: `Bearer ${token}` } });
   expect([response.status, await response.json()]).toEqual([401, expect.objectContaining({ code: 'INVALID_TOKEN' })]);
 });
 
-test('while the worker is away it is said to be, and the next one is found by its new address', async () => {
+test('Without its worker a computer is reported as lost, and the next worker is found by its new address', async () => {
   const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', { command: 'sleep 300' });
   expect(await checkHosts(environment.config)).toMatchObject({
     state: 'ok',
@@ -75,7 +75,7 @@ test('while the worker is away it is said to be, and the next one is found by it
   expect((await computer.exec('echo again')).stdout).toBe('again\n');
 });
 
-test('a second worker of the folder takes its computers over when the first is killed, and only then', async () => {
+test('A second worker takes over the computers of its folder only when the first one is killed', async () => {
   const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', { command: 'sleep 300' });
   await using second = await startProduct(environment, 'worker', { ATRIUM_LOG_LEVEL: 'info' }).then((process) => ({
     ...process,
@@ -83,7 +83,7 @@ test('a second worker of the folder takes its computers over when the first is k
   }));
   await waitFor('the second to find the folder taken', () => second.log().includes('takes over when that one ends'));
   await worker.kill('SIGKILL');
-  const found = await waitFor('the computer to be found at the second', async () => {
+  const found = await waitFor('the computer to be found at the second worker', async () => {
     const response = await computer.fetch(`/processes/${id}`);
     return response.status === 200 && ((await response.json()) as { state: string });
   });

@@ -14,8 +14,8 @@ import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Links to ports, on host names of their own. What a computer serves is here served by this process; the way into a real
-// one is in portsLive.test.ts.
+// Links to ports, on host names of their own. In place of a computer, this process serves the pages. The way into a
+// real computer is tested in test/integrations/computers/hostServer.test.ts.
 
 let api: TestApi;
 let server: RunningApi;
@@ -106,7 +106,7 @@ interface Answer {
   body: string;
 }
 
-/** A request to the server by another host name. */
+/** A request to the server with another host name. */
 async function visit(
   url: string,
   {
@@ -132,15 +132,15 @@ async function visit(
 
 const cookieOf = ({ headers }: Answer) => (headers['set-cookie'] ?? []).map((one) => one.split(';', 1)[0]).join('; ');
 
-/** A browser that was let in. */
+/** A link, and the cookie of a browser that has opened it. */
 async function admitted(body?: object) {
   const made = await makeLink(body);
   const opened = await visit(made.link.url);
   return { ...made, opened, cookie: cookieOf(opened) };
 }
 
-describe('letting a browser in', () => {
-  test('the address is exchanged for a cookie, once, and leads to what is served', async () => {
+describe('Admitting a browser', () => {
+  test('The address is exchanged once for a cookie, and leads to the served page', async () => {
     const { link, opened, cookie } = await admitted();
     expect(new URL(link.origin).hostname).toMatch(/^[a-z2-7]{26}\.localhost$/);
     expect([opened.status, opened.headers.location, opened.headers['referrer-policy']]).toEqual([
@@ -156,18 +156,18 @@ describe('letting a browser in', () => {
     const again = await visit(link.url);
     expect([again.status, again.headers['set-cookie']]).toEqual([410, undefined]);
     expect(again.body).toContain('opened already');
-    // The browser that has it may load its first address again.
+    // The browser with the cookie may load its first address again.
     expect((await visit(link.url, { cookie })).status).toBe(303);
   });
 
-  test('without a cookie, with another link’s, or ahead of time, nothing is served', async () => {
+  test('Nothing is served without the link’s own cookie, or to a prefetch, and the address stays unused', async () => {
     const [{ link }, other] = [await makeLink(), await admitted()];
     expect(await visit(link.origin)).toMatchObject({ status: 401 });
     expect((await visit(link.origin, { cookie: other.cookie })).status).toBe(401);
     expect((await visit(`${other.link.origin}/.atrium/open?${link.url.split('?')[1]}`)).status).toBe(410);
     expect((await visit(link.url, { headers: { 'sec-purpose': 'prefetch' } })).status).toBe(503);
     expect((await visit(link.url, { method: 'HEAD' })).status).toBe(401);
-    // None of this has used the address up.
+    // None of these requests has used up the address.
     expect((await visit(link.url)).status).toBe(303);
     expect(seen).toEqual([]);
     expect((await visit(link.origin.replace(/\/\/[^.]+/, `//${'a'.repeat(26)}`))).status).toBe(404);
@@ -175,7 +175,7 @@ describe('letting a browser in', () => {
     expect(JSON.parse(problem.body)).toMatchObject({ status: 401, code: 'PORT_NOT_ADMITTED' });
   });
 
-  test('a further address lets a further browser in', async () => {
+  test('A further address admits a further browser', async () => {
     const { owner, path, link, cookie } = await admitted();
     const further = await api.as(owner.token).post(`${path}/${link.id}/url`);
     expect(further.status).toBe(201);
@@ -185,8 +185,8 @@ describe('letting a browser in', () => {
   });
 });
 
-describe('how long it lasts', () => {
-  test('a revoked link is 410, also to what it has open', async () => {
+describe('The end of a link', () => {
+  test('A revoked link is 410, and its open WebSocket is closed', async () => {
     const { owner, path, link, cookie } = await admitted();
     const socket = openSocket(link, cookie);
     await once(socket, 'open');
@@ -202,7 +202,7 @@ describe('how long it lasts', () => {
     expect((await api.as(owner.token).post(`${path}/${link.id}/url`)).status).toBe(410);
   });
 
-  test('one that has expired is 410', async () => {
+  test('An expired link is 410', async () => {
     const { link, cookie } = await admitted();
     await api.environment.database.pool.query(
       'UPDATE port_links SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE id = ?',
@@ -211,7 +211,7 @@ describe('how long it lasts', () => {
     expect((await visit(link.origin, { cookie })).status).toBe(410);
   });
 
-  test('it ends with its maker’s place in the space, and with the key that made it', async () => {
+  test('A link ends when its maker loses the role, or with the key that made it', async () => {
     const { space, path } = await buildOwner();
     const editor = await buildUser(api.identity);
     await api.identity.members.add(space.id, editor.user.email, 'editor');
@@ -230,10 +230,10 @@ describe('how long it lasts', () => {
   });
 });
 
-describe('who was let in', () => {
+describe('An admitted browser', () => {
   type Person = Awaited<ReturnType<typeof buildUser>>;
 
-  /** Somebody who had a browser let in by a link that the owner made, and what of it is open. */
+  /** Admits the browser of another editor by the owner's link, and opens a WebSocket in that browser. */
   async function letIn(credentialOf: (person: Person) => Promise<string> = async ({ token }) => token) {
     const made = await makeLink();
     const person = await buildUser(api.identity);
@@ -251,7 +251,7 @@ describe('who was let in', () => {
 
   const owned = async ({ link }: { link: Link }) => cookieOf(await visit(link.url));
 
-  test('leaves with the member who asked for the address, though the link holds', async () => {
+  test('A browser loses access when its member leaves the space, and the link stays', async () => {
     const one = await letIn();
     await api.identity.members.remove(one.space.id, one.person.user.id);
     await waitFor('the member to be forgotten', async () => (await one.look()) === 410);
@@ -260,7 +260,7 @@ describe('who was let in', () => {
     expect(await one.look(await owned(one))).toBe(200);
   });
 
-  test('leaves when that member may only look', async () => {
+  test('A browser loses access when its member becomes a viewer', async () => {
     const one = await letIn();
     await api.identity.members.changeRole(one.space.id, one.person.user.id, 'viewer');
     await waitFor('the role to be forgotten', async () => (await one.look()) === 410);
@@ -268,7 +268,7 @@ describe('who was let in', () => {
     expect((await visit(one.unused)).status).toBe(410);
   });
 
-  test('leaves with the key that asked', async () => {
+  test('A browser loses access with the key that asked for its address', async () => {
     let keyId = '';
     let made: string | undefined;
     const one = await letIn(async ({ user }) => {
@@ -285,7 +285,7 @@ describe('who was let in', () => {
     expect(await one.look(await owned(one))).toBe(200);
   });
 
-  test('leaves when the session that asked is signed out, and not when its time is up', async () => {
+  test('A browser loses access when its session is signed out, and not when the session expires', async () => {
     const one = await letIn();
     const { pool } = api.environment.database;
     await pool.query('UPDATE sessions SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE user_id = ?', [
@@ -302,7 +302,7 @@ describe('who was let in', () => {
     expect(await one.look(await owned(one))).toBe(200);
   });
 
-  test('of an older process counts as let in by the link’s maker', async () => {
+  test('A browser that an older process admitted counts as admitted by the link’s maker', async () => {
     const one = await letIn();
     await api.environment.database.pool.query(
       'UPDATE port_link_visits SET asked_by = NULL, session_id = NULL WHERE link_id = ?',
@@ -316,8 +316,8 @@ describe('who was let in', () => {
   });
 });
 
-describe('what passes', () => {
-  test('nothing of ours goes in, and nothing wider than the origin comes out', async () => {
+describe('What passes', () => {
+  test('Atrium’s credentials do not go in, and no header that is wider than the origin comes out', async () => {
     const { link, cookie } = await admitted();
     respond = (_req, res) => {
       res.setHeader('set-cookie', ['a=1; Domain=localhost; Path=/', 'atrium-port=stolen', 'b=2; HttpOnly']);
@@ -361,7 +361,7 @@ describe('what passes', () => {
   });
 
   test.each(['HTTP/1.1 099 Low\r\n', 'HTTP/1.1 000 None\r\n', 'HTTP/1.1 200 OK\r\nx-odd: a\x01b\r\n'])(
-    'what is no answer is said to be none: %j',
+    '502 for the invalid response %j',
     async (head) => {
       const { link, cookie } = await admitted();
       respond = (_req, res) => void res.socket?.end(`${head}content-length: 0\r\n\r\n`);
@@ -369,7 +369,7 @@ describe('what passes', () => {
     },
   );
 
-  test('bodies stream both ways', async () => {
+  test('Bodies stream both ways', async () => {
     const { link, cookie } = await admitted();
     respond = (req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -393,7 +393,7 @@ describe('what passes', () => {
     expect(seen[0]?.headers['transfer-encoding']).toBe('chunked');
   });
 
-  test('an app that refuses a body half-way is heard, and nothing of ours falls over that', async () => {
+  test('An app can refuse a body half-way, and the server goes on', async () => {
     const { link, cookie } = await admitted();
     respond = (req, res) => {
       res.writeHead(413, { connection: 'close' }).end('too much');
@@ -415,7 +415,7 @@ describe('what passes', () => {
     expect((await visit(link.origin, { cookie })).status).toBe(200);
   });
 
-  test('WebSockets pass, subprotocols that look like credentials too', async () => {
+  test('WebSockets pass, also with subprotocols that look like credentials', async () => {
     const { link, cookie } = await admitted();
     const socket = openSocket(link, cookie, ['bearer.mine', 'chat']);
     await once(socket, 'open');
@@ -433,7 +433,7 @@ describe('what passes', () => {
     response.destroy();
   });
 
-  test('a port where nothing listens, or something else, and a computer that sleeps, are said plainly', async () => {
+  test('The error says that nothing listens, that the port does not speak HTTP, or that the computer sleeps', async () => {
     const nothing = await admitted({ port: 1 });
     const page = await visit(nothing.link.origin, { cookie: nothing.cookie });
     expect(page.status).toBe(502);
@@ -453,7 +453,7 @@ describe('what passes', () => {
 });
 
 test.each(['stopped', 'paused'] as const)(
-  'a link to a computer that is %s says so, and starts nothing',
+  'A link to a %s computer says so and does not start the computer',
   async (status) => {
     const { link, cookie, path } = await admitted();
     await becomes(path.split('/').at(-2) ?? '', status);
@@ -476,7 +476,7 @@ describe('beside the API', () => {
   });
 });
 
-test('a request that names two hosts goes nowhere', async () => {
+test('400 for a request that names two hosts', async () => {
   const { link, cookie } = await admitted();
   const { host } = new URL(link.origin);
   const upgrade =
@@ -497,8 +497,8 @@ test('a request that names two hosts goes nowhere', async () => {
   expect(seen).toEqual([]);
 });
 
-describe('making them', () => {
-  test('bad input, others’ computers and roles', async () => {
+describe('Making links', () => {
+  test('Bad input, other tenants’ computers and low roles are refused', async () => {
     const { owner, space, path } = await buildOwner();
     const [viewer, stranger] = [await buildUser(api.identity), await buildUser(api.identity)];
     await api.identity.members.add(space.id, viewer.user.email, 'viewer');
@@ -518,7 +518,7 @@ describe('making them', () => {
     expect((await api.as(owner.token).delete(`${elsewhere}/${body.id}`)).status).toBe(404);
   });
 
-  test('under the same Idempotency-Key it is one link, and the answer opens it', async () => {
+  test('The same Idempotency-Key makes one link, and each answer opens it', async () => {
     const { owner, path } = await buildOwner();
     const make = () => api.as(owner.token).post(path, { port: appPort }).set('idempotency-key', 'once');
     const [first, second] = [await make(), await make()];
@@ -527,7 +527,7 @@ describe('making them', () => {
     for (const { body } of [first, second]) expect((await visit(body.url)).status).toBe(303);
   });
 
-  test('a computer has a hundred at most, and one that is revoked makes room', async () => {
+  test('A computer has at most 100 links, and revoking one makes room', async () => {
     const { owner, path } = await buildOwner();
     const made = [];
     for (let count = 0; count < 100; count++) made.push(await api.as(owner.token).post(path, { port: 1 }));
@@ -540,7 +540,7 @@ describe('making them', () => {
     expect((await api.as(owner.token).post(path, { port: 1 })).status).toBe(201);
   });
 
-  test('neither a token nor a cookie can be read from the database', async () => {
+  test('Neither a token nor a cookie can be read from the database', async () => {
     const { link, cookie } = await admitted();
     const [rows] = await api.environment.database.pool.query('SELECT * FROM port_link_visits WHERE link_id = ?', [
       link.id,
@@ -554,10 +554,10 @@ describe('making them', () => {
   });
 });
 
-describe('pages of other origins', () => {
+describe('Pages of other origins', () => {
   const foreign = ['https://evil.example', 'null', 'http://another-tenant.localhost'];
 
-  test('may open no socket and change nothing with the visitor’s cookie', async () => {
+  test('Pages of other origins can neither open a WebSocket nor change anything with the visitor’s cookie', async () => {
     const { link, cookie } = await admitted();
     const { host, hostname } = new URL(link.origin);
     for (const origin of [...foreign, `https://${host}`, `http://${hostname}:1`]) {
@@ -571,7 +571,7 @@ describe('pages of other origins', () => {
     expect(seen).toEqual([]);
   });
 
-  test('its own page may, also where it hides its address, and a client that is no browser', async () => {
+  test('Requests of the link’s own page pass, also with a hidden origin, and so do those without an origin', async () => {
     const { link, cookie } = await admitted();
     const own: object[] = [{ origin: link.origin }, { origin: 'null', 'sec-fetch-site': 'same-origin' }, {}];
     for (const headers of own) {
@@ -581,11 +581,11 @@ describe('pages of other origins', () => {
       await once(socket, 'open');
       socket.terminate();
     }
-    // A picture or a link on another page is only looked at.
+    // A picture or a link on another page only reads.
     expect((await visit(link.origin, { cookie, headers: { origin: 'https://evil.example' } })).status).toBe(200);
   });
 
-  test('behind a proxy that ends TLS, the public URL says what the link’s own origin is', async () => {
+  test('Behind a proxy that ends TLS, the public URL says which origin is the link’s own', async () => {
     const { link, cookie } = await admitted();
     const { config } = api.deps;
     const http = { ...config.http, publicUrl: 'https://atrium.example', port: 0 };

@@ -48,7 +48,7 @@ const ended = (id: string) =>
   });
 
 describe('exec', () => {
-  test('wakes the computer, and tells both streams and the exit code', async () => {
+  test('A command wakes the computer, and returns both outputs and the exit code', async () => {
     const result = await computer.exec('echo out; echo err >&2; pwd; exit 3');
     expect(result).toMatchObject({ state: 'exited', exitCode: 3, signal: null, killedBy: null, truncated: false });
     expect([result.stdout, result.stderr]).toEqual(['out\n/home/user\n', 'err\n']);
@@ -61,12 +61,12 @@ describe('exec', () => {
       code: 'VARIABLE_REFUSED',
       detail: 'Variables that are refused: NODE_OPTIONS, PYTHONSTARTUP, LD_AUDIT.',
     });
-    // In the command they are its own matter.
+    // Inside the command, these variables are allowed.
     const said = await computer.exec('NODE_OPTIONS=--require=x sh -c "echo $NODE_OPTIONS"');
     expect(said.exitCode).toBe(0);
   });
 
-  test('takes arguments as they are, a folder, variables and input', async () => {
+  test('A command takes unchanged arguments, a folder, variables and input', async () => {
     const list = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', {
       command: ['printf', '%s|', 'a b', '$HOME', '*'],
     });
@@ -75,7 +75,7 @@ describe('exec', () => {
     expect(stdout).toBe('/tmp\n1 €\nï\n');
   });
 
-  test('the same id again runs nothing again, and another command under it is refused', async () => {
+  test('A repeated process id runs nothing again, and is refused for another command', async () => {
     const once = { processId: 'once', command: 'echo ran >> once.txt; cat once.txt' };
     const first = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', once);
     const second = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', once);
@@ -85,7 +85,7 @@ describe('exec', () => {
     expect(other).toMatchObject({ code: 'PROCESS_ID_TAKEN' });
   });
 
-  test('an id of the kind that Atrium gives to its own processes is refused', async () => {
+  test('422 for a process id of the kind that Atrium gives to its own processes', async () => {
     for (const processId of ['run_01JAB3C4D5E6F7G8H9JKMNPQT5-1', 'tcl_01JAB3C4D5E6F7G8H9JKMNPQT5']) {
       for (const path of ['/exec', '/processes']) {
         const refused = await computer.expect(422, 'POST', path, { processId, command: 'touch forged' });
@@ -95,13 +95,13 @@ describe('exec', () => {
     expect((await computer.exec('ls forged')).exitCode).not.toBe(0);
   });
 
-  test('is killed after its time, with all that it has started', async () => {
+  test('A command is killed after its time limit, with all that it has started', async () => {
     const result = await computer.exec('(sleep 300 & echo $! > child; wait)', { timeoutMs: 500 });
     expect(result).toMatchObject({ state: 'killed', killedBy: 'timeout' });
     expect((await computer.exec('kill -0 $(cat child)')).exitCode).toBe(1);
   });
 
-  test('a long output is shortened in the middle, and says so', async () => {
+  test('A long output is shortened in the middle, and says so', async () => {
     const { stdout, truncated, outputBytes } = await computer.exec(
       'echo begin; head -c 3000000 /dev/zero | tr "\\0" x; echo end',
     );
@@ -115,7 +115,7 @@ describe('exec', () => {
     expect(stdout).toMatch(/\n\[\d+ bytes are left out here\]\n/);
   });
 
-  test('streams, where that is asked for', async () => {
+  test('Output is streamed on request', async () => {
     const response = await computer.fetch('/exec', {
       method: 'POST',
       body: { command: 'echo one; read x; echo $x >&2', stdin: 'two\n' },
@@ -133,7 +133,7 @@ describe('exec', () => {
     expect(all[0]?.data.processId).toMatch(/^prc_/);
   });
 
-  test('bad input is refused before anything runs', async () => {
+  test('Bad input is refused before anything runs', async () => {
     const answers = [
       await computer.fetch('/exec', { method: 'POST', body: {} }),
       await computer.fetch('/exec', { method: 'POST', body: { command: '' } }),
@@ -156,7 +156,7 @@ describe('exec', () => {
 });
 
 describe('a process', () => {
-  test('runs in the background, takes input once, and is listed', async () => {
+  test('A process runs in the background, takes each input once, and is listed', async () => {
     const { id } = await start({ command: 'while read line; do echo "got $line"; done; echo over', input: true });
     const input = (body: object) => computer.fetch(`/processes/${id}/input`, { method: 'POST', body });
     expect((await input({ writer: 'me', seq: 1, text: 'one\n' })).status).toBe(204);
@@ -173,7 +173,7 @@ describe('a process', () => {
     expect(data.map((one) => one.id)).toContain(id);
   });
 
-  test('signals reach all that it has started', async () => {
+  test('Signals reach all that a process has started', async () => {
     const { id } = await start({ command: 'sleep 300 & echo $! > pid; wait' });
     await waitFor('the child', async () => (await computer.exec('test -s pid')).exitCode === 0);
     expect(
@@ -186,7 +186,7 @@ describe('a process', () => {
     ).toBe(400);
   });
 
-  test('a terminal has a size, which can change', async () => {
+  test('A terminal has a size that can change', async () => {
     const { id } = await start({
       command: 'trap "stty size" WINCH; stty size; while :; do sleep 0.1; done',
       pty: { cols: 100, rows: 30 },
@@ -206,7 +206,7 @@ describe('a process', () => {
 });
 
 describe('output', () => {
-  test('is read live, and goes on from any position, after the end too', async () => {
+  test('Output is read live, and goes on from any position, also after the end', async () => {
     const { id } = await start({ command: 'echo ä1; read x; echo "€2"; echo bad >&2; exit 4', input: true });
     const live = eventsOf(await stream(`/processes/${id}/output`));
     const first = (await live.next()).value as Event;
@@ -215,7 +215,7 @@ describe('output', () => {
     const rest = await Array.fromAsync(live);
     expect(textOf(rest)).toBe('€2\nbad\n');
     expect(rest.at(-1)).toMatchObject({ event: 'exit', data: { state: 'exited', exitCode: 4 } });
-    // A reader that was cut asks by the header, as a browser does.
+    // A reader that was cut resumes with this header, as a browser does.
     const again = await Array.fromAsync(
       eventsOf(await stream(`/processes/${id}/output`, { 'last-event-id': first.id ?? '' })),
     );
@@ -229,7 +229,7 @@ describe('output', () => {
     await computer.expect(404, 'GET', '/processes/absent/output');
   });
 
-  test('is there after a stop, and asking for it does not wake the computer', async () => {
+  test('Output can be read after a stop, without waking the computer', async () => {
     const { id } = await start({ command: 'echo kept; sleep 300' });
     await waitFor('output', async () => (await processOf(id)).outputBytes === 5);
     await computer.expect(200, 'POST', '/stop');
@@ -252,7 +252,7 @@ describe('output', () => {
   });
 });
 
-test('others’ computers and processes are not there, and a viewer only looks', async () => {
+test('Strangers get 404, and viewers can only look', async () => {
   const { id } = await start({ command: 'echo mine' });
   const stranger = await product.user();
   const foreign = computerOf(stranger, computer.id, computer.user.spaceId);

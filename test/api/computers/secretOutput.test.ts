@@ -28,8 +28,8 @@ afterAll(() => product.close());
 const asEvents = { headers: { accept: 'text/event-stream' } };
 const start = (body: object) => computer.expect<{ id: string; command: unknown }>(201, 'POST', '/processes', body);
 
-test('what a program puts out of a secret nobody reads, by whichever way and from whatever position', async () => {
-  // In two pieces, with the other stream between them.
+test('Output is masked for every reader, in every way of reading and from every position', async () => {
+  // The secret is printed in two pieces, with the other stream between them.
   const command = `printf 'a hunter2'; sleep 0.3; echo err >&2; sleep 0.3; printf '%s b\\n' -hunter2; echo ${secret}`;
   const answer = await computer.exec(command);
   expect(answer).toMatchObject({ stdout: `a ${mask} b\n${mask}\n`, stderr: 'err\n', exitCode: 0 });
@@ -56,7 +56,7 @@ test('what a program puts out of a secret nobody reads, by whichever way and fro
   }
 }, 120_000);
 
-test('what a terminal has shown is for editors', async () => {
+test('Only editors can read the output of a terminal', async () => {
   const { id } = await start({ command: `printf 'hunter2\\033[0m-hunter2'; sleep 300`, pty: { cols: 80, rows: 24 } });
   await waitFor('output', async () => {
     const { outputBytes } = await computer.expect<{ outputBytes: number }>(200, 'GET', `/processes/${id}`);

@@ -19,7 +19,7 @@ type Message = { type: string; [field: string]: unknown };
 
 interface Client {
   socket: WebSocket;
-  /** What came as JSON, and all output since the connection. */
+  /** The JSON messages, and all output since the connection. */
   messages: Message[];
   output(): string;
   say(message: object): void;
@@ -50,7 +50,7 @@ function connect(query: string, from: TestComputer = computer): Client {
 const has = (client: Client, type: string) =>
   waitFor(type, async () => client.messages.find((message) => message.type === type));
 
-test('a shell is started, takes input once, has a size, and tells its end', async () => {
+test('A shell is started, takes each input once, has a size, and reports its end', async () => {
   const client = connect('processId=shell&writer=me&cols=90&rows=20');
   await has(client, 'screen');
   expect(client.messages[0]).toMatchObject({ type: 'attached', processId: 'shell', writer: 'me', cols: 90, rows: 20 });
@@ -60,19 +60,19 @@ test('a shell is started, takes input once, has a size, and tells its end', asyn
   client.say({ type: 'resize', cols: 100, rows: 30 });
   client.say({ type: 'input', seq: 2, text: 'stty size; cat typed; echo "<$GIT_COMMITTER_EMAIL>"\r' });
   await client.until('30 100');
-  // Who has opened it commits what is committed in it.
+  // Commits in a terminal are made by the user who has opened it.
   await client.until(`<${computer.user.email}>`);
   client.say({ type: 'input', seq: 9, text: 'x' });
   expect(await has(client, 'problem')).toMatchObject({ code: 'INPUT_OUT_OF_ORDER', seq: 9 });
   client.socket.send('none');
-  await waitFor('the other refusal', async () => client.messages.some(({ code }) => code === 'MESSAGE_INVALID'));
+  await waitFor('the second refusal', async () => client.messages.some(({ code }) => code === 'MESSAGE_INVALID'));
   expect((await computer.exec('cat typed')).stdout).toBe('é€\n');
   client.say({ type: 'input', seq: 3, text: 'exit 3\r' });
   expect(await client.closed).toBe(1000);
   expect(client.messages.at(-1)).toMatchObject({ type: 'exit', state: 'exited', exitCode: 3 });
 });
 
-test('two share one; a reconnect goes on at its position, or shows the screen', async () => {
+test('Two clients share a terminal, and a reconnect goes on at its position or shows the screen', async () => {
   const [one, two] = [connect('processId=shared'), connect('processId=shared')];
   await Promise.all([has(one, 'screen'), has(two, 'screen')]);
   one.say({ type: 'input', seq: 1, text: 'echo from-$((40+1))\r' });
@@ -93,7 +93,7 @@ test('two share one; a reconnect goes on at its position, or shows the screen', 
   await Promise.all([again.closed, fresh.closed]);
 });
 
-test('who may not is refused before it opens, and who no longer may is cut', async () => {
+test('A caller without the role is refused before the terminal opens, and one who loses the role is cut', async () => {
   const refused = async (query: string, from: TestComputer) => {
     const { socket, closed } = connect(query, from);
     closed.catch(() => undefined);
@@ -108,13 +108,13 @@ test('who may not is refused before it opens, and who no longer may is cut', asy
   const guest = computerOf(asUser(product, as), computer.id, spaceId);
   expect(await refused('processId=guest', guest)).toBe(404);
   await product.identity.members.add(spaceId, user.email, 'viewer');
-  await waitFor('the role', async () => (await refused('processId=guest', guest)) === 403);
+  await waitFor('the role of a viewer', async () => (await refused('processId=guest', guest)) === 403);
   await product.identity.members.changeRole(spaceId, user.id, 'editor');
   expect(await refused('processId=../up', computer)).toBe(400);
   await computer.exec('true', { processId: 'plain' });
   expect(await refused('processId=plain', computer)).toBe(409);
   const runs = () => guest.fetch('/exec', { method: 'POST', body: { command: 'true' } });
-  await waitFor('the role', async () => (await runs()).status === 200);
+  await waitFor('the role of an editor', async () => (await runs()).status === 200);
   const client = connect('processId=guest', guest);
   await has(client, 'screen');
   await product.identity.members.remove(spaceId, user.id);

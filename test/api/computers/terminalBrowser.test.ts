@@ -23,7 +23,7 @@ beforeAll(async () => {
   pages = await serveTerminalPage();
   product = await buildHostingProduct({ ATRIUM_CORS_ORIGINS: pages.url });
   computer = await buildComputer(product);
-  // As root Chromium's own sandbox refuses; it sees this test's pages only.
+  // As root, Chromium refuses to use its own sandbox. It only opens pages of this test.
   browser = await chromium.launch({
     executablePath,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -86,7 +86,7 @@ test('top draws over the whole screen, and leaves it', async () => {
   await page.close();
 });
 
-test('colours come through, of the palette and true ones', async () => {
+test('Colours come through, both palette colours and true colours', async () => {
   const page = await shell('colours');
   await type(page, "clear; printf '\\033[1;31mpal%s\\033[0m \\033[38;2;10;20;30mtru%s\\033[0m\\n' ette ecolour\r");
   await shows(page, 'palette truecolour');
@@ -95,7 +95,7 @@ test('colours come through, of the palette and true ones', async () => {
   await page.close();
 });
 
-test('the size is the last active writer’s, and programs hear of it', async () => {
+test('The last active writer sets the size, and programs are told', async () => {
   const page = await shell('size');
   await page.evaluate(() => term.resize(100, 30));
   await type(page, 'clear; stty size\r');
@@ -105,7 +105,7 @@ test('the size is the last active writer’s, and programs hear of it', async ()
   await other.evaluate(() => term.resize(60, 20));
   await type(other, 'clear; stty size\r');
   await shows(other, '20 60');
-  // The first one writes again, and so it is its size again.
+  // The first client writes again, so its size holds again.
   await type(page, 'clear; stty size\r');
   await shows(page, '30 100');
   await Promise.all([page.close(), other.close()]);
@@ -122,7 +122,7 @@ test('two people share a terminal, and a reconnect shows the screen as it was', 
   const before = await one.evaluate(() => textOf());
   await one.evaluate(() => drop());
   await one.waitForFunction(() => seen.some((message) => message.type === 'closed'));
-  // Typed while there is no connection: sent once, when there is one.
+  // Typed without a connection: sent once, after the reconnect.
   await type(one, '\recho o$(echo n)ce >> typed; cat typed\r');
   await shows(two, 'therered');
   const third = await open('shared');

@@ -54,7 +54,7 @@ async function objectOf(backupId: string): Promise<string> {
 const isStored = async (objectKey: string) =>
   (await driveModels(product.environment.database).DriveObject.findByPk(objectKey))?.state === 'kept';
 
-test('a database is made from what another one was', async () => {
+test('A database can be made from a backup of another one', async () => {
   const id = await makeFilled('shop');
   const key = randomUUID();
   const backup = await own.backUp(id, key);
@@ -74,7 +74,7 @@ test('a database is made from what another one was', async () => {
   expect(await wordsIn(id)).toEqual([{ words: 'as it is' }]);
 });
 
-test('what a backup leaves out, and what the server refuses of it, is named', async () => {
+test('Items that a backup leaves out, or that the server refuses, are named', async () => {
   const id = await makeFilled('partly broken');
   {
     await using connection = await enter(await own.connection(id));
@@ -101,7 +101,7 @@ test('what a backup leaves out, and what the server refuses of it, is named', as
   expect((await own.get(restoredId)).leftOut).toEqual(restored.leftOut);
 });
 
-test('a deleted database has its backups until it is gone', async () => {
+test('A deleted database keeps its backups until it is purged', async () => {
   const id = await makeFilled('deleted');
   const { id: backupId } = await own.backUp(id);
   const objectKey = await objectOf(backupId);
@@ -111,18 +111,18 @@ test('a deleted database has its backups until it is gone', async () => {
   expect(await isStored(objectKey)).toBe(true);
   await own.purge(id);
   expect(await own.refusal('GET', `/${id}/backups`)).toEqual([404, 'NOT_FOUND']);
-  await waitFor('its backup to be gone', async () => {
+  await waitFor('the backup to be gone', async () => {
     const [rows] = await query('SELECT 1 FROM space_database_backups WHERE id = ?', [backupId]);
     return (rows as unknown[]).length === 0 && !(await isStored(objectKey));
   });
 });
 
-test('one that is restored after its time has come is backed up again', async () => {
+test('A database that is restored after its backup was due is backed up again', async () => {
   const id = await makeFilled('again');
   await own.remove(id);
-  // Its time has come while it was deleted.
+  // Its backup becomes due while the database is deleted.
   await query('UPDATE space_databases SET backup_at = ? WHERE id = ?', [new Date(0), id]);
-  await waitFor('that to be seen', async () => {
+  await waitFor('the sweeper to see it', async () => {
     const [rows] = await query('SELECT backup_at AS at FROM space_databases WHERE id = ?', [id]);
     return (rows as { at: Date | null }[])[0]?.at === null;
   });
@@ -130,7 +130,7 @@ test('one that is restored after its time has come is backed up again', async ()
   await waitFor('a backup', async () => (await own.backups(id)).some(({ status }) => status === 'kept'));
 });
 
-test('what a database is made from stays until it is made', async () => {
+test('A backup stays until the database that is made from it is ready', async () => {
   const [id, other] = [await makeFilled('source'), await makeFilled('other')];
   const { id: backupId } = await own.backUp(id);
   const objectKey = await objectOf(backupId);
@@ -138,30 +138,30 @@ test('what a database is made from stays until it is made', async () => {
   // As while a database is being made from it.
   await query('UPDATE space_databases SET restores = ?, is_made = 0 WHERE id = ?', [backupId, other]);
   expect(await own.refusal('POST', `/${id}/purge`)).toEqual([409, 'BACKUP_IN_USE']);
-  // Its days are over.
+  // The time until the purge is over.
   await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), id]);
-  await waitFor('it to be gone', async () => (await own.refusal('GET', `/${id}`))[0] === 404);
+  await waitFor('the database to be gone', async () => (await own.refusal('GET', `/${id}`))[0] === 404);
   expect(await isStored(objectKey)).toBe(true);
   await query('UPDATE space_databases SET due_at = ? WHERE id = ?', [new Date(0), other]);
-  await waitFor('the other to be made', async () => (await own.get(other)).status === 'ready');
+  await waitFor('the other database to be made', async () => (await own.get(other)).status === 'ready');
   expect(await wordsIn(other)).toEqual([{ words: 'as it was' }]);
-  await waitFor('its backup to be gone', async () => !(await isStored(objectKey)));
+  await waitFor('the backup to be gone', async () => !(await isStored(objectKey)));
 });
 
-test('the newest are kept, and what is deleted takes no room', async () => {
+test('Only the newest backups are kept, and deleted ones are removed from the store', async () => {
   const { id } = await own.make('often');
   const first = await own.backUp(id);
   const objectKey = await objectOf(first.id);
   const [second, third] = [await own.backUp(id), await own.backUp(id)];
   expect((await own.backups(id)).map((one) => one.id)).toEqual([third.id, second.id]);
-  await waitFor('the first to be gone', async () => !(await isStored(objectKey)));
+  await waitFor('the first backup to be gone', async () => !(await isStored(objectKey)));
   await own.send('DELETE', `/${id}/backups/${third.id}`);
   expect((await own.backups(id)).map((one) => one.id)).toEqual([second.id]);
   expect(await own.refusal('DELETE', `/${id}/backups/${third.id}`)).toEqual([404, 'NOT_FOUND']);
   expect(await own.refusal('POST', `/${id}/backups/${third.id}/restore`, { name: 'x' })).toEqual([404, 'NOT_FOUND']);
 });
 
-test('when its time has come, one is made by itself', async () => {
+test('A backup that is due is made by itself', async () => {
   const id = await makeFilled('regular');
   await query('UPDATE space_databases SET backup_at = ? WHERE id = ?', [new Date(0), id]);
   await waitFor('a backup', async () => (await own.backups(id)).some(({ status }) => status === 'kept'));
@@ -170,16 +170,16 @@ test('when its time has come, one is made by itself', async () => {
   expect(rows).toEqual([{ isLater: 1 }]);
 });
 
-test('one that nobody makes is made by whoever sweeps', async () => {
+test('The sweeper makes a backup that was forgotten', async () => {
   const id = await makeFilled('forgotten');
   const row = { id: `dbb_${randomUUID()}`, space_id: user.spaceId, database_id: id, state: 'making' };
   await query('INSERT INTO space_database_backups SET ?', [{ ...row, due_at: new Date(0), created_at: new Date(0) }]);
   expect(await own.refusal('POST', `/${id}/backups`)).toEqual([409, 'BACKUP_UNDER_WAY']);
   expect((await own.refusal('DELETE', `/${id}/backups/${row.id}`))[0]).toBe(409);
-  await waitFor('it to be made', async () => (await own.backups(id))[0]?.status === 'kept');
+  await waitFor('the backup to be made', async () => (await own.backups(id))[0]?.status === 'kept');
 });
 
-test('where there is no room for it, it says so', async () => {
+test('A backup fails with QUOTA_EXCEEDED when the drive is full', async () => {
   const crowded = await product.user();
   const theirs = databasesOf(crowded);
   const { id } = await theirs.make('crowded');
@@ -192,7 +192,7 @@ test('where there is no room for it, it says so', async () => {
   expect(await theirs.backUp(id)).toMatchObject({ status: 'failed', errorCode: 'QUOTA_EXCEEDED', sizeBytes: null });
 });
 
-test('a row that is too large for it is told with its table', async () => {
+test('A backup fails with the name of the table when a row is too large', async () => {
   const { id } = await own.make('wide');
   await using connection = await enter(await own.connection(id));
   await connection.query('CREATE TABLE files (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, c LONGBLOB)');
@@ -203,7 +203,7 @@ test('a row that is too large for it is told with its table', async () => {
   expect(backup.errorDetail).toContain('"files"');
 });
 
-test('what takes long waits for places of its own, and holds up nothing else', async () => {
+test('Backups and restores have task queues of their own, and hold up nothing else', async () => {
   const id = await makeFilled('long');
   const { id: backupId } = await own.backUp(id);
   const { id: restoredId } = await own.restoreFrom(id, backupId, 'long again');
@@ -223,7 +223,7 @@ test('what takes long waits for places of its own, and holds up nothing else', a
   }
 });
 
-test('of a backup that the server refuses, or the store has lost, nothing is left', async () => {
+test('A restore from a backup that the store has lost fails and leaves nothing', async () => {
   const id = await makeFilled('refused');
   const backup = await own.backUp(id);
   const before = await server.find(namesOf(product.environment.config.installation));
@@ -234,11 +234,11 @@ test('of a backup that the server refuses, or the store has lost, nothing is lef
     const after = await server.find(namesOf(product.environment.config.installation));
     return after.databases.length === before.databases.length && after.users.length === before.users.length;
   });
-  // Its name is free.
+  // The name is free.
   await own.make('from nothing');
 });
 
-test('bad input', async () => {
+test('Backups of other spaces and databases, taken names and bad input are refused', async () => {
   const id = await makeFilled('bad input');
   const { id: backupId } = await own.backUp(id);
   const other = await product.user();

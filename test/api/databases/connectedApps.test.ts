@@ -28,13 +28,13 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     return { user, own, apps, id, connect };
   }
 
-  /** Prints its variables, and what the server at that address says first. */
+  /** Prints the variables of the database, and the greeting of the server at that address. */
   const prints =
     'echo $DATABASE_URL $DATABASE_HOST $DATABASE_PORT $DATABASE_NAME $DATABASE_USER; ' +
     'exec 3<>/dev/tcp/$DATABASE_HOST/$DATABASE_PORT && head -c 60 <&3 | tr -cd "[:print:]"';
   const bash = (script: string) => `bash -c '${script}'`;
 
-  test('a run finds its database, and its password is in nothing that is shown of it', async () => {
+  test('A run gets its database, and the password is in neither its output nor its log', async () => {
     const { own, apps, id, connect } = await setUp();
     const app = await apps.app(manifestOf(bash(prints)));
     expect(await connect(app)).toEqual({ success: true });
@@ -55,13 +55,13 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect(body.output).toMatch(/\n.*\d+\.\d+\.\d+/);
   }, 120_000);
 
-  test('what was disconnected gets in no more, is cut off, and is not told of it', async () => {
+  test('A disconnected app is cut off, can no longer get in, and no longer gets the variables', async () => {
     const { own, apps, id, connect } = await setUp();
     const app = await apps.app(manifestOf(bash('echo "it is [$(echo $DATABASE_URL | rev)]"')));
     await connect(app);
     const { body } = await apps.run(app);
     const { text } = await apps.log(String(body.runId));
-    // Backwards, nobody knows it for a password. The test gets in with it from outside.
+    // Backwards, the password is not masked. The test gets in with it from outside.
     const inside = new URL([...(/\[(.*)\]/.exec(text)?.[1] ?? '')].reverse().join(''));
     const { port } = await own.connection(id);
     const details = { url: Object.assign(inside, { host: `127.0.0.1:${port}` }).href };
@@ -75,7 +75,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect(await opens(details)).toBe(false);
     expect((await apps.run(app)).body.output).toBe('it is []\n');
     expect(await own.get(id)).toMatchObject({ appIds: [] });
-    // What it has made stays of use.
+    // What the account has made is still usable.
     await using own2 = await enter(await own.connection(id));
     expect((await own2.query('SELECT * FROM seen'))[0]).toEqual([]);
 
@@ -84,7 +84,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect((await apps.run(app)).body.output).toContain('//:lqsym');
   }, 180_000);
 
-  test('a run whose database is deleted says so; one that has gone for good is in nobody’s way', async () => {
+  test('A run fails while its database is deleted, and runs without it after the purge', async () => {
     const { own, apps, id, connect } = await setUp();
     const app = await apps.app(manifestOf(bash('echo "it is [$DATABASE_NAME]"')));
     await connect(app);
@@ -106,11 +106,11 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     const app = await apps.app(manifestOf('true'));
     await connect(app);
     await apps.remove(app);
-    await waitFor('its account to be revoked', async () => (await own.get(id)).appIds.length === 0);
+    await waitFor('the account to be revoked', async () => (await own.get(id)).appIds.length === 0);
     expect(await own.refusal('POST', `/${id}/apps/${app}`)).toEqual([404, 'NOT_FOUND']);
   });
 
-  test('only an app of the space, only to a database of the space, and only to one', async () => {
+  test('An app has one database of its own space, and a key needs databases:write to run the app', async () => {
     const { user, own, apps, id, connect } = await setUp();
     const other = await setUp();
     const app = await apps.app(manifestOf('true'));
@@ -131,7 +131,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     await own.send('DELETE', `/${id}/apps/${app}`);
     expect(await refusal(second.id, app)).toEqual([409, 'DATABASE_DELETED']);
 
-    // Nor does a key that may run apps, and nothing of databases, get at what they are given.
+    // A key that may run apps, but has no scope for databases, cannot get at their credentials.
     await connect(app);
     const scopes = ['apps:write', 'computers:write', 'drive:read'];
     const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes } });

@@ -33,14 +33,14 @@ async function serverNames(id: string): Promise<{ name: string; user: string }> 
   return (rows as { name: string; user: string }[])[0] ?? { name: '', user: '' };
 }
 
-/** An account as it is asked of the server, with the password that it has. */
+/** An account as the server is asked to have it, with the password that it has there. */
 const accountOf = (user: string) => {
   const passwords = { password: '', previous: undefined, setsPasswords: false };
   return { user, ...passwords, isRevoked: false, isCut: false, onlyReads: false };
 };
 
-describe('made', () => {
-  test('it is empty, and its space gets in', async () => {
+describe('Making a database', () => {
+  test('A new database is empty, and its space gets in', async () => {
     const made = await own.make('shop');
     expect(made).toMatchObject({
       ...{ spaceId: user.spaceId, name: 'shop', status: 'ready', createdBy: user.id, deletedAt: null, purgeAt: null },
@@ -55,7 +55,7 @@ describe('made', () => {
     await connection.query('CREATE TABLE notes (id INT)');
   });
 
-  test('once for each Idempotency-Key, and once for each name', async () => {
+  test('One database for each Idempotency-Key, and for each name in a space', async () => {
     const key = randomUUID();
     const [first, again] = [await own.make('once', key), await own.make('once', key)];
     expect(again).toEqual(first);
@@ -63,7 +63,7 @@ describe('made', () => {
     await expect(databasesOf(await product.user()).make('once')).resolves.toMatchObject({ status: 'ready' });
   });
 
-  test('not with a name that is none', async () => {
+  test('400 for an invalid name, but a name may look like SQL', async () => {
     for (const body of [
       {},
       { name: '' },
@@ -75,12 +75,12 @@ describe('made', () => {
     ]) {
       expect(await own.refusal('POST', '', body)).toEqual([400, 'INVALID_REQUEST']);
     }
-    // What would mean something in a statement is a name like any other: the server never sees it.
+    // The server never sees the name, so characters with a meaning in SQL are harmless.
     const odd = "`; DROP DATABASE mysql; -- '%_\\";
     expect(await own.make(odd)).toMatchObject({ name: odd, status: 'ready' });
   });
 
-  test('so many in a space, and no more', async () => {
+  test('A space has at most 20 databases', async () => {
     const few = databasesOf(await product.user());
     for (let n = 0; n < 20; n++) {
       await query(
@@ -94,8 +94,8 @@ describe('made', () => {
   });
 });
 
-describe('who may', () => {
-  test('neither another space nor a viewer gets in', async () => {
+describe('Access', () => {
+  test('404 for another space, and 403 for a viewer who asks for the connection', async () => {
     const { id } = await own.make('private');
     const other = await product.user();
     for (const [method, path] of [
@@ -115,7 +115,7 @@ describe('who may', () => {
     expect(await own.refusal('GET', `/${id}/connection`, undefined, viewer)).toEqual([403, 'ROLE_TOO_LOW']);
   });
 
-  test('a key with the right to look does not get in', async () => {
+  test('403 for a read-only key that asks for the connection', async () => {
     const { id } = await own.make('looked at');
     const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes: ['databases:read'] } });
     const { key } = (await made.json()) as { key: string };
@@ -124,7 +124,7 @@ describe('who may', () => {
     expect((await own.refusal('GET', `/${id}/connection`, undefined, bot))[0]).toBe(403);
   });
 
-  test('one database of a space does not lead into another', async () => {
+  test('The account of one database does not lead into another database of the space', async () => {
     const [one, other] = [await own.make('one'), await own.make('other')];
     await using connection = await enter(await own.connection(one.id));
     const { database } = await own.connection(other.id);
@@ -132,7 +132,7 @@ describe('who may', () => {
   });
 });
 
-test('no password is in a log, in a row or in a history', async () => {
+test('No password is in a log or in a row', async () => {
   const { id } = await own.make('sealed');
   const passwords = [(await own.connection(id)).password, (await own.rotate(id, randomUUID())).password];
   const [rows] = await query('SELECT * FROM space_database_accounts WHERE database_id = ?', [id]);
@@ -148,7 +148,7 @@ test('no password is in a log, in a row or in a history', async () => {
 });
 
 describe('a new password', () => {
-  test('holds beside the one before until its time is up; what was before that does not', async () => {
+  test('The new and the previous password are both valid for a while, and older ones are not', async () => {
     const { id } = await own.make('rotated');
     const first = await own.connection(id);
     const second = await own.rotate(id);
@@ -163,18 +163,18 @@ describe('a new password', () => {
     expect(await Promise.all([first, second, third].map(opens))).toEqual([false, true, true]);
     await query(`UPDATE space_database_accounts SET previous_until = ? WHERE database_id = ?`, [new Date(0), id]);
     await query('UPDATE space_databases SET due_at = ? WHERE id = ?', [new Date(0), id]);
-    await waitFor('the password before to end', async () => !(await opens(second)));
+    await waitFor('the previous password to end', async () => !(await opens(second)));
     expect(await own.connection(id)).toEqual({ ...third, previousPasswordUntil: null });
     expect(await opens(third)).toBe(true);
   });
 
-  test('is one for each Idempotency-Key', async () => {
+  test('The same Idempotency-Key makes one new password', async () => {
     const { id } = await own.make('rotated once');
     const key = randomUUID();
     expect(await own.rotate(id, key)).toEqual(await own.rotate(id, key));
   });
 
-  test('at once ends the one before, and whoever is in by it', async () => {
+  test('With "now", a new password ends the previous one and its connections at once', async () => {
     const { id } = await own.make('left by somebody');
     const before = await own.connection(id);
     await using connection = await enter(before);
@@ -182,13 +182,13 @@ describe('a new password', () => {
     expect(after).toMatchObject({ user: before.user, previousPasswordUntil: null });
     await expect(connection.query('SELECT 1')).rejects.toBeDefined();
     expect(await Promise.all([before, after].map(opens))).toEqual([false, true]);
-    // Only once: whoever comes with the new one stays.
+    // Connections are cut only once: one with the new password stays.
     await using later = await enter(after);
     await own.rotate(id);
     expect(await later.query('SELECT 1')).toBeDefined();
   });
 
-  test('mends the account of a tenant who has set its own', async () => {
+  test('A new password repairs an account whose tenant has set a password', async () => {
     const { id } = await own.make('self-made');
     const before = await own.connection(id);
     {
@@ -202,8 +202,8 @@ describe('a new password', () => {
   });
 });
 
-describe('deleted', () => {
-  test('nobody gets in, and whoever is in is cut off; restored, it has everything', async () => {
+describe('Deleting a database', () => {
+  test('A deleted database is closed and cuts its connections, and restored it has everything', async () => {
     const { id } = await own.make('dropped');
     const details = await own.connection(id);
     await using connection = await enter(details);
@@ -223,14 +223,14 @@ describe('deleted', () => {
     expect(await own.restore(id)).toMatchObject({ status: 'ready' });
   });
 
-  test('its name is free for another one, which keeps it from coming back', async () => {
+  test('The name of a deleted database is free for another one, which then prevents the restore', async () => {
     const { id } = await own.make('named');
     await own.remove(id);
     await own.make('named');
     expect(await own.refusal('POST', `/${id}/restore`)).toEqual([409, 'DATABASE_NAME_TAKEN']);
   });
 
-  test('renamed, it can come back beside the other one', async () => {
+  test('A deleted database can be renamed, and then restored beside the other one', async () => {
     const { id } = await own.make('twice');
     await own.remove(id);
     const other = await own.make('twice');
@@ -238,7 +238,7 @@ describe('deleted', () => {
     expect(await own.rename(id, 'twice, the first')).toMatchObject({ id, name: 'twice, the first', status: 'deleted' });
     expect(await own.restore(id)).toMatchObject({ name: 'twice, the first', status: 'ready' });
     expect(await own.refusal('PATCH', `/${id}`, { name: 'twice' })).toEqual([409, 'DATABASE_NAME_TAKEN']);
-    // An é typed on a Mac is the é typed elsewhere; upper and lower case differ.
+    // Composed and decomposed é are the same name. Upper and lower case differ.
     await own.rename(id, 'caf\u00e9');
     expect(await own.refusal('PATCH', `/${other.id}`, { name: 'cafe\u0301' })).toEqual([409, 'DATABASE_NAME_TAKEN']);
     expect(await own.rename(other.id, 'Caf\u00e9')).toMatchObject({ name: 'Caf\u00e9' });
@@ -246,7 +246,7 @@ describe('deleted', () => {
     expect(await own.refusal('PATCH', `/${id}`, { name: 'mine' }, stranger)).toEqual([404, 'NOT_FOUND']);
   });
 
-  test('it goes for good when that is asked, and counts no more', async () => {
+  test('A purge on request removes a deleted database from the server and from the list', async () => {
     const { id } = await own.make('in the way');
     const names = await serverNames(id);
     expect(await own.refusal('POST', `/${id}/purge`)).toEqual([409, 'DATABASE_NOT_DELETED']);
@@ -259,24 +259,24 @@ describe('deleted', () => {
     expect((await own.list()).map((one) => one.id)).not.toContain(id);
   });
 
-  test('when its days are over, it is gone from the server too', async () => {
+  test('A deleted database is removed from the server when its time is over', async () => {
     const { id } = await own.make('purged');
     const names = await serverNames(id);
     await own.remove(id);
     expect((await onServer()).databases).toContain(names.name);
     await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), id]);
-    await waitFor('it to be gone', async () => !(await onServer()).databases.includes(names.name));
-    await waitFor('its account to be gone', async () => !(await onServer()).users.includes(names.user));
+    await waitFor('the database to be gone', async () => !(await onServer()).databases.includes(names.name));
+    await waitFor('the account to be gone', async () => !(await onServer()).users.includes(names.user));
     expect(await own.refusal('GET', `/${id}`)).toEqual([404, 'NOT_FOUND']);
     expect(await own.refusal('POST', `/${id}/restore`)).toEqual([404, 'NOT_FOUND']);
-    // And its row after some more.
-    await waitFor('its row to be forgotten', async () => {
+    // The row is removed later.
+    await waitFor('the row to be forgotten', async () => {
       const [rows] = await query('SELECT 1 FROM space_databases WHERE id = ?', [id]);
       return (rows as unknown[]).length === 0;
     });
   });
 
-  test('with its space, it is gone at once', async () => {
+  test('Deleting a space removes its databases at once', async () => {
     const other = await product.user();
     const theirs = databasesOf(other);
     const { id } = await theirs.make('of the space');
@@ -294,20 +294,20 @@ describe('deleted', () => {
 const plain = { isFull: false, compacts: false };
 
 describe('the sweeper', () => {
-  test('makes again what the server has lost, and tells of what no row knows', async () => {
+  test('The sweeper makes a database again that the server has lost', async () => {
     const { id } = await own.make('lost');
     const details = await own.connection(id);
     const { name, user: account } = await serverNames(id);
     await server.align(name, async () => ({ name, state: 'gone', ...plain, accounts: [accountOf(account)] }));
-    await waitFor('it to be made again', () => opens(details));
+    await waitFor('the database to be made again', () => opens(details));
   });
 
-  test('shuts out whom the server lets in against the row', async () => {
+  test('The sweeper closes a database that the server has open against its row', async () => {
     const { id } = await own.make('reopened');
     const details = await own.connection(id);
     const { name, user: account } = await serverNames(id);
     await own.remove(id);
     await server.align(name, async () => ({ name, state: 'open', ...plain, accounts: [accountOf(account)] }));
-    await waitFor('it to be shut again', async () => !(await opens(details)));
+    await waitFor('the database to be closed again', async () => !(await opens(details)));
   });
 });

@@ -38,12 +38,12 @@ async function screenshot(computer: TestComputer, { id }: Session): Promise<Png>
   return readPng(Buffer.from(await response.arrayBuffer()));
 }
 
-/** A window of one colour all over the screen. */
+/** Fills the screen with one colour. */
 async function paint(computer: TestComputer, { display }: Session, colour: string): Promise<void> {
   await computer.exec(`xsetroot -display ${display} -solid '${colour}'`);
 }
 
-/** What runs in the computer with this in its command. */
+/** The number of processes of a program in the computer. */
 async function countOf(computer: TestComputer, program: string): Promise<number> {
   return Number((await computer.exec(`pgrep -c ${program}`)).stdout);
 }
@@ -56,7 +56,7 @@ describe('a desktop session', () => {
     session = await start(computer, '1280x800');
   }, 60_000);
 
-  test('is started on a computer that is woken for it, and shows what programs draw', async () => {
+  test('A session wakes its computer, and shows what programs draw', async () => {
     expect(session).toMatchObject({ status: 'running', resolution: '1280x800', display: ':10', end: null });
     await paint(computer, session, '#204060');
     const { width, height, at } = await screenshot(computer, session);
@@ -65,7 +65,7 @@ describe('a desktop session', () => {
     expect(at(1_279, 799)).toEqual([0x20, 0x40, 0x60]);
   });
 
-  test('has a window manager, under which windows of programs appear', async () => {
+  test('A session has a window manager, which shows the windows of programs and is restarted after a crash', async () => {
     await paint(computer, session, '#000000');
     const command = `xterm -bg '#c00000' -geometry 100x40+0+0`;
     await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
@@ -74,19 +74,19 @@ describe('a desktop session', () => {
       return red === 0xc0 || undefined;
     });
     await waitFor('openbox', async () => (await countOf(computer, 'openbox')) === 1);
-    // One that crashes is started again.
+    // A window manager that crashes is started again.
     await computer.exec('pkill -9 openbox');
-    await waitFor('another', async () => (await countOf(computer, 'openbox')) === 1);
+    await waitFor('another openbox', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
-  test('has a usual size where none is asked for', async () => {
+  test('A session without a requested size has 1280x800', async () => {
     const own = await buildComputer(product);
     for (const body of [undefined, {}]) {
       expect(await own.expect(200, 'POST', sessions, body)).toMatchObject({ resolution: '1280x800' });
     }
   });
 
-  test('is resized while it lives, in its windows too', async () => {
+  test('A running session and its windows can be resized', async () => {
     const bigger = await computer.expect<Session>(200, 'POST', `${sessions}/${session.id}/resize`, {
       resolution: '1920x1080',
     });
@@ -99,7 +99,7 @@ describe('a desktop session', () => {
     await computer.expect(200, 'POST', `${sessions}/${session.id}/resize`, { resolution: '1920x1080' });
   });
 
-  test('is looked at by many at once, who share what is made', async () => {
+  test('Twelve simultaneous screenshots all succeed', async () => {
     const pictures = await Promise.all(Array.from({ length: 12 }, () => screenshot(computer, session)));
     for (const { width, height } of pictures) expect([width, height]).toEqual([1_920, 1_080]);
   });
@@ -117,7 +117,7 @@ describe('a desktop session', () => {
     ' 640x480',
     '0x0',
     '',
-  ])('refuses the resolution "%s", and lives on', async (resolution) => {
+  ])('400 for the resolution "%s", and the session goes on', async (resolution) => {
     for (const path of [sessions, `${sessions}/${session.id}/resize`]) {
       const problem = await computer.expect<{ code: string }>(400, 'POST', path, { resolution });
       expect(problem.code).toBe('RESOLUTION_INVALID');
@@ -125,23 +125,23 @@ describe('a desktop session', () => {
     expect(await get(computer, session)).toMatchObject({ status: 'running', resolution: '1920x1080' });
   });
 
-  test('has an X server that takes nothing over the network, and a socket for its own user alone', async () => {
+  test('The X server takes nothing over the network, and its socket is for its own user alone', async () => {
     const { stdout } = await computer.exec(
       'cat /proc/net/tcp /proc/net/tcp6 | grep -ci " 0A .*:17[0-9A-F][0-9A-F]"; stat -c %a /tmp/.atrium /tmp/.atrium/*/rfb',
     );
     expect(stdout).toBe('0\n700\n600\n');
   });
 
-  test('has a display that no other computer reaches', async () => {
+  test('No other computer can reach the display', async () => {
     const { display } = session;
     const tries = `xset -display ${display} q >/dev/null 2>&1 && echo reached; ls -A /tmp/.X11-unix /tmp/.atrium 2>/dev/null | grep -c .; grep -c X11 /proc/net/unix`;
     const other = await buildComputer(product);
     expect((await other.exec(tries)).stdout).toBe('0\n0\n');
-    // The same inside of it does.
+    // Inside the computer, the same commands reach the display.
     expect((await computer.exec(tries)).stdout).toMatch(/^reached\n[1-9]/);
   });
 
-  test('does not exist for another tenant, nor on another computer', async () => {
+  test('404 for another tenant, and on another computer', async () => {
     const stranger = await product.user();
     const other = computerOf(stranger, computer.id, computer.user.spaceId);
     for (const path of [sessions, `${sessions}/${session.id}`, `${sessions}/${session.id}/screenshot`]) {
@@ -154,7 +154,7 @@ describe('a desktop session', () => {
     expect((await get(computer, session)).status).toBe('running');
   });
 
-  test('stands beside others, each on a display of its own, four at most', async () => {
+  test('A computer has four sessions at most, each on a display of its own', async () => {
     const further = [await start(computer), await start(computer), await start(computer)];
     expect(further.map(({ display }) => display)).toEqual([':11', ':12', ':13']);
     await computer.expect(422, 'POST', sessions, { resolution: '800x600' });
@@ -168,7 +168,7 @@ describe('a desktop session', () => {
     await computer.expect(204, 'DELETE', `${sessions}/${again.id}`);
   });
 
-  test('shows no display that a program has made larger than the session', async () => {
+  test('A display that a program has made larger than the session is not shown', async () => {
     const other = await start(computer, '640x480');
     const { exitCode } = await computer.exec(`xrandr --display ${other.display} --output VNC-0 --mode 1920x1200`);
     expect(exitCode).toBe(0);
@@ -181,7 +181,7 @@ describe('a desktop session', () => {
     await computer.expect(204, 'DELETE', path);
   });
 
-  test('is ended by whoever deletes it, once', async () => {
+  test('Deleting a session ends it once', async () => {
     await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
     await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
     const { status, end, endedAt } = await get(computer, session);
@@ -193,31 +193,31 @@ describe('a desktop session', () => {
   });
 });
 
-describe('a desktop session ends truthfully', () => {
-  test('with its X server, at the next look', async () => {
+describe('The end of a desktop session', () => {
+  test('A session ends with its X server, at the next request for the session', async () => {
     const computer = await buildComputer(product);
     const session = await start(computer);
     await computer.exec('pkill -9 Xtigervnc');
     expect(await ended(computer, session)).toMatchObject({ code: 'X_SERVER_ENDED' });
-    await waitFor('the rest of it', async () => (await countOf(computer, 'openbox')) === 0 || undefined);
-    // Its display is free for another, which has a window manager too.
+    await waitFor('the other programs to end', async () => (await countOf(computer, 'openbox')) === 0 || undefined);
+    // The display is free for another session, which gets a window manager too.
     expect((await computer.exec('test -S /tmp/.X11-unix/X10')).exitCode).toBe(0);
     expect((await start(computer)).display).toBe(':10');
-    await waitFor('its window manager', async () => (await countOf(computer, 'openbox')) === 1);
+    await waitFor('the window manager', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
-  test('with its X server, though nobody looks', async () => {
+  test('A session ends with its X server, also without a request for the session', async () => {
     const computer = await buildComputer(product);
     const session = await start(computer);
     await computer.exec('pkill -9 Xtigervnc');
     const { pool } = product.environment.database;
-    await waitFor('its row', async () => {
+    await waitFor('the row of the session', async () => {
       const [rows] = await pool.query('SELECT end_code AS code FROM desktop_sessions WHERE id = ?', [session.id]);
       return (rows as { code: string | null }[])[0]?.code === 'X_SERVER_ENDED' || undefined;
     });
   });
 
-  test('with its computer, and another start of that has none', async () => {
+  test('A session ends with its computer, and the next start of the computer has none', async () => {
     const computer = await buildComputer(product);
     const session = await start(computer);
     await computer.expect(200, 'POST', '/stop');
@@ -230,7 +230,7 @@ describe('a desktop session ends truthfully', () => {
     expect((await get(computer, session)).end).toMatchObject({ code: 'COMPUTER_STOPPED' });
   });
 
-  test('where its host was given up and has come back, and its display is for another', async () => {
+  test('A session that was given up with its host is stopped before another one uses its display', async () => {
     const computer = await buildComputer(product);
     const lost = await start(computer);
     const { pool } = product.environment.database;
@@ -239,10 +239,10 @@ describe('a desktop session ends truthfully', () => {
     const next = await start(computer);
     expect(next).toMatchObject({ status: 'running', display: ':10' });
     expect(await countOf(computer, 'Xtigervnc')).toBe(1);
-    await waitFor('its window manager', async () => (await countOf(computer, 'openbox')) === 1);
+    await waitFor('the window manager', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
-  test('and stands still with a computer that is paused', async () => {
+  test('A session is not shown while its computer is paused, and goes on after the wake', async () => {
     const computer = await buildComputer(product);
     const session = await start(computer);
     await paint(computer, session, '#102030');
@@ -255,9 +255,9 @@ describe('a desktop session ends truthfully', () => {
   });
 });
 
-test('a computer without an X server says so in one line, and is none the worse', async () => {
+test('A computer without an X server gets 422 with the reason, and goes on', async () => {
   const computer = await buildComputer(product);
-  // The start finds programs by the computer’s own PATH.
+  // Programs are found by the computer's own PATH.
   await computer.expect(200, 'PATCH', '', { env: { PATH: '/nowhere' } });
   const problem = await computer.expect<{ code: string; detail: string }>(422, 'POST', sessions, {
     resolution: '800x600',
@@ -267,7 +267,7 @@ test('a computer without an X server says so in one line, and is none the worse'
   expect((await computer.exec('/bin/echo fine')).stdout).toBe('fine\n');
 });
 
-test('the same Idempotency-Key is the same session', async () => {
+test('The same Idempotency-Key starts one session', async () => {
   const computer = await buildComputer(product);
   const once = () =>
     computer.user.fetch(`${computer.path}${sessions}`, {
@@ -281,7 +281,7 @@ test('the same Idempotency-Key is the same session', async () => {
   expect(((await second.json()) as Session).id).toBe(id);
   expect(await countOf(computer, 'Xtigervnc')).toBe(1);
 
-  // As if the first had been cut before its answer was kept, and the session has ended since.
+  // As if the first request had been cut before its answer was stored, and the session has ended since.
   await computer.expect(204, 'DELETE', `${sessions}/${id}`);
   const { pool } = product.environment.database;
   const forget =

@@ -15,7 +15,7 @@ afterAll(() => environment.close());
 
 const order = (type: string) => Buffer.from(JSON.stringify({ type }));
 
-/** A running session, how often its pages were told to look, and a page of it. */
+/** A running session, the number of times that its pages were told to look, and a function that makes a page. */
 async function buildSession() {
   const { database } = environment;
   const of = { spaceId: newId('space'), computerId: newId('computer'), createdBy: newId('user') };
@@ -28,7 +28,7 @@ async function buildSession() {
   return { changes, page, controller: () => controllerOf(database, sessionId) };
 }
 
-test('a page whose link is for looking orders nothing', async () => {
+test('A page with a read-only link can neither take nor release control', async () => {
   const { changes, page, controller } = await buildSession();
   const looking = page(false);
   for (let n = 0; n < 100; n++) void looking.order(order(n % 2 === 0 ? 'release' : 'take'));
@@ -37,7 +37,7 @@ test('a page whose link is for looking orders nothing', async () => {
   expect([changes.count, looking.isHeld, await controller()]).toEqual([0, false, undefined]);
 });
 
-test('a page that has no control releases none', async () => {
+test('A page without control cannot release the control of another page', async () => {
   const { changes, page, controller } = await buildSession();
   const [one, other] = [page(true), page(true)];
   await one.take({ isTakeover: false });
@@ -47,7 +47,7 @@ test('a page that has no control releases none', async () => {
   expect(await controller()).toBeDefined();
 });
 
-test('orders are followed one after the other', async () => {
+test('Orders are carried out one after the other', async () => {
   const { changes, page, controller } = await buildSession();
   const one = page(true);
   void one.order(order('take'));
@@ -55,7 +55,7 @@ test('orders are followed one after the other', async () => {
   expect([changes.count, one.isHeld, await controller()]).toEqual([2, false, undefined]);
 });
 
-test('a page that floods is followed a few times only', async () => {
+test('A page that sends a flood of orders gets only a few of them carried out', async () => {
   const { changes, page } = await buildSession();
   const one = page(true);
   for (let n = 0; n < 500; n++) void one.order(order(n % 2 === 0 ? 'take' : 'release'));
@@ -64,7 +64,7 @@ test('a page that floods is followed a few times only', async () => {
   expect(changes.count).toBeLessThan(50);
 });
 
-test.each(['', 'null', '7', '{', '{"type":"own"}'])('an order that is none changes nothing: %j', async (text) => {
+test.each(['', 'null', '7', '{', '{"type":"own"}'])('The invalid order %j changes nothing', async (text) => {
   const { changes, page } = await buildSession();
   const one = page(true);
   await one.order(Buffer.from(text));

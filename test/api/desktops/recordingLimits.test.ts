@@ -13,13 +13,13 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => product?.close());
 
-test('a recording has no more bytes than it may, and waits on its computer while the drive is full', async () => {
+test('A recording ends at its size limit, and waits on its computer while the drive is full', async () => {
   const computer = await buildComputer(product);
   const session = await computer.expect<{ id: string; display: string }>(200, 'POST', '/desktop/sessions', {
     resolution: '1280x800',
   });
   const recordings = recordingsOf(computer, session.id);
-  // What changes everywhere all the time is hard to make small.
+  // A picture that changes everywhere all the time cannot be compressed well.
   const command = 'xterm -geometry 250x100+0+0 -e sh -c "while :; do head -c 20000 /dev/urandom | base64; done"';
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
 
@@ -30,11 +30,11 @@ test('a recording has no more bytes than it may, and waits on its computer while
   const file = await computer.fetch(`/files?path=${full.computerPath}`);
   const bytes = Buffer.from(await file.arrayBuffer());
   expect(bytes.length).toBeGreaterThan(0.8 * mebibyte);
-  // It ends behind the piece that goes over the limit: a piece is a second, which is some hundred KiB here.
+  // The recording ends after the piece that exceeds the limit. A piece is a second, which is a few hundred KiB here.
   expect(bytes.length).toBeLessThan(3 * mebibyte);
   await withVideo(bytes, async ({ frames }) => expect(frames).toBeGreaterThan(1));
 
-  // Tried again it fails again, and is thrown away then.
+  // Saving fails a second time. Then the recording is discarded.
   const path = `${recordings.path}/${id}`;
   expect((await computer.expect<Recording>(200, 'POST', `${path}/save`, {})).error?.code).toBe('QUOTA_EXCEEDED');
   await computer.expect(204, 'DELETE', path);

@@ -36,7 +36,7 @@ async function buildDesktop(resolution = '800x600', on?: TestComputer): Promise<
   };
 }
 
-/** Waits until so much of it is written. The computer looks by itself: a request for each look takes much CPU time. */
+/** Waits until so many seconds are written. The computer itself polls: a request for each look takes much CPU time. */
 async function written({ computer }: Desktop, { id }: Pick<Recording, 'id'>, seconds: number): Promise<void> {
   const file = `.atrium/recordings/${id}.part.mp4`;
   const duration = `ffprobe -v error -show_entries format=duration -of csv=p=0 ${file}`;
@@ -53,7 +53,7 @@ describe('a recording of a desktop', () => {
     desktop = await buildDesktop();
   }, 60_000);
 
-  test('shows what was seen, and is a file of the drive when it is stopped', async () => {
+  test('A recording shows what was on the screen, and becomes a file of the drive when it is stopped', async () => {
     const { recordings, computer } = desktop;
     await desktop.paint('#c00000');
     const recording = await recordings.start({ name: 'demo' });
@@ -78,7 +78,7 @@ describe('a recording of a desktop', () => {
       expect([gone < 60, blue > 150]).toEqual([true, true]);
     });
 
-    // Nothing of it is left on the computer, and it is stopped again without any harm.
+    // Nothing is left on the computer, and a second stop does no harm.
     await waitFor('the file to be removed', async () => (await filesOn(desktop)) === '');
     expect(await countOf(desktop, 'ffmpeg')).toBe(0);
     expect(await recordings.stop(recording.id)).toEqual(saved);
@@ -86,7 +86,7 @@ describe('a recording of a desktop', () => {
     expect(problem.code).toBe('RECORDING_SAVED');
   }, 60_000);
 
-  test('goes into the folder that is named, beside what has its name', async () => {
+  test('A recording is saved in the named folder, and a taken name gets a number', async () => {
     const { recordings, computer } = desktop;
     const drive = `/api/spaces/${computer.user.spaceId}/drive`;
     const folder = await computer.user.fetch(`${drive}/folders`, { method: 'POST', body: { path: '/clips' } });
@@ -101,7 +101,7 @@ describe('a recording of a desktop', () => {
     expect((await recordings.list()).map(({ name }) => name)).toEqual(['x.mp4', 'x.mp4', 'x.mp4', 'demo.mp4']);
   }, 60_000);
 
-  test('runs one at a time, and the same Idempotency-Key is the same recording', async () => {
+  test('A session has one recording at a time, and the same Idempotency-Key starts one', async () => {
     const { recordings, computer } = desktop;
     const once = () =>
       computer.fetch(recordings.path, { method: 'POST', body: {}, headers: { 'idempotency-key': 'recording-1' } });
@@ -111,7 +111,7 @@ describe('a recording of a desktop', () => {
     expect(name).toMatch(/^Desktop \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\.mp4$/);
     expect(((await second.json()) as Recording).id).toBe(id);
     expect((await computer.expect<{ code: string }>(409, 'POST', recordings.path, {})).code).toBe('RECORDING_RUNNING');
-    // Thrown away, it leaves nothing, and makes room for another.
+    // A discarded recording leaves nothing, and another one can be started.
     await computer.expect(204, 'DELETE', `${recordings.path}/${id}`);
     await computer.expect(204, 'DELETE', `${recordings.path}/${id}`);
     expect(await recordings.get(id)).toMatchObject({ status: 'discarded', itemId: null });
@@ -120,7 +120,7 @@ describe('a recording of a desktop', () => {
     expect((await recordings.stop(id)).status).toBe('discarded');
     expect((await third()).status).toBe('discarded');
 
-    /** As if the first had been cut before its answer was kept. */
+    /** As if the first request had been cut before its answer was stored. */
     async function third(): Promise<Recording> {
       const { pool } = product.environment.database;
       const forget =
@@ -146,14 +146,14 @@ describe('a recording of a desktop', () => {
     [{ parentId: 'itm_nothing', path: '/' }, 422, 'PATH_OR_PARENT'],
     [{ path: '/../x' }, 422, 'INVALID_NAME'],
     [{ path: '/Recordings/demo.mp4' }, 409, 'NOT_A_FOLDER'],
-  ])('refuses %j', async (body, status, code) => {
+  ])('The request %j is refused', async (body, status, code) => {
     const { recordings, computer } = desktop;
     const problem = await computer.expect<{ code: string }>(status, 'POST', recordings.path, body);
     expect(problem.code).toBe(code);
     expect(await computer.expect(200, 'GET', `${sessions}/${desktop.id}`)).toMatchObject({ recordingId: null });
   });
 
-  test('does not exist for another tenant, nor in another session', async () => {
+  test('404 for another tenant, and in another session', async () => {
     const { recordings, computer } = desktop;
     const [recording] = await recordings.list();
     const other = computerOf(await product.user(), computer.id, computer.user.spaceId);
@@ -167,7 +167,7 @@ describe('a recording of a desktop', () => {
     await computer.expect(204, 'DELETE', `${sessions}/${beside.id}`);
   });
 
-  test('needs a key that may change the drive', async () => {
+  test('A key needs a scope for the drive to record', async () => {
     const { recordings, computer } = desktop;
     const made = await computer.user.fetch('/api/keys', {
       method: 'POST',
@@ -183,8 +183,8 @@ describe('a recording of a desktop', () => {
   });
 });
 
-describe('a recording ends', () => {
-  test('when it is as long as it may become, in which a display that is resized is scaled', async () => {
+describe('The end of a recording', () => {
+  test('A recording ends at its maximum length, and a display that is resized is scaled in it', async () => {
     const desktop = await buildDesktop('800x600');
     const { recordings, computer } = desktop;
     await desktop.paint('#c00000');
@@ -204,12 +204,12 @@ describe('a recording ends', () => {
     });
   }, 60_000);
 
-  test('with its session, with what was seen until then', async () => {
+  test('A recording ends with its session, and has what was seen until then', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
     await desktop.computer.expect(204, 'DELETE', `${sessions}/${desktop.id}`);
-    // Whoever asks at once is told that it is over.
+    // A request right after that already learns of the end.
     expect((await desktop.recordings.get(recording.id)).status).toMatch(/^sav/);
     const saved = await desktop.recordings.until(recording.id, 'saved');
     expect(saved.end?.code).toBe('DESKTOP_DELETED');
@@ -220,7 +220,7 @@ describe('a recording ends', () => {
     expect(problem.code).toBe('DESKTOP_ENDED');
   }, 60_000);
 
-  test('with its X server', async () => {
+  test('A recording ends with its X server', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
@@ -230,7 +230,7 @@ describe('a recording ends', () => {
     await withVideo(await savedBytes(desktop.computer, saved), async ({ frames }) => expect(frames).toBeGreaterThan(9));
   }, 60_000);
 
-  test('with its X server, though another has its display at once', async () => {
+  test('A recording ends with its X server, also when another one takes the display at once', async () => {
     const desktop = await buildDesktop();
     const { computer, recordings, display } = desktop;
     await desktop.paint('#c00000');
@@ -248,7 +248,7 @@ describe('a recording ends', () => {
     });
   }, 60_000);
 
-  test('where its host was given up and has come back, and records nobody any more', async () => {
+  test('A recording that was given up with its host is stopped and saved when the host is back', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
@@ -262,7 +262,7 @@ describe('a recording ends', () => {
   }, 60_000);
 
   test.each(['writes', 'takes the pictures'])(
-    'where that which %s is killed, with what was written',
+    'A recording ends when the process that %s is killed, and has what was written',
     async (which) => {
       const desktop = await buildDesktop();
       const recording = await desktop.recordings.start();
@@ -278,7 +278,7 @@ describe('a recording ends', () => {
     60_000,
   );
 
-  test('with its computer, beside which it is saved', async () => {
+  test('A recording ends with its computer, and is saved while the computer is stopped', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
@@ -291,7 +291,7 @@ describe('a recording ends', () => {
     expect(await desktop.computer.expect(200, 'GET', '')).toMatchObject({ status: 'stopped' });
   }, 60_000);
 
-  test('not with a computer that stands still, of which it has a gap', async () => {
+  test('A recording that is stopped on a paused computer is saved after the wake', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 1);
@@ -303,8 +303,8 @@ describe('a recording ends', () => {
   }, 60_000);
 });
 
-describe('what cannot be saved', () => {
-  test('waits for somebody who may change the drive, where whoever has started it may not any more', async () => {
+describe('A recording that cannot be saved', () => {
+  test('A recording whose maker may no longer change the drive waits until another editor saves it', async () => {
     const desktop = await buildDesktop();
     const { computer, recordings } = desktop;
     const { user } = computer;
@@ -327,7 +327,7 @@ describe('what cannot be saved', () => {
     ]);
   }, 60_000);
 
-  test('is kept on the computer, and saved to another folder', async () => {
+  test('A recording is kept on the computer when its folder is gone, and can be saved to another folder', async () => {
     const desktop = await buildDesktop();
     const { recordings, computer } = desktop;
     const drive = `/api/spaces/${computer.user.spaceId}/drive`;
@@ -345,7 +345,7 @@ describe('what cannot be saved', () => {
     await withVideo(await savedBytes(computer, saved), async ({ frames }) => expect(frames).toBeGreaterThan(0));
   }, 60_000);
 
-  test('is not what somebody has put in its place', async () => {
+  test('A file that was put in the place of a recording is not saved', async () => {
     const desktop = await buildDesktop();
     const { recordings, computer } = desktop;
     const { id } = await recordings.start();
@@ -363,7 +363,7 @@ describe('what cannot be saved', () => {
     expect(problem.code).toBe('RECORDING_GONE');
   }, 60_000);
 
-  test('is lost with its computer', async () => {
+  test('A recording is lost with its computer', async () => {
     const desktop = await buildDesktop();
     const { recordings, computer } = desktop;
     const { id } = await recordings.start();
@@ -379,9 +379,9 @@ describe('what cannot be saved', () => {
   }, 60_000);
 });
 
-test('a computer without ffmpeg says so in one line, and its desktop lives on', async () => {
+test('A computer without ffmpeg gets 422 with the reason, and its desktop goes on', async () => {
   const computer = await buildComputer(product);
-  // What is looked for is found by the computer’s own PATH, where all but ffmpeg is.
+  // Programs are found by the computer's own PATH, which has all but ffmpeg.
   const links = 'mkdir bin; for p in /usr/bin/*; do case $p in */ff*) ;; *) ln -s $p bin/ ;; esac; done';
   expect((await computer.exec(links)).exitCode).toBe(0);
   await computer.expect(200, 'PATCH', '', { env: { PATH: '/home/user/bin' } });

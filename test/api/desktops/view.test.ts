@@ -44,7 +44,7 @@ interface VideoElement {
   addEventListener(event: string, listener: () => void, options: { once: true }): void;
 }
 
-/** In a page: plays a video to its end, and then looks at its third second. */
+/** Runs in a page: plays a video to its end, and then seeks to its third second. */
 async function playVideo(base64: string) {
   const video = document.querySelector('video') as unknown as VideoElement;
   const until = (event: string) =>
@@ -71,9 +71,9 @@ beforeAll(async () => {
   await getDesktopPrograms();
   const executablePath = await getChromium();
   product = await buildHostingProduct({ ATRIUM_PUBLIC_URL: 'http://localhost' });
-  // As root Chromium's own sandbox refuses; it sees this test's pages only.
+  // As root, Chromium refuses to use its own sandbox. It only opens pages of this test.
   const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
-  // The product listens where there is room, and its addresses are as an operator has them.
+  // The product listens on a free port, but its public addresses are those of an operator, without a port.
   args.push(`--host-resolver-rules=MAP desktop.localhost 127.0.0.1:${new URL(product.url).port}`);
   browser = await chromium.launch({ executablePath, args });
 }, 300_000);
@@ -95,7 +95,7 @@ async function open(url: string, context?: BrowserContext): Promise<Page> {
 const says = (page: Page, text: string) => page.locator('#state', { hasText: text }).waitFor({ timeout: 60_000 });
 const overSays = (page: Page, text: string) => page.locator('#over', { hasText: text }).waitFor({ timeout: 60_000 });
 
-/** The colour that the page itself shows there, of the desktop’s pixels. */
+/** The colour of a pixel of the desktop, as the page shows it. */
 const shownAt = (page: Page, x: number, y: number) =>
   page.evaluate(
     ([left, top]) => {
@@ -109,11 +109,11 @@ const shownAt = (page: Page, x: number, y: number) =>
 const shows = (page: Page, x: number, y: number, colour: number[]) =>
   waitFor(`${colour} at ${x},${y}`, async () => {
     const [red = 0, green = 0, blue = 0] = await shownAt(page, x, y);
-    // JPEG of a balanced quality is near.
+    // JPEG of medium quality is not exact.
     return [red, green, blue].every((value, at) => Math.abs(value - (colour[at] as number)) < 12) || undefined;
   });
 
-/** A terminal all over the screen, whose shell writes what it hears into a file. */
+/** A terminal that covers the screen, whose shell writes its input to a file. */
 async function terminal(computer: TestComputer, { display }: Session, file: string): Promise<void> {
   const command = `xterm -bg '#0000c0' -geometry 200x80+0+0 -e sh -c 'cat > ${file}'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: display } });
@@ -121,7 +121,7 @@ async function terminal(computer: TestComputer, { display }: Session, file: stri
 
 const read = async (computer: TestComputer, file: string) => (await computer.exec(`cat ${file} 2>/dev/null`)).stdout;
 
-/** Types a line into the desktop, as a person does who has clicked into it. */
+/** Types a line into the desktop, after a click into it. */
 async function type(page: Page, text: string): Promise<void> {
   await page.locator('#screen canvas').click({ position: { x: 200, y: 200 } });
   await page.keyboard.type(`${text}\n`);
@@ -136,21 +136,21 @@ describe('the page of a desktop', () => {
     await terminal(computer, session, 'heard');
   }, 120_000);
 
-  test('shows the desktop, and types into a window for whoever is in control', async () => {
+  test('The page shows the desktop, and types into a window for the viewer in control', async () => {
     const { url } = await linkTo(computer, session, { control: true });
     const page = await open(url);
     await says(page, 'You are in control');
     await shows(page, 300, 300, [0, 0, 0xc0]);
     await type(page, 'hello from the page');
     await waitFor('the line', async () => (await read(computer, 'heard')).includes('hello from the page'));
-    // The address that let it in is not shown any more, and a reload goes on.
+    // The address no longer shows its token, and a reload goes on.
     expect(new URL(page.url()).hash).toBe('');
     await page.reload();
     await says(page, 'You are in control');
     await page.close();
   });
 
-  test('says to everybody who watches that they are recorded, as long as they are', async () => {
+  test('The page tells everyone who watches that the desktop is being recorded', async () => {
     const recordings = recordingsOf(computer, session.id);
     const pages = [await open(session.viewUrl ?? ''), await open((await linkTo(computer, session, {})).url)];
     for (const page of pages) {
@@ -168,10 +168,10 @@ describe('the page of a desktop', () => {
     }
   }, 60_000);
 
-  test('has recordings that a browser plays, and in which it seeks', async () => {
+  test('A browser can play a recording, and seek in it', async () => {
     const recordings = recordingsOf(computer, session.id);
     const { id } = await recordings.start();
-    await waitFor('some seconds of it', async () => {
+    await waitFor('three seconds of the recording', async () => {
       const { stdout } = await computer.exec(
         `ffprobe -v error -show_entries format=duration -of csv=p=0 .atrium/recordings/${id}.part.mp4`,
       );
@@ -186,7 +186,7 @@ describe('the page of a desktop', () => {
     await page.close();
   }, 60_000);
 
-  test('is on an origin that has nothing of the API', async () => {
+  test('The page is on an origin that has nothing of the API', async () => {
     expect(session.viewUrl).toMatch(/^http:\/\/desktop\.localhost\/#/);
     const page = await open(session.viewUrl ?? '');
     await says(page, 'You are looking');
@@ -194,18 +194,18 @@ describe('the page of a desktop', () => {
     expect(new URL(page.url()).origin).not.toBe(new URL(product.url).origin);
     const status = await page.evaluate(async () => (await fetch('/api/me')).status);
     expect(status).toBe(404);
-    // Other people's pages cannot have it in a frame, under something else to click on.
+    // Pages of other origins cannot have it in a frame, under something else to click on.
     const policy = (await page.reload())?.headers()['content-security-policy'];
     expect(policy).toMatch(/; frame-ancestors http:\/\/localhost(;|$| http:\/\/localhost:\*)/);
     await page.close();
   });
 
-  test('types nothing for whoever only looks, whatever the page sends', async () => {
+  test('A viewer with a read-only link types nothing, whatever the page sends', async () => {
     const page = await open(session.viewUrl ?? '');
     await says(page, 'You are looking');
     await shows(page, 300, 300, [0, 0, 0xc0]);
     await page.evaluate(async () => {
-      // As a viewer that was changed by whoever looks: it greets, and then types, moves, pastes and resizes.
+      // As a modified viewer: it greets, and then types, moves, pastes and resizes.
       const token = sessionStorage.getItem('token');
       const socket = new WebSocket(`ws://${location.host}/socket`, ['atrium', `bearer.${token}`]);
       socket.binaryType = 'arraybuffer';
@@ -220,7 +220,7 @@ describe('the page of a desktop', () => {
       socket.send(new Uint8Array([255, 0, 0, 1, 0, 0, 0, 0x58, 0, 0, 0, 0x2d]));
       socket.send(new Uint8Array([6, 0, 0, 0, 0, 0, 0, 1, 0x58]));
       socket.send(new Uint8Array([251, 0, 4, 0, 4, 0, 1, 0, ...new Array(8).fill(0), 4, 0, 4, 0, 0, 0, 0, 0]));
-      // When a picture comes, all of that has been read.
+      // When a picture comes, the server has read all of that.
       const picture = new Promise((resolve) => {
         socket.onmessage = ({ data }) => data instanceof ArrayBuffer && data.byteLength > 1_000 && resolve(undefined);
       });
@@ -240,7 +240,7 @@ describe('the page of a desktop', () => {
     await Promise.all([page.close(), controlling.close()]);
   });
 
-  test('is in control of one at a time, who can be taken over from, by people and by the API', async () => {
+  test('One viewer is in control at a time, and people and the API can take over', async () => {
     const { url } = await linkTo(computer, session, { control: true });
     const one = await open(url);
     await says(one, 'You are in control');
@@ -266,7 +266,7 @@ describe('the page of a desktop', () => {
     await Promise.all([one.close(), two.context().close()]);
   });
 
-  test('has a clipboard both ways', async () => {
+  test('The clipboard works in both directions', async () => {
     const page = await open((await linkTo(computer, session, { control: true })).url);
     await says(page, 'You are in control');
     await page.locator('#clipboard').click();
@@ -282,13 +282,13 @@ describe('the page of a desktop', () => {
     await page.close();
   });
 
-  test('gets nothing of the clipboard where its link is for looking, whatever the page asks for', async () => {
+  test('A viewer with a read-only link gets nothing of the clipboard, whatever the page asks for', async () => {
     const looking = await open(session.viewUrl ?? '');
     await says(looking, 'You are looking');
     const controlling = await open((await linkTo(computer, session, { control: true })).url);
     await says(controlling, 'You are in control');
-    // As viewers that were changed: one that names no encodings, to which texts would come as they are, and one that
-    // asks for the extended clipboard, and for texts of any length in it.
+    // Two modified viewers: one names no encodings, and would get plain texts. The other asks for the extended
+    // clipboard, and for texts of any length in it.
     await looking.evaluate(async () => {
       const token = sessionStorage.getItem('token');
       const listen = async (...more: number[][]) => {
@@ -318,7 +318,7 @@ describe('the page of a desktop', () => {
       const answers = viewers.map(async (viewer) => {
         const { socket } = viewer;
         const before = viewer.heard.length;
-        // What was sent before the picture has come when that has.
+        // Everything that was sent before the picture has come when the picture has.
         const picture = new Promise((resolve) => {
           socket.addEventListener('message', () => viewer.heard.length - before > 10_000 && resolve(undefined));
         });
@@ -332,13 +332,13 @@ describe('the page of a desktop', () => {
     for (const said of heard) {
       expect(said).toContain('RFB 003.008');
       expect(said).not.toContain('only for who types');
-      // What begins a text of the extended clipboard.
+      // The beginning of a text of the extended clipboard.
       expect(said).not.toContain(String.fromCharCode(0x10, 0, 0, 1));
     }
     await Promise.all([looking.close(), controlling.close()]);
   });
 
-  test('fits a phone, and is typed into by its keyboard', async () => {
+  test('The page fits a phone, and takes input from its keyboard', async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
     const page = await open((await linkTo(computer, session, { control: true })).url, context);
     await says(page, 'You are in control');
@@ -346,9 +346,9 @@ describe('the page of a desktop', () => {
     expect(await page.evaluate(fits)).toBe(true);
     const box = await page.locator('#screen canvas').boundingBox();
     expect(box?.width).toBeLessThanOrEqual(390);
-    // All buttons are in one row, beside which the picture has the room.
+    // All buttons are in one row, so the picture has the remaining room.
     expect((await page.locator('header').boundingBox())?.height).toBeLessThan(90);
-    // What is too small to read is shown as large as it is, and moved by a finger.
+    // A picture that is too small to read can be shown in real size, and moved with a finger.
     await page.locator('#zoom', { hasText: 'Real size' }).tap();
     expect((await page.locator('#screen canvas').boundingBox())?.width).toBe(390);
     expect(await page.locator('#move').getAttribute('aria-pressed')).toBe('true');
@@ -357,7 +357,7 @@ describe('the page of a desktop', () => {
     await page.locator('#move').waitFor({ state: 'hidden' });
     await page.locator('#screen canvas').tap();
     await page.locator('#keyboard').tap();
-    // As keyboards of phones do, which tell no keys.
+    // As keyboards of phones do, which send no key events.
     await page.locator('#keys').evaluate((element) => {
       const field = element as unknown as { value: string; dispatchEvent(event: Event): void };
       field.value = 'by phone\n';
@@ -369,7 +369,7 @@ describe('the page of a desktop', () => {
     await context.close();
   });
 
-  test('is closed to a link that was revoked, and says so', async () => {
+  test('The page is closed when its link is revoked, and says so', async () => {
     const { id, url } = await linkTo(computer, session, {});
     const page = await open(url);
     await says(page, 'You are looking');
@@ -381,7 +381,7 @@ describe('the page of a desktop', () => {
     await Promise.all([page.close(), again.context().close()]);
   });
 
-  test('is closed to a link that has expired, and to one that is none', async () => {
+  test('The page is closed to an expired and to an invalid link, and says why', async () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 600 });
     const { pool } = product.environment.database;
     await pool.query('UPDATE desktop_links SET expires_at = NOW() - INTERVAL 1 DAY WHERE id = ?', [id]);
@@ -401,7 +401,7 @@ describe('the page of a desktop', () => {
     await page.context().close();
   });
 
-  test('goes on while it is watched, and gets what it reconnects with', async () => {
+  test('A link lives on while its page is open, and the page gets a new token to reconnect with', async () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 20 });
     const page = await open(url);
     await says(page, 'You are looking');
@@ -418,7 +418,7 @@ describe('the page of a desktop', () => {
     await page.close();
   });
 
-  test('cannot be linked to by another tenant', async () => {
+  test('404 for another tenant who makes or revokes links, or takes control', async () => {
     const stranger = await product.user();
     const path = `${computer.path}${sessions}/${session.id}`;
     for (const rest of ['/link', '/control']) {
@@ -429,13 +429,13 @@ describe('the page of a desktop', () => {
     expect((await stranger.fetch(`${path}/link/${id}`, { method: 'DELETE' })).status).toBe(404);
   });
 
-  test('says that the session has ended, and why', async () => {
+  test('The page says that the session has ended, and why', async () => {
     const other = await start(computer);
     const page = await open((await linkTo(computer, other, { control: true })).url);
     await says(page, 'You are in control');
     await computer.exec(`kill -9 $(cat /tmp/.X${other.display.slice(1)}-lock)`);
     await overSays(page, 'Its X server has ended by itself.');
-    // Nothing of it looks as if it went on.
+    // Nothing looks as if the session went on.
     for (const part of ['#take', '#quality', '#whole']) expect(await page.locator(part).isVisible()).toBe(false);
     expect(await page.locator('canvas').count()).toBe(0);
     const third = await start(computer);
@@ -451,7 +451,7 @@ describe('the page of a desktop', () => {
   });
 });
 
-test('what a screenshot shows is what the page shows', async () => {
+test('A screenshot shows the same as the page', async () => {
   const computer = await buildComputer(product);
   const session = await start(computer);
   await computer.exec(`xsetroot -display ${session.display} -solid '#c08040'`);

@@ -15,7 +15,7 @@ import { end, field, file, part, type RawUpload, sendRaw } from '../../support/r
 import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Uploads that break off, lie, are malformed, or try to get out of the drive. Each leaves nothing behind. */
+/** Uploads that break off, lie, are malformed, or try to get out of the drive. None leaves anything behind. */
 
 /** `ATRIUM_TEST_ABORTED_UPLOADS=1000 npm test -- test/api/drive/brokenUploads.test.ts` is the long run. */
 const abortedUploads = sizeOf('ATRIUM_TEST_ABORTED_UPLOADS', 60);
@@ -41,8 +41,8 @@ const raw = (body: readonly Buffer[], options: Partial<RawUpload> = {}) =>
   });
 
 /**
- * What was sent is gone, from the tree, from the account and from the store; at once, or when the server has seen that
- * its sender is.
+ * The upload has left nothing in the tree, in the account and in the store: at once, or once the server has seen that
+ * the sender is gone.
  */
 async function expectNothing(): Promise<void> {
   await waitFor('nothing to be left of the upload', async () => {
@@ -69,7 +69,7 @@ describe('a path or a name that would lead out of the drive', () => {
     await expectNothing();
   });
 
-  test('NUL is in no text at all', async () => {
+  test('400 for NUL in a path', async () => {
     const path = 'a\u0000b';
     expect(await raw([field('path', path), file('x'), end])).toEqual({ status: 400, code: 'INVALID_REQUEST' });
     expect((await drive.send('GET', `/items?path=${encodeURIComponent(path)}`)).status).toBe(400);
@@ -83,13 +83,13 @@ describe('a path or a name that would lead out of the drive', () => {
     ['an overlong slash', [0x2e, 0x2e, 0xc0, 0xaf, 0x78]],
     ['half a character', [0x61, 0xe2, 0x82]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
-  ])('bytes that are no UTF-8: %s', async (_name, bytes) => {
+  ])('400 for bytes that are not UTF-8: %s', async (_name, bytes) => {
     const response = await raw([field('path', Buffer.from(bytes)), file('x'), end]);
     expect(response).toEqual({ status: 400, code: 'INVALID_REQUEST' });
     await expectNothing();
   });
 
-  // To us these are letters like any other: nothing decodes them again.
+  // These are characters like any other: nothing decodes them again.
   test.each(['%2e%2e%2fx', '..%2fx', '..\\x', '%00', '．．／x', '..;', '...', '‥', 'C:\\x', '~', '$HOME', '-rf'])(
     '%j is a name, and is kept as it is',
     async (name) => {
@@ -106,13 +106,13 @@ describe('a path or a name that would lead out of the drive', () => {
     ['filename="C:\\\\windows\\\\system.ini"', '/system.ini'],
     ["filename*=UTF-8''..%2F..%2Fetc%2Fpasswd", '/passwd'],
     ['filename="/etc/passwd"', '/passwd'],
-  ])('a file’s own name has no folder: %s', async (disposition, expected) => {
+  ])('Folders in a file’s own name are left out: %s', async (disposition, expected) => {
     await raw([part(`Content-Disposition: form-data; name="file"; ${disposition}`, 'x'), end]);
     expect(await drive.names()).toEqual([expected.slice(1)]);
   });
 
   test.each(['filename=".."', 'filename="../.."', "filename*=UTF-8''%2E%2E", 'filename=""'])(
-    'a file’s own name that is none: %s',
+    'A file’s own name that is not a name is refused: %s',
     async (disposition) => {
       const response = await raw([part(`Content-Disposition: form-data; name="file"; ${disposition}`, 'x'), end]);
       expect([400, 422]).toContain(response?.status);
@@ -120,7 +120,7 @@ describe('a path or a name that would lead out of the drive', () => {
     },
   );
 
-  test('names that are too long, paths that are too deep', async () => {
+  test('422 for names that are too long, and for paths that are too deep', async () => {
     for (const path of ['x'.repeat(256), 'é'.repeat(128), 'a/'.repeat(101), 'x/'.repeat(3_000)]) {
       const response = await raw([field('path', path), file('x'), end]);
       expect([path.length, response?.status]).toEqual([path.length, 422]);
@@ -169,20 +169,20 @@ describe('a body that is not what its headers claim', () => {
     await expectNothing();
   });
 
-  test('a length that is more than comes: nothing, once the sender is gone', async () => {
+  test('A body that is shorter than its length leaves nothing, once the sender is gone', async () => {
     const body = [...whole, end];
     await raw(body, { contentLength: Buffer.concat(body).length + 1_000, hangUp: true });
     await expectNothing();
   });
 
-  test('a length that is less than comes: the body ends there', async () => {
-    // The rest looks like another request, and a bad one: its refusal may overtake the answer.
+  test('400 for a body that is longer than its length', async () => {
+    // The rest looks like another request, and a bad one, whose refusal may overtake the answer.
     const response = await raw([...whole, end], { contentLength: 50_000 });
     expect(response?.status ?? 400).toBe(400);
     await expectNothing();
   });
 
-  test('no length that makes sense', async () => {
+  test('400 for a length that makes no sense', async () => {
     for (const contentLength of [-1, Number.NaN]) {
       expect((await raw([...whole, end], { contentLength }))?.status).toBe(400);
     }
@@ -196,18 +196,18 @@ test('a sender of a large body that is refused early still gets the reason', asy
   expect([response.status, (await problemOf(response)).code]).toEqual([409, 'NAME_TAKEN']);
 });
 
-test(`${abortedUploads} uploads given up half-way: no descriptor, no memory, no object and no part is left`, async () => {
+test(`${abortedUploads} uploads that are given up half-way leave no descriptor, memory, object or part`, async () => {
   const descriptors = () => readdirSync(`/proc/${product.process.pid}/fd`).length;
   const giveUp = (bytes: number) =>
     raw([field('path', '/a/'), file(Buffer.alloc(bytes, 'x'))], { contentLength: 100 * mebibyte, hangUp: true });
-  // The first ones open the connections that all share.
+  // The first uploads open the connections that all of them share.
   const sizes = [1, 100_000, 9 * mebibyte];
   for (let round = 0; round < 5; round++) await Promise.all(sizes.map(giveUp));
   await expectNothing();
   const before = { descriptors: descriptors(), residentMiB: residentMiB(product.process.pid) };
   for (let sent = 0; sent < abortedUploads; sent += sizes.length) await Promise.all(sizes.map(giveUp));
   await expectNothing();
-  await waitFor('the descriptors', () => descriptors() <= before.descriptors + 5);
+  await waitFor('the descriptors to be closed', () => descriptors() <= before.descriptors + 5);
   expect(residentMiB(product.process.pid)).toBeLessThan(before.residentMiB + 150);
   expect(
     await driveModels(product.environment.database).DriveItem.count({ where: { spaceId: user.spaceId, kind: 'file' } }),

@@ -2,7 +2,7 @@ import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf, problemOf, type UploadBody } from '../../builders/drive.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 
-/** Reading what files hold: here, or by a link straight from the object store. */
+/** Reading the content of files: through the API, or by a link straight from the object store. */
 let product: TestProduct;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -18,7 +18,7 @@ afterAll(() => product.close());
 const read = (headers: Record<string, string> = {}, query = '', id = file.id) =>
   drive.send('GET', `/items/${id}/content${query}`, undefined, headers);
 
-test('all of it, with what a reader needs to come back', async () => {
+test('A whole read has the content, and the headers that a reader needs to come back', async () => {
   const response = await read();
   expect(response.status).toBe(200);
   expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -65,16 +65,16 @@ test.each([
   ['a range that runs backwards', { range: 'bytes=5-2' }],
   ['an If-Range of another content', { range: 'bytes=0-1', 'if-range': '"other"' }],
   ['an If-Range by date', { range: 'bytes=0-1', 'if-range': new Date().toUTCString() }],
-])('the whole for %s', async (_name, headers) => {
+])('The whole content for %s', async (_name, headers) => {
   const response = await read(headers);
   expect([response.status, await response.text()]).toEqual([200, '0123456789']);
 });
 
-test('If-Range of this content: the range', async () => {
+test('If-Range with the current tag gives the range', async () => {
   expect((await read({ range: 'bytes=0-1', 'if-range': file.etag })).status).toBe(206);
 });
 
-test('If-None-Match: 304 for what the reader has, by any of its tags', async () => {
+test('304 for If-None-Match with the current tag, in each of its forms', async () => {
   for (const tag of [file.etag, `"a", ${file.etag}`, `W/${file.etag}`, '*']) {
     const response = await read({ 'if-none-match': tag, range: 'bytes=0-1' });
     expect([tag, response.status, await response.text()]).toEqual([tag, 304, '']);
@@ -83,14 +83,14 @@ test('If-None-Match: 304 for what the reader has, by any of its tags', async () 
   expect((await read({ 'if-none-match': '"other"' })).status).toBe(200);
 });
 
-test('If-Modified-Since: 304 unless it has changed since, and only without If-None-Match', async () => {
+test('304 for If-Modified-Since if nothing has changed since, and only without If-None-Match', async () => {
   const modified = (await read()).headers.get('last-modified') ?? '';
   expect((await read({ 'if-modified-since': modified })).status).toBe(304);
   expect((await read({ 'if-modified-since': new Date(Date.parse(modified) - 1_000).toUTCString() })).status).toBe(200);
   expect((await read({ 'if-modified-since': modified, 'if-none-match': '"other"' })).status).toBe(200);
 });
 
-test('HEAD: the same headers and no bytes, whatever range it names', async () => {
+test('HEAD has the same headers and no bytes, and ignores a range', async () => {
   const response = await drive.send('HEAD', `/items/${file.id}/content`, undefined, { range: 'bytes=0-1' });
   expect([response.status, response.headers.get('content-length'), response.headers.get('etag')]).toEqual([
     200,
@@ -100,7 +100,7 @@ test('HEAD: the same headers and no bytes, whatever range it names', async () =>
   expect(await response.text()).toBe('');
 });
 
-test('an empty file', async () => {
+test('An empty file has the length 0 and no range', async () => {
   const empty = await drive.put('/empty', '');
   const response = await read({}, '', empty.id);
   expect([response.status, response.headers.get('content-length'), await response.text()]).toEqual([200, '0', '']);
@@ -111,7 +111,7 @@ test.each([
   ['HTML', '/page.txt', '<!doctype html><script>alert(1)</script>', 'text/html; charset=utf-8'],
   ['SVG', '/image.txt', '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>', 'image/svg+xml'],
   ['XML', '/data.txt', '<?xml version="1.0"?><x:script xmlns:x="http://www.w3.org/1999/xhtml"/>', 'application/xml'],
-])('%s never runs in our origin', async (_name, path, bytes, contentType) => {
+])('%s never runs in Atrium’s origin', async (_name, path, bytes, contentType) => {
   const { id } = await drive.put(path, bytes);
   const { headers } = await read({}, '', id);
   expect(headers.get('content-type')).toBe(contentType);
@@ -128,7 +128,7 @@ test('a name is sent in both forms, and cannot break out of the header', async (
   );
 });
 
-test('a link: for anybody, for a while, with a disposition that is safe', async () => {
+test('A link works for everyone for a while, with a safe disposition', async () => {
   const { url, expiresAt } = await drive.get<{ url: string; expiresAt: string }>(`/items/${file.id}/url`);
   const left = Date.parse(expiresAt) - Date.now();
   expect(left).toBeGreaterThan(890_000);
@@ -150,7 +150,7 @@ test('a link: for anybody, for a while, with a disposition that is safe', async 
   }
 });
 
-test('a folder has no content: 409', async () => {
+test('409 for the content of a folder', async () => {
   const folder = await drive.folder('/folder');
   for (const path of ['content', 'url']) {
     const response = await drive.send('GET', `/items/${folder.id}/${path}`);
@@ -173,7 +173,7 @@ test('404 for another space and for the trash, 401 without a credential', async 
   expect((await read({}, '', gone.id)).status).toBe(404);
 });
 
-test('a reader who goes away half-way leaves the server as it was', async () => {
+test('A reader who leaves half-way does no harm to the server', async () => {
   const large = await drive.put('/large.bin', new Uint8Array(12 * 1_048_576));
   for (let times = 0; times < 5; times++) {
     const leaving = new AbortController();

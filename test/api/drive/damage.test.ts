@@ -8,7 +8,7 @@ import { buildDrive, driveOf, type ItemBody, type ItemPage, problemOf, type Test
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Content that the store has changed or lost: it is said, and never served as if it were whole. */
+/** Content that the store has changed or lost is reported, and never served as if it were whole. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 const small = new Uint8Array(randomBytes(5_000));
-/** Larger than what is read before it is answered, and than a window of what streams past. */
+/** Larger than the part that is read before the answer begins, and than the window in which a stream is checked. */
 const large = new Uint8Array(randomBytes(2_500_000));
 
 async function put(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<{ id: string; key: string }> {
@@ -44,7 +44,7 @@ async function refusal(response: Response): Promise<[number, string]> {
   return [response.status, (await problemOf(response)).code];
 }
 
-test('a small file is refused before its first byte, whole, in part and by a link, and the item says so', async () => {
+test('A damaged small file is refused before its first byte, in every way to read it, and the item says so', async () => {
   const { id, key } = await put('/a.bin', small);
   const neighbour = await put('/b.bin', small);
   await overwrite(key, new Uint8Array(small.length));
@@ -64,22 +64,22 @@ test('a small file is refused before its first byte, whole, in part and by a lin
   expect((await stranger.send('GET', `/api/spaces/${user.spaceId}/drive/items/${id}/content`)).status).toBe(404);
 });
 
-test('a large file breaks off before its end', async () => {
+test('A damaged large file breaks off before its end', async () => {
   const { id, key } = await put('/large.bin', large);
   const oneOff = large.slice();
   oneOff[1_000] = (oneOff[1_000] ?? 0) ^ 1;
   await overwrite(key, oneOff);
-  // Nobody knows yet.
+  // The damage is not known yet.
   expect((await read(id, { range: 'bytes=0-9' })).status).toBe(206);
   const response = await read(id);
   await expect(response.arrayBuffer()).rejects.toThrow();
-  await waitFor('the damage to be said', async () => (await damageOf(id)) === 'damaged');
+  await waitFor('the damage to be reported', async () => (await damageOf(id)) === 'damaged');
   expect(await refusal(await read(id, { range: 'bytes=0-9' }))).toEqual([502, 'CONTENT_DAMAGED']);
   await overwrite(key, large.slice(0, 2_000_000));
   await expect(read(id).then((shorter) => shorter.arrayBuffer())).rejects.toThrow();
 });
 
-test('content that the store no longer has is said in the same way', async () => {
+test('Content that the store has lost is reported in the same way', async () => {
   const files = [await put('/small.bin', small), await put('/large.bin', large)];
   for (const { id, key } of files) {
     await lose(key);
@@ -89,18 +89,18 @@ test('content that the store no longer has is said in the same way', async () =>
   }
 });
 
-test.each([small, large])('once the store has it again, a whole read says that it is sound', async (bytes) => {
+test.each([small, large])('A whole read clears the report once the store has the content again', async (bytes) => {
   const { id, key } = await put('/a.bin', bytes);
   await lose(key);
   expect((await read(id)).status).toBe(502);
   await overwrite(key, bytes);
   const hash = createHash('sha256').update(Buffer.from(await (await read(id)).arrayBuffer()));
   expect(hash.digest()).toEqual(createHash('sha256').update(bytes).digest());
-  await waitFor('it to be sound', async () => (await damageOf(id)) === undefined);
+  await waitFor('the report to be cleared', async () => (await damageOf(id)) === undefined);
   expect((await read(id, { range: 'bytes=0-9' })).status).toBe(206);
 });
 
-test('a file that is replaced is sound, and its earlier version is not', async () => {
+test('A replaced file is sound, and its earlier version stays damaged', async () => {
   const { id, key } = await put('/a.bin', small);
   await lose(key);
   expect((await read(id)).status).toBe(502);
@@ -113,7 +113,7 @@ test('a file that is replaced is sound, and its earlier version is not', async (
   ]);
 });
 
-test('after an unclean end the sweeper looks at what was stored last, and doctor names what it finds', async () => {
+test('After an unclean end, the sweeper checks the latest contents, and doctor names the damaged ones', async () => {
   const { database, config } = product.environment;
   const findings = createContentFindings(database);
   const sound = await put('/sound.bin', large);
@@ -122,7 +122,7 @@ test('after an unclean end the sweeper looks at what was stored last, and doctor
   await overwrite(damaged.key, new Uint8Array(large.length));
   await lose(missing.key);
   expect(await findings.suspectLatest()).toBeGreaterThanOrEqual(3);
-  // Looked at before it is served in part.
+  // Suspect content is checked before it is served by a link.
   expect(await refusal(await drive.send('GET', `/items/${damaged.id}/url`))).toEqual([502, 'CONTENT_DAMAGED']);
   await waitFor('all suspects to be looked at', async () => (await findings.suspects(1)).length === 0);
   expect(await Promise.all([sound, damaged, missing].map(({ id }) => damageOf(id)))).toEqual([
@@ -136,7 +136,7 @@ test('after an unclean end the sweeper looks at what was stored last, and doctor
   expect(detail).toContain(`${missing.id} (${user.spaceId}, missing)`);
   const metrics = await (await fetch(`${product.url}/metrics`)).text();
   expect(metrics).toMatch(/atrium_damaged_contents\{finding="missing"\} [1-9]/);
-  // Again, of what is known already.
+  // Suspicion does not remove what is known already.
   await findings.suspectLatest();
   expect(await damageOf(missing.id)).toBe('missing');
 });

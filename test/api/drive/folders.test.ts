@@ -7,7 +7,7 @@ import { driveOf, type ItemPage, problemOf } from '../../builders/drive.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { rowsTouched } from '../../support/rowsTouched.ts';
 
-/** Folders made and listed, and what is in them found. */
+/** Making, listing and searching folders. */
 let product: TestProduct;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 
 describe('folders', () => {
-  test('by a path, with those above it, or by a name in another one', async () => {
+  test('A folder is made by a path, with its parents, or by a name in another folder', async () => {
     const deep = await drive.folder('/a/b/c');
     expect(deep).toMatchObject({ kind: 'folder', path: '/a/b/c', name: 'c', size: null, version: 0, childCount: 0 });
     const response = await drive.send('POST', '/folders', { parentId: deep.id, name: 'd' });
@@ -30,7 +30,7 @@ describe('folders', () => {
     expect(await drive.names('/a')).toEqual(['b/']);
   });
 
-  test('a path of many folders costs as much for each of them as a path of few', async () => {
+  test('Each folder of a long path costs as much as one of a short path', async () => {
     const { database, config } = product.environment;
     const { id: userId, spaceId } = user;
     const costOf = (root: string, levels: number) =>
@@ -53,7 +53,7 @@ describe('folders', () => {
     expect([many?.height, (await DriveItem.find(root.id))?.height]).toEqual([81, 82]);
   });
 
-  test('409 for a name that is taken, or the next free one', async () => {
+  test('409 for a taken name, or the next free name if asked for', async () => {
     await drive.folder('/a');
     const refused = await drive.send('POST', '/folders', { path: '/a' });
     expect([refused.status, (await problemOf(refused)).code]).toEqual([409, 'NAME_TAKEN']);
@@ -64,7 +64,7 @@ describe('folders', () => {
     expect([below.status, (await problemOf(below)).code]).toEqual([409, 'NOT_A_FOLDER']);
   });
 
-  test('once per Idempotency-Key', async () => {
+  test('The same Idempotency-Key makes one folder', async () => {
     const make = (path: string) => drive.send('POST', '/folders', { path }, { 'idempotency-key': 'one' });
     const first = await (await make('/a')).json();
     expect([(await make('/a')).status, await (await make('/a')).json()]).toEqual([201, first]);
@@ -84,14 +84,14 @@ describe('folders', () => {
     [{ path: '/a', containerId: 'thread:thr_none' }, 404],
     [{ path: '/a', containerId: 'app:itm_none' }, 404],
     [{ path: `/${'x/'.repeat(101)}` }, 422],
-  ])('%j is %i', async (body, status) => {
+  ])('The request %j is %i', async (body, status) => {
     const response = await drive.send('POST', '/folders', body);
     expect([response.status, (await problemOf(response)).status]).toEqual([status, status]);
     expect(await drive.names()).toEqual([]);
   });
 });
 
-test('lists: folders first, then files, by name, in pages', async () => {
+test('A list has folders first, then files, by name, in pages', async () => {
   for (const name of ['b', 'a', 'é', 'Z']) await drive.folder(`/${name}`);
   for (const name of ['2', '10', 'a.txt', 'A.txt']) await drive.put(`/${name}`);
   const order = ['Z/', 'a/', 'b/', 'é/', '10', '2', 'A.txt', 'a.txt'];
@@ -114,7 +114,7 @@ describe('search', () => {
   const search = async (query: string) =>
     (await drive.get<Found>(`/search?${query}`)).data.map(({ path, matched }) => `${path} ${matched.join('+')}`);
 
-  test('by words of names and of small texts, without case and accents, by their beginnings', async () => {
+  test('Search finds the beginnings of words in names and small texts, without case and accents', async () => {
     await drive.put('/Quarterly Réport.txt', 'nothing of note');
     await drive.put('/notes/meeting.md', 'We talked about the quarterly numbers.');
     await drive.put('/camelCaseName.ts', 'export {}');
@@ -127,7 +127,7 @@ describe('search', () => {
     expect(await search('q=%25')).toEqual([]);
   });
 
-  test('what has changed is found as it is now', async () => {
+  test('Search finds a changed item by its present words only', async () => {
     const { id } = await drive.put('/old.txt', 'apples');
     await drive.put('/old.txt', 'pears', 'replace');
     expect(await search('q=apples')).toEqual([]);
@@ -139,7 +139,7 @@ describe('search', () => {
     expect(await search('q=new')).toEqual([]);
   });
 
-  test('in pages, each item once, and never another space’s', async () => {
+  test('Search results come in pages, each item once, and never from another space', async () => {
     for (let n = 0; n < 7; n++) await drive.put(`/page ${n}.txt`, 'page');
     const seen: string[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {

@@ -12,7 +12,7 @@ import {
 import { fillFolder } from '../../builders/driveRows.ts';
 import { rowsTouched } from '../../support/rowsTouched.ts';
 
-/** Items: moved and renamed by those who may, and their versions. Trash and folders have test files of their own. */
+/** Moving and renaming items, and their versions. Trash and folders have test files of their own. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -33,7 +33,7 @@ const remove = (item: { id: string }, query = '') => drive.send('DELETE', `/item
 const trash = async () => (await drive.get<ItemPage>('/trash')).data.map(({ path }) => path);
 
 describe('moves', () => {
-  test('a name, a folder, both, or a path; what is below comes along', async () => {
+  test('An item moves to a name, a folder, both, or a path, with everything below it', async () => {
     const folder = await drive.folder('/from');
     const file = await drive.put('/from/deep/x.txt', 'text');
     const to = await drive.folder('/to');
@@ -47,7 +47,7 @@ describe('moves', () => {
     expect(await drive.names()).toEqual(['new/', 'to/']);
   });
 
-  test('a name that is taken: refused, numbered, or a file in its place, which goes into the trash', async () => {
+  test('A taken name is refused, numbered, or taken over from a file, which goes into the trash', async () => {
     const [a, b] = [await drive.put('/a.txt', 'a'), await drive.put('/b.txt', 'b')];
     expect(await change(a, { name: 'b.txt' })).toMatchObject({ status: 409, body: { code: 'NAME_TAKEN' } });
     expect((await change(a, { name: 'b.txt', onConflict: 'rename' })).body.name).toBe('b (2).txt');
@@ -57,12 +57,12 @@ describe('moves', () => {
     expect((await drive.item(b.id)).trashedAt).not.toBeNull();
     const folder = await drive.folder('/folder');
     expect(await change(folder, { name: 'b.txt', onConflict: 'replace' })).toMatchObject({ status: 409 });
-    // Its own name, or the same in another case, is not a conflict.
+    // Its own name, also in another case, is not a conflict.
     expect((await change(a, { name: 'b.txt' })).status).toBe(200);
     expect((await change(a, { name: 'B.txt' })).body.name).toBe('B.txt');
   });
 
-  test('never into itself, nor of a root, nor deeper than a tree may be', async () => {
+  test('An item moves neither into itself nor too deep, and a root does not move', async () => {
     const a = await drive.folder('/a');
     const c = await drive.folder('/a/b/c');
     for (const body of [{ parentId: c.id }, { parentId: a.id }, { path: '/a/b/c/d' }]) {
@@ -91,14 +91,14 @@ describe('moves', () => {
     expect(await drive.names()).toEqual(['a/']);
   });
 
-  test('If-Match: only the content that its mover knows', async () => {
+  test('With If-Match, an item moves only if its mover knows the content', async () => {
     const file = await drive.put('/a.txt', 'one');
     await drive.put('/a.txt', 'two', 'replace');
     expect(await change(file, { name: 'b.txt' }, { 'if-match': file.etag })).toMatchObject({ status: 412 });
     expect(await drive.names()).toEqual(['a.txt']);
   });
 
-  test('a folder of 100,000 items costs what an empty one does', async () => {
+  test('Moving a folder of 100,000 items costs as much as moving an empty one', async () => {
     const { database, config } = product.environment;
     const [many, none] = [await drive.folder('/many'), await drive.folder('/none')];
     await fillFolder(database, many, 100_000, { kind: 'file', idPrefix: `${many.id}_` });
@@ -124,7 +124,7 @@ describe('moves', () => {
   });
 });
 
-test('who may: viewers look, editors change, strangers see nothing', async () => {
+test('Viewers can read and get 403 for changes, and strangers get 404', async () => {
   const file = await drive.put('/a/x.txt');
   const trashed = await drive.put('/a/y.txt');
   await remove(trashed);
@@ -142,7 +142,7 @@ test('who may: viewers look, editors change, strangers see nothing', async () =>
   ];
   const asViewer = driveOf(product, { token: viewer.token, spaceId: user.spaceId });
   const asStranger = driveOf(product, { token: stranger.token, spaceId: user.spaceId });
-  // Another space's ids in one's own space are as unknown as any.
+  // Ids of another space are unknown in one's own.
   const elsewhere = driveOf(product, stranger);
   for (const path of reads) {
     expect([path, (await asViewer.send('GET', path)).status]).toEqual([path, 200]);
@@ -154,7 +154,7 @@ test('who may: viewers look, editors change, strangers see nothing', async () =>
     expect([method, path, (await asStranger.send(method, path, body)).status]).toEqual([method, path, 404]);
     if (path.includes('itm_')) expect((await elsewhere.send(method, path, body)).status).toBe(404);
   }
-  // Nor does anything go into another space's folder.
+  // Nothing goes into the folder of another space either.
   const folder = await drive.get<ItemPage>('/items?path=/a');
   const parentId = folder.data[0]?.parentId;
   expect((await elsewhere.send('POST', '/folders', { parentId, name: 'x' })).status).toBe(404);
@@ -164,7 +164,7 @@ test('who may: viewers look, editors change, strangers see nothing', async () =>
   expect(await drive.names('/a')).toEqual(['x.txt']);
 });
 
-test('many at once: no name twice, no count that is off', async () => {
+test('Simultaneous uploads never share a name, and the counts are right', async () => {
   const statuses = await Promise.all(
     Array.from({ length: 20 }, (_, i) => drive.upload({ path: '/d/same.txt' }, { bytes: `${i}` })),
   );
@@ -177,7 +177,7 @@ test('many at once: no name twice, no count that is off', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('earlier versions stay readable, and come back', async () => {
+test('Earlier versions can be read and restored', async () => {
   const { id } = await drive.put('/v.txt', 'one');
   await drive.put('/v.txt', 'two', 'replace');
   await drive.put('/v.txt', 'three', 'replace');

@@ -14,7 +14,7 @@ import {
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Large files, whose parts go from the client straight to the object store. */
+/** Large files, whose parts the client sends straight to the object store. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -51,7 +51,7 @@ async function sendAll(upload: Upload): Promise<void> {
 const complete = (upload: Pick<Upload, 'id'>, body?: object) =>
   drive.send('POST', `/uploads/${upload.id}/complete`, body);
 
-test('begun, sent in parts, completed: a file like any other', async () => {
+test('A file that is sent in parts is a file like any other once it is completed', async () => {
   const upload = await begin('/a/large.txt');
   expect(upload).toMatchObject({ containerId: 'drive', path: '/a/large.txt', size: bytes.length, itemId: null });
   expect(upload.parts.map(({ partNumber, size }) => [partNumber, size])).toEqual([
@@ -71,7 +71,7 @@ test('begun, sent in parts, completed: a file like any other', async () => {
   expect(await drive.get(`/uploads/${upload.id}`)).toMatchObject({ itemId: item.id, parts: [] });
   await expectNoOrphans(product, user.spaceId);
 
-  // The answer was lost, and the client asks again: the same file.
+  // As if the answer was lost: the client asks again, and gets the same file.
   const again = await complete(upload);
   expect([again.status, await again.json()]).toEqual([200, item]);
   const abort = await drive.send('DELETE', `/uploads/${upload.id}`);
@@ -79,7 +79,7 @@ test('begun, sent in parts, completed: a file like any other', async () => {
   expect(await drive.names('/a')).toEqual(['large.txt']);
 });
 
-test('interrupted: what has arrived need not be sent again', async () => {
+test('After an interruption, parts that have arrived need not be sent again', async () => {
   const upload = await begin();
   const [first, second] = upload.parts as [Part, Part];
   await sendPart(upload, second);
@@ -95,7 +95,7 @@ test('interrupted: what has arrived need not be sent again', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('a link takes a part of its size and no other', async () => {
+test('A link takes only the part that it is for, in its full size', async () => {
   const upload = await begin();
   const [first, second] = upload.parts as [Part, Part];
   const response = await fetch(first.url, { method: 'PUT', body: bytes.slice(0, 100) });
@@ -104,7 +104,7 @@ test('a link takes a part of its size and no other', async () => {
   expect((await fetch(other, { method: 'PUT', body: bytes.slice(0, second.size) })).status).toBe(403);
 });
 
-test('pages of any origin may send a part by its link, and read its tag', async () => {
+test('Pages of any origin can send a part by its link, and read its tag', async () => {
   const upload = await begin();
   const { url, size } = upload.parts[0] as Part;
   const origin = 'http://localhost:5173';
@@ -119,7 +119,7 @@ test('pages of any origin may send a part by its link, and read its tag', async 
   expect(sent.headers.get('access-control-expose-headers')).toContain('ETag');
 });
 
-test('given up: its parts and its bytes are gone', async () => {
+test('Giving up an upload removes its parts and its bytes', async () => {
   const upload = await begin();
   await sendPart(upload, upload.parts[0] as Part);
   expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(bytes.length);
@@ -135,7 +135,7 @@ test('given up: its parts and its bytes are gone', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('abandoned: the sweeper takes it away when its time is over', async () => {
+test('The sweeper removes an abandoned upload when its time is over', async () => {
   const upload = await begin();
   await sendPart(upload, upload.parts[0] as Part);
   const past = new Date(Date.now() - 1_000);
@@ -157,7 +157,7 @@ test('abandoned: the sweeper takes it away when its time is over', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('the name was taken meanwhile: refused, and completed under another', async () => {
+test('An upload whose name was taken meanwhile is refused, and can be completed under another name', async () => {
   const upload = await begin();
   await sendAll(upload);
   await drive.put('/large.bin', 'meanwhile');
@@ -169,7 +169,7 @@ test('the name was taken meanwhile: refused, and completed under another', async
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('If-Match of the beginning holds at the end', async () => {
+test('If-Match from the beginning of an upload holds at its end', async () => {
   const file = await drive.put('/large.bin', 'one');
   const response = await drive.send(
     'POST',
@@ -184,7 +184,7 @@ test('If-Match of the beginning holds at the end', async () => {
   expect(await drive.content(file.id)).toBe('two');
 });
 
-test('refused at the beginning: too large, no room, a name that is taken or none', async () => {
+test('An upload is refused at its beginning for its size, for a full drive, or for its name', async () => {
   await drive.put('/taken');
   const cases: [object, number, string][] = [
     [{ path: '/a', size: 61 * mebibyte }, 413, 'FILE_TOO_LARGE'],
@@ -203,7 +203,7 @@ test('refused at the beginning: too large, no room, a name that is taken or none
   expect([full.status, (await problemOf(full)).code]).toEqual([413, 'QUOTA_EXCEEDED']);
 });
 
-test('once per Idempotency-Key, and no link is kept anywhere', async () => {
+test('The same Idempotency-Key begins one upload, and no link is stored', async () => {
   const body = { path: '/large.bin', size: bytes.length };
   const send = () => drive.send('POST', '/uploads', body, { 'idempotency-key': 'one' });
   const first = (await (await send()).json()) as Upload;
@@ -219,7 +219,7 @@ test('once per Idempotency-Key, and no link is kept anywhere', async () => {
   );
 });
 
-test('another person’s upload is 404', async () => {
+test('404 for another user’s upload', async () => {
   const upload = await begin();
   const colleague = await product.user();
   await product.identity.members.add(user.spaceId, colleague.email, 'owner');

@@ -11,8 +11,8 @@ import {
 } from '../../builders/drive.ts';
 
 /**
- * Small files into a folder that has taken some lately: their objects have rows from the reserve, they share commits,
- * and what is remembered of their folder is only a hint.
+ * Small files in a folder that was used lately: their objects get rows from the reserve, they share commits, and what
+ * is remembered of their folder is only a hint.
  */
 const kibibyte = 1_024;
 const quotaBytes = 1_024 * kibibyte;
@@ -31,7 +31,7 @@ beforeEach(async () => {
 const objects = () => driveModels(product.environment.database).DriveObject;
 const statusesOf = (responses: Response[]) => responses.map(({ status }) => status).sort();
 
-test('its object has a row from the reserve, and is counted when it is there', async () => {
+test('A small file gets a row from the reserve, and counts once it is there', async () => {
   await drive.put('/in/first.txt', 'first');
   await drive.put('/in/second.txt', 'second');
   const reserved = (await objects().findAll({ where: { spaceId: '' } })).map(({ objectKey }) => objectKey);
@@ -43,7 +43,7 @@ test('its object has a row from the reserve, and is counted when it is there', a
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('many at once: each has its own content, is found by its words, and is counted once', async () => {
+test('Seventy simultaneous files each have their own content, are found by their words, and count once', async () => {
   await drive.put('/in/deep/first.txt', 'first');
   const names = Array.from({ length: 70 }, (_, n) => `file${n}.txt`);
   const made = await Promise.all(names.map((name) => drive.put(`/in/deep/${name}`, `text of ${name}`)));
@@ -60,7 +60,7 @@ test('many at once: each has its own content, is found by its words, and is coun
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('a race for the last room: what has room stays, and not a byte more', async () => {
+test('In a race for the last bytes, exactly the files that fit are stored', async () => {
   await drive.put('/first', new Uint8Array(quotaBytes - 3 * 100 * kibibyte));
   await drive.put('/second', new Uint8Array(10));
   const bytes = new Uint8Array(99 * kibibyte);
@@ -78,7 +78,7 @@ test.each([
   ['error', [200, ...Array(9).fill(409)], 2],
   ['rename', Array(10).fill(200), 11],
   ['replace', Array(10).fill(200), 2],
-])('a race for one name with onConflict %s', async (onConflict, statuses, files) => {
+])('Ten uploads race for one name with onConflict %s', async (onConflict, statuses, files) => {
   await drive.put('/first.txt', 'first');
   const answers = await Promise.all(
     Array.from({ length: 10 }, (_, n) => drive.upload({ path: '/same.txt', onConflict }, { bytes: `${n}` })),
@@ -89,7 +89,7 @@ test.each([
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('a taken name among many fails alone', async () => {
+test('Among many files, only the one with a taken name fails', async () => {
   await drive.put('/taken.txt', 'first');
   const names = ['a', 'b', 'taken', 'c', 'd'];
   const answers = await Promise.all(names.map((name) => drive.upload({ path: `/${name}.txt` }, { bytes: name })));
@@ -102,7 +102,7 @@ test.each<[string, (folderId: string) => Promise<unknown>]>([
   ['renamed', (id) => drive.send('PATCH', `/items/${id}`, { name: 'renamed' })],
   ['put into the trash', (id) => drive.send('DELETE', `/items/${id}`)],
   ['removed for good', (id) => drive.send('DELETE', `/items/${id}?permanent=true`)],
-])('into the path of a folder that was %s: there is a new one', async (_name, change) => {
+])('An upload to the path of a folder that was %s makes a new folder', async (_name, change) => {
   await drive.folder('/elsewhere');
   await drive.put('/above/in/first.txt', 'first');
   await drive.put('/above/in/second.txt', 'second');
@@ -114,7 +114,7 @@ test.each<[string, (folderId: string) => Promise<unknown>]>([
   expect(await drive.names('/above/in')).toEqual(['third.txt']);
 });
 
-test('a path that is an existing folder’s: the file goes into it, and its name tells the type', async () => {
+test('A file that is sent to the path of a folder goes into it, and the file’s own name tells the type', async () => {
   await drive.put('/first.txt', 'first');
   await drive.folder('/data');
   await drive.folder('/data.json');
@@ -125,7 +125,7 @@ test('a path that is an existing folder’s: the file goes into it, and its name
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('several files in one body: all of them, or none', async () => {
+test('Several files in one body are all stored, or none', async () => {
   await drive.put('/in/first.txt', 'first');
   const send = (names: string[]) =>
     drive.send(
@@ -142,7 +142,7 @@ test('several files in one body: all of them, or none', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('sent twice at once under one Idempotency-Key: one file, one answer', async () => {
+test('Simultaneous uploads with the same Idempotency-Key make one file with one answer', async () => {
   await drive.put('/first.txt', 'first');
   const send = () =>
     drive.send('POST', '/upload', formOf({ path: '/once.txt', onConflict: 'rename' }, [{ bytes: 'x' }]), {
@@ -174,7 +174,7 @@ test('a body without a length is counted before it is stored', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('a deleted thread takes nothing any more, though its folder was known', async () => {
+test('A deleted thread takes no more files, although its folder is remembered', async () => {
   const thread = await user.fetch(`/api/spaces/${user.spaceId}/threads`, { method: 'POST', body: {} });
   const { id: threadId } = (await thread.json()) as { id: string };
   const send = (name: string) =>

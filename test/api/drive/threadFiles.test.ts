@@ -12,7 +12,7 @@ import {
 } from '../../builders/drive.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Files of a thread, for its owner alone: endpoint 18 and the upload beside it. */
+/** Files of a thread, which are for its owner alone. */
 let product: TestDrive;
 let user: ChatUser;
 let threadId: string;
@@ -30,7 +30,7 @@ async function threadOf(person: ChatUser): Promise<string> {
   return ((await response.json()) as { id: string }).id;
 }
 
-/** Another person in the user's space. */
+/** The drive of the user's space, for another person. */
 const asMember = (person: Pick<ChatUser, 'token'>) => driveOf(product, { token: person.token, spaceId: user.spaceId });
 const files = () => `/api/spaces/${user.spaceId}/thread-files`;
 const upload = (fields: Record<string, string>, file: SentFile, person: Pick<ChatUser, 'token'> = user) =>
@@ -38,7 +38,7 @@ const upload = (fields: Record<string, string>, file: SentFile, person: Pick<Cha
 const link = (query: string, person: Pick<ChatUser, 'token'> = user) =>
   asMember(person).send('GET', `${files()}/url?${query}`);
 
-test('uploaded, and read by a link', async () => {
+test('A file is uploaded to a thread, and read by a link', async () => {
   const response = await upload({ threadId, path: '/in/' }, { bytes: 'hello', name: 'a.txt' });
   expect(response.status).toBe(201);
   const file = (await response.json()) as UploadBody;
@@ -56,12 +56,12 @@ test('uploaded, and read by a link', async () => {
   expect(content.headers.get('content-disposition')).toMatch(/^inline; filename="a.txt"/);
   const saved = (await (await link(`threadId=${threadId}&path=/in/a.txt&download=true`)).json()) as { url: string };
   expect((await fetch(saved.url)).headers.get('content-disposition')).toMatch(/^attachment; /);
-  // It is not a file of the drive.
+  // The file is not in the drive.
   expect(await driveOf(product, user).names()).toEqual([]);
   expect(await asMember(user).content(file.id)).toBe('hello');
 });
 
-test('its owner only: not an owner of the space, not a stranger, not without a credential', async () => {
+test('Only the owner can use the files of a thread: 403 for a colleague, 404 for a stranger, 401 without a token', async () => {
   const file = (await (await upload({ threadId }, { bytes: 'x', name: 'a.txt' })).json()) as UploadBody;
   const [colleague, stranger] = [await product.user(), await product.user()];
   await product.identity.members.add(user.spaceId, colleague.email, 'owner');
@@ -82,7 +82,7 @@ test('its owner only: not an owner of the space, not a stranger, not without a c
     expect((await theirs.send('PATCH', `/items/${file.id}`, { path: '/x', containerId: 'drive' })).status).toBe(status);
     expect((await theirs.send('DELETE', `/items/${file.id}`)).status).toBe(status);
   }
-  // Nor does a colleague put something of theirs into it.
+  // A colleague cannot put a file into the thread either.
   const own = await asMember(colleague).put('/own.txt');
   const moved = await asMember(colleague).send('PATCH', `/items/${own.id}`, {
     path: '/own.txt',
@@ -91,7 +91,7 @@ test('its owner only: not an owner of the space, not a stranger, not without a c
   expect(moved.status).toBe(403);
 });
 
-test('a viewer has files in threads of their own', async () => {
+test('A viewer can have files in threads of their own', async () => {
   const viewer = await product.user();
   await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
   const theirs = await threadOf(viewer);
@@ -99,7 +99,7 @@ test('a viewer has files in threads of their own', async () => {
   expect((await link(`threadId=${theirs}&path=a.txt`, viewer)).status).toBe(200);
 });
 
-test('a thread of another space has no files here', async () => {
+test('404 for the files of a thread of another space', async () => {
   const elsewhere = await product.user();
   const response = await elsewhere.fetch(`/api/spaces/${elsewhere.spaceId}/threads`, { method: 'POST', body: {} });
   const { id } = (await response.json()) as { id: string };
@@ -122,13 +122,13 @@ test.each([
   expect([response.status, (await problemOf(response)).status]).toEqual([status, status]);
 });
 
-test('an upload needs its thread before the file', async () => {
+test('An upload needs the id of an existing thread', async () => {
   expect((await upload({}, { bytes: 'x' })).status).toBe(400);
   expect((await upload({ threadId: 'thr_none' }, { bytes: 'x' })).status).toBe(404);
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('a deleted thread takes its files along, and an upload that ends after it finds no place', async () => {
+test('A deleted thread takes its files along, and a late upload to it gets 404', async () => {
   await upload({ threadId }, { bytes: 'x', name: 'a.txt' });
   const drive = driveOf(product, user);
   const late = await drive.send('POST', '/uploads', { path: '/late', size: 3, containerId: `thread:${threadId}` });

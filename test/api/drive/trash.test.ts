@@ -13,7 +13,7 @@ import {
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** The trash: out of sight and back, removed for good, and what a deleted space takes along. */
+/** The trash: items that are hidden and restored, items that are removed for good, and the drive of a deleted space. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -29,7 +29,7 @@ beforeEach(async () => {
 const remove = (item: { id: string }, query = '') => drive.send('DELETE', `/items/${item.id}${query}`);
 const trash = async () => (await drive.get<ItemPage>('/trash')).data.map(({ path }) => path);
 
-test('out of sight with all that is below it, and back', async () => {
+test('A deleted folder is hidden with everything below it, and can be restored', async () => {
   const folder = await drive.folder('/a/b');
   const file = await drive.put('/a/b/c.txt', 'text');
   expect((await remove(folder)).status).toBe(204);
@@ -45,7 +45,7 @@ test('out of sight with all that is below it, and back', async () => {
   expect([again.status, (await problemOf(again)).code]).toEqual([409, 'NOT_IN_TRASH']);
 });
 
-test('back where the name is taken, or the folder gone: another name, another folder', async () => {
+test('An item whose name is taken, or whose folder is gone, can be restored with another name or folder', async () => {
   const file = await drive.put('/a/x.txt', 'first');
   await remove(file);
   const second = await drive.put('/a/x.txt', 'second');
@@ -65,7 +65,7 @@ test('back where the name is taken, or the folder gone: another name, another fo
   });
 });
 
-test('removed for good: the item, its versions, all below it, and their bytes', async () => {
+test('Removing an item for good removes its versions, everything below it, and their bytes', async () => {
   const kept = await drive.put('/kept.txt', 'kept');
   await drive.put('/a/b/c.txt', 'one');
   await drive.put('/a/b/c.txt', 'two', 'replace');
@@ -80,7 +80,7 @@ test('removed for good: the item, its versions, all below it, and their bytes', 
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('emptied: what was in it then', async () => {
+test('Emptying the trash removes only the items in it', async () => {
   const [a, b] = [await drive.put('/a.txt'), await drive.put('/b.txt')];
   await drive.put('/c.txt');
   await remove(a);
@@ -94,7 +94,7 @@ test('emptied: what was in it then', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('purged by the sweeper when its time is over', async () => {
+test('The sweeper purges an item of the trash when its time is over', async () => {
   const file = await drive.put('/old.txt', 'old');
   await remove(file);
   await driveModels(product.environment.database).DriveItem.update(
@@ -110,7 +110,7 @@ test('purged by the sweeper when its time is over', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('a deleted space takes its drive with it, objects and all', async () => {
+test('Deleting a space removes its drive with all objects', async () => {
   await drive.put('/a/b.txt');
   const thread = await user.fetch(`/api/spaces/${user.spaceId}/threads`, { method: 'POST', body: {} });
   const { id: threadId } = (await thread.json()) as { id: string };

@@ -6,7 +6,7 @@ import { fillFolder } from '../../builders/driveRows.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { rowsTouched } from '../../support/rowsTouched.ts';
 
-/** GET …/drive/fs/tree: endpoint 24. */
+/** GET …/drive/fs/tree. */
 let product: TestProduct;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -39,7 +39,7 @@ async function folderWith(path: string, files: number): Promise<void> {
   await fillFolder(product.environment.database, folder, files, { kind: 'file', idPrefix: `${folder.id}_` });
 }
 
-test('all of a small drive, as JSON and as text', async () => {
+test('A small drive is shown whole, as JSON and as text', async () => {
   await drive.put('/a/deep/x.txt', 'x'.repeat(1_500));
   await drive.put('/b.txt', 'b');
   await drive.folder('/empty');
@@ -59,7 +59,7 @@ test('all of a small drive, as JSON and as text', async () => {
   expect(await response.text()).toBe('/\n  a/\n    deep/\n      x.txt  1.5 kB\n  empty/\n  b.txt  1 B\n');
 });
 
-test('an empty drive, a file, a folder, another container', async () => {
+test('The tree can be of an empty drive, a file, a folder, or another container', async () => {
   expect(await tree()).toMatchObject({ shown: 0, truncated: false, root: { children: [], childCount: 0 } });
   expect(await text()).toBe('/\n');
   await drive.put('/a/x.txt', 'x');
@@ -70,7 +70,7 @@ test('an empty drive, a file, a folder, another container', async () => {
   expect(await tree(`containerId=thread:${id}`)).toMatchObject({ containerId: `thread:${id}`, shown: 0 });
 });
 
-test('breadth before depth: a level is whole before the next is begun', async () => {
+test('A level is complete before the next one begins', async () => {
   for (const folder of ['a', 'b', 'c']) for (const file of ['1', '2']) await drive.put(`/${folder}/${file}`);
   expect(names((await tree('budget=3')).root)).toEqual([{ a: [] }, { b: [] }, { c: [] }]);
   expect(names((await tree('budget=6')).root)).toEqual([{ a: ['1'] }, { b: ['1'] }, { c: ['1'] }]);
@@ -78,7 +78,7 @@ test('breadth before depth: a level is whole before the next is begun', async ()
   expect(names((await tree('budget=9')).root)).toEqual([{ a: ['1', '2'] }, { b: ['1', '2'] }, { c: ['1', '2'] }]);
 });
 
-test('fair: a folder of 10,000 does not hide its neighbours, and each cut says how much is missing', async () => {
+test('A folder of 10,000 items does not hide its neighbours, and each cut says how much is missing', async () => {
   await folderWith('/huge', 10_000);
   await folderWith('/large', 500);
   await folderWith('/small', 5);
@@ -115,7 +115,7 @@ test('a cursor goes on where a folder was cut, until nothing is missing', async 
   expect(seen.toSorted()).toEqual(Array.from({ length: 450 }, (_, n) => `file ${n}`).toSorted());
 });
 
-test('depth: as many levels as asked for', async () => {
+test('The depth limits the number of levels', async () => {
   await drive.put('/a/b/c/d.txt');
   const body = await tree('depth=2');
   expect(names(body.root)).toEqual([{ a: [{ b: [] }] }]);
@@ -123,13 +123,13 @@ test('depth: as many levels as asked for', async () => {
   expect(await text('depth=1')).toBe('/\n  a/  … 1 not shown\n');
 });
 
-test('names that would mislead a reader are shown as what they are', async () => {
+test('Misleading characters in names are escaped', async () => {
   await drive.put('/\u202Etxt.exe', 'x');
   await drive.put('/a\u2028b', 'x');
   expect(await text()).toBe('/\n  a\\u2028b  1 B\n  \\u202etxt.exe  1 B\n');
 });
 
-test('what is in the trash is not shown', async () => {
+test('Items in the trash are not shown', async () => {
   const { id } = await drive.put('/a/x.txt');
   await drive.put('/a/y.txt');
   await drive.send('DELETE', `/items/${id}`);
@@ -147,12 +147,12 @@ test.each([
   ['path=/a/../b', 422],
   ['containerId=nonsense', 404],
   ['containerId=thread:thr_none', 404],
-])('%s is %i', async (query, status) => {
+])('The tree for %s is %i', async (query, status) => {
   const response = await drive.send('GET', `/fs/tree?${query}`);
   expect([response.status, (await problemOf(response)).status]).toEqual([status, status]);
 });
 
-test('another space’s cursor finds nothing', async () => {
+test('404 for another space’s cursor', async () => {
   await folderWith('/many', 300);
   const { root } = await tree();
   const cursor = child(root, 'many').nextCursor;
@@ -160,7 +160,7 @@ test('another space’s cursor finds nothing', async () => {
   expect((await stranger.send('GET', `/fs/tree?cursor=${cursor}`)).status).toBe(404);
 });
 
-test('costs by its budget: a hundred times the items, the same rows', async () => {
+test('The cost depends on the budget, and not on the number of items', async () => {
   const { database, config } = product.environment;
   const costOf = async (items: number) => {
     const person = await product.user();
@@ -191,6 +191,6 @@ test.each([
   [[0, 3, 0], 2, [0, 2, 0]],
   [[], 5, []],
   [[1, 2, 3], 0, [0, 0, 0]],
-])('shares: %j by %i is %j', (sizes, budget, shares) => {
+])('Folders with %j items share a budget of %i as %j', (sizes, budget, shares) => {
   expect(shareBudget(sizes, budget)).toEqual(shares);
 });

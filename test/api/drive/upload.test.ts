@@ -11,7 +11,7 @@ import {
   type UploadBody,
 } from '../../builders/drive.ts';
 
-/** POST …/drive/upload: endpoint 13. What breaks off, lies or is malformed is in driveBrokenUploads.test.ts. */
+/** POST …/drive/upload. Uploads that break off, lie or are malformed are in brokenUploads.test.ts. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -27,7 +27,7 @@ beforeEach(async () => {
 const mebibyte = 1_048_576;
 const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-test('one file: the four fields of the interface, and what is worth knowing beside them', async () => {
+test('The upload of one file returns the four fields of the interface, and its name and hash', async () => {
   const response = await drive.upload({ path: '/reports/' }, { bytes: '# Report\n', name: 'report.md' });
   expect(response.status).toBe(200);
   const body = (await response.json()) as UploadBody;
@@ -54,13 +54,13 @@ test.each([
   ['a path of its own', '/b/c.txt', 'a.bin', '/b/c.txt'],
   ['slashes too many', '//b///c.txt', 'a.bin', '/b/c.txt'],
   ['a name of any script', '/Ünïcode/日本語 😀.txt', 'a.bin', '/Ünïcode/日本語 😀.txt'],
-])('goes to %s', async (_name, path, name, expected) => {
+])('An upload goes to %s', async (_name, path, name, expected) => {
   await drive.folder('/here');
   const response = await drive.upload(path === undefined ? {} : { path }, { bytes: 'x', name });
   expect(await response.json()).toMatchObject({ path: expected });
 });
 
-test('several files, each after its fields: all are there', async () => {
+test('Several files are stored, each with the fields before it', async () => {
   const form = new FormData();
   form.append('path', '/one/');
   form.append('file', new Blob(['1']), 'a.txt');
@@ -74,7 +74,7 @@ test('several files, each after its fields: all are there', async () => {
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('several files, one of which is refused: none is there', async () => {
+test('If one of several files is refused, none is stored', async () => {
   await drive.put('/taken.txt');
   const form = formOf({ path: '/' }, [
     { bytes: '1', name: 'a.txt' },
@@ -105,12 +105,12 @@ test.each([
   ['a PDF', 'x', '%PDF-1.7\n', 'application/pdf'],
   ['bytes', 'x.txt', Uint8Array.from([0, 1, 2, 255]), 'application/octet-stream'],
   ['nothing', 'x.csv', '', 'text/csv'],
-])('tells the content type from the bytes: %s', async (_name, name, bytes, expected) => {
+])('The content type is told from the bytes: %s', async (_name, name, bytes, expected) => {
   const response = await drive.upload({ path: '/' }, { bytes, name, type: 'application/x-lie' });
   expect(await response.json()).toMatchObject({ contentType: expected, size: Buffer.byteLength(bytes) });
 });
 
-test('onConflict: refuses, renames, or replaces, which makes a version', async () => {
+test('A taken name is refused, numbered, or replaced, which makes a version', async () => {
   const first = await drive.put('/a.txt', 'one');
   const refused = await drive.upload({ path: '/a.txt' }, { bytes: 'two' });
   expect([refused.status, (await problemOf(refused)).code]).toEqual([409, 'NAME_TAKEN']);
@@ -121,14 +121,14 @@ test('onConflict: refuses, renames, or replaces, which makes a version', async (
   expect(await drive.item(first.id)).toMatchObject({ version: 2 });
   await drive.folder('/folder');
   for (const onConflict of ['error', 'replace']) {
-    // The path is a folder's: a file of the folder's name in the folder above is what cannot be.
+    // A file cannot have the name of a folder beside it.
     const response = await drive.upload({ path: '/', onConflict }, { bytes: 'x', name: 'folder' });
     expect([response.status, (await problemOf(response)).code]).toEqual([409, 'NAME_TAKEN']);
   }
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('names are compared in their normal form, and kept as given', async () => {
+test('Names are compared in their normal form, and kept as given', async () => {
   await drive.put('/caf\u00e9.txt');
   const response = await drive.upload({ path: '/cafe\u0301.txt' }, { bytes: 'x' });
   expect(response.status).toBe(409);
@@ -140,7 +140,7 @@ test('names are compared in their normal form, and kept as given', async () => {
   await drive.put('/CAF\u00c9.txt');
 });
 
-test('If-Match: replaces only the content that its sender knows', async () => {
+test('With If-Match, an upload replaces only the content that its sender knows', async () => {
   const first = await drive.put('/a.txt', 'one');
   const form = () => formOf({ path: '/a.txt', onConflict: 'replace' }, [{ bytes: 'two' }]);
   const second = await drive.send('POST', '/upload', form(), { 'if-match': first.etag });
@@ -151,7 +151,7 @@ test('If-Match: replaces only the content that its sender knows', async () => {
   expect(absent.status).toBe(412);
 });
 
-test('a large file goes in parts, whole, and leaves no part behind', async () => {
+test('A large file is stored in parts and whole, and leaves no part behind', async () => {
   const bytes = new Uint8Array(randomBytes(19 * mebibyte + 7));
   const body = await drive.put('/large.bin', bytes);
   expect(body).toMatchObject({ size: bytes.length, sha256: sha256(bytes) });
@@ -160,7 +160,7 @@ test('a large file goes in parts, whole, and leaves no part behind', async () =>
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('413 for a file that is too large, and for a space that has no room; both leave nothing', async () => {
+test('413 for a file that is too large, and for a full space, and nothing is left of either', async () => {
   const tooLarge = await drive.upload({ path: '/big.bin' }, { bytes: new Uint8Array(20 * mebibyte + 1) });
   expect([tooLarge.status, (await problemOf(tooLarge)).code]).toEqual([413, 'FILE_TOO_LARGE']);
   const twenty = new Uint8Array(20 * mebibyte);
@@ -168,14 +168,14 @@ test('413 for a file that is too large, and for a space that has no room; both l
   await drive.put('/b.bin', twenty);
   const full = await drive.upload({ path: '/c.bin' }, { bytes: new Uint8Array(9 * mebibyte) });
   expect([full.status, (await problemOf(full)).code]).toEqual([413, 'QUOTA_EXCEEDED']);
-  // Another space is not touched by it; and what is removed for good makes room.
+  // Another space still has room.
   await driveOf(product, await product.user()).put('/c.bin', new Uint8Array(9 * mebibyte));
   expect(await drive.names()).toEqual(['a.bin', 'b.bin']);
   expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(40 * mebibyte);
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('an editor may upload; not a viewer, not a stranger, not without a credential', async () => {
+test('403 for a viewer who uploads, 404 for a stranger, and 401 without a token', async () => {
   const [viewer, stranger] = [await product.user(), await product.user()];
   await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
   const as = (token: string) => driveOf(product, { token, spaceId: user.spaceId }).upload({}, { bytes: 'x' });

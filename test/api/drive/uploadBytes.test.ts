@@ -3,7 +3,7 @@ import type { ChatUser } from '../../builders/chat.ts';
 import { buildDrive, driveOf, expectNoOrphans, type ItemPage, type TestDrive } from '../../builders/drive.ts';
 import { boundary, end, field, file, sendRaw } from '../../support/rawUpload.ts';
 
-/** What is in a file arrives as it was sent, however it is cut on its way, and whatever it looks like. */
+/** The content of a file arrives as it was sent, however it is cut on its way, and whatever it looks like. */
 let product: TestDrive;
 let user: ChatUser;
 beforeAll(async () => {
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** Bytes that look like the end of the file, again and again, and are not. */
+/** Bytes that look like the end of the file again and again. */
 function nearBoundaries(size: number): Buffer {
   const delimiter = `\r\n--${boundary}`;
   const pieces = Array.from({ length: delimiter.length - 1 }, (_, i) => delimiter.slice(0, i + 1)).join('x');
@@ -25,7 +25,7 @@ test.each([
   ['a part, to the byte', randomBytes(8 * mebibyte)],
   ['almost boundaries', nearBoundaries(9 * mebibyte + 5)],
   ['line ends', Buffer.alloc(2 * mebibyte + 1, '\r\n')],
-])('%s, beside another file', async (name, bytes) => {
+])('A file of %s arrives unchanged, beside another file', async (name, bytes) => {
   const response = await sendRaw({
     ...{ url: product.url, token: user.token, path: `/api/spaces/${user.spaceId}/drive/upload` },
     body: Buffer.concat([field('path', `/${name}/`), file(bytes, 'a.bin'), file(bytes.subarray(1), 'b.bin'), end]),

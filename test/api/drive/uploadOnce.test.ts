@@ -12,7 +12,7 @@ import {
   type UploadBody,
 } from '../../builders/drive.ts';
 
-/** An upload under an Idempotency-Key: a client that lost the answer repeats it, and gets the same answer. */
+/** Uploads with an Idempotency-Key: a client that lost the answer repeats the upload, and gets the same answer. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -34,7 +34,7 @@ const files = [
 ];
 
 test.each(['error', 'rename', 'replace'])(
-  'onConflict %s: sent again, it gets the first answer and does nothing',
+  'With onConflict %s, a repeat gets the first answer and does nothing',
   async (onConflict) => {
     const fields = { path: '/new/', onConflict };
     const first = await send(fields, files);
@@ -55,7 +55,7 @@ test.each<[string, Record<string, string>, SentFile[]]>([
   ['another name', { path: '/new/' }, [{ bytes: 'one', name: 'c.txt' }]],
   ['another place', { path: '/other/' }, [{ bytes: 'one', name: 'a.txt' }]],
   ['more files', { path: '/new/' }, files],
-])('the same key for %s: 422, and nothing is done', async (_name, fields, other) => {
+])('422 for the same key with %s, and nothing is done', async (_name, fields, other) => {
   expect((await send({ path: '/new/' }, files.slice(0, 1))).status).toBe(200);
   const response = await send(fields, other);
   expect([response.status, (await problemOf(response)).code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
@@ -64,7 +64,7 @@ test.each<[string, Record<string, string>, SentFile[]]>([
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('refused, it has done nothing: the key is free for the next try', async () => {
+test('A refused upload leaves its key free for the next attempt', async () => {
   const { id } = await drive.put('/new/b.txt');
   const refused = await send({ path: '/new/' }, files);
   expect([refused.status, (await problemOf(refused)).code]).toEqual([409, 'NAME_TAKEN']);
@@ -75,7 +75,7 @@ test('refused, it has done nothing: the key is free for the next try', async () 
   expect((await send({ path: '/new/' }, files)).status).toBe(200);
 });
 
-test('sent five times at once: it is done once, and early repeats are told to retry', async () => {
+test('Five simultaneous uploads are done once, and early repeats are told to retry', async () => {
   const bytes = new Uint8Array(9 * 1_048_576);
   const upload = () => send({ path: '/', onConflict: 'rename' }, [{ bytes, name: 'a.bin' }]);
   const responses = await Promise.all(Array.from({ length: 5 }, upload));
@@ -90,7 +90,7 @@ test('sent five times at once: it is done once, and early repeats are told to re
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('each caller has keys of their own, and who may write there no more is not answered', async () => {
+test('Each caller has keys of their own, and a caller without access gets no stored answer', async () => {
   const colleague = await product.user();
   await product.identity.members.add(user.spaceId, colleague.email, 'editor');
   const theirs = driveOf(product, { token: colleague.token, spaceId: user.spaceId });
@@ -101,7 +101,7 @@ test('each caller has keys of their own, and who may write there no more is not 
   expect((await send({ path: '/theirs/' }, files, theirs)).status).toBe(404);
 });
 
-test('a body without a file, or one that breaks off, is refused as the first time', async () => {
+test('A repeat without a file is refused like a first request', async () => {
   expect((await send({ path: '/' }, files)).status).toBe(200);
   expect((await send({ path: '/' }, [])).status).toBe(400);
 });

@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import { type AnswerOf, answer } from '../../../api/frame/answer.ts';
 import type { makeOnce } from '../../../api/frame/idempotency.ts';
 
-// Asked of the compiler: an error that it no longer finds makes `npm run typecheck` fail on the line.
+// The compiler checks this: an expected error that it no longer finds makes `npm run typecheck` fail on the line.
 
 const sent: unknown[] = [];
 const res = {
@@ -12,7 +12,7 @@ const res = {
   },
 } as unknown as Response;
 
-test('an answer is one that the contract describes for the operation', () => {
+test('An answer must be one that the contract describes for the operation', () => {
   answer<'createCode'>(res, 201, { code: 'ABC', expiresAt: '2026-01-01T00:00:00.000Z' });
   expect(sent).toEqual([201, { code: 'ABC', expiresAt: '2026-01-01T00:00:00.000Z' }]);
   // @ts-expect-error it is made, and answered by 201
@@ -29,7 +29,7 @@ test('an answer is one that the contract describes for the operation', () => {
   answer(res, 200, { code: 'ABC' });
 });
 
-test('what is made is what the contract describes, or is shown as that', () => {
+test('The work of makeOnce must return what the contract describes', () => {
   type Work<Made> = (id: string) => Promise<Made>;
   type Once = typeof makeOnce<'createCode'>;
   const made: Work<AnswerOf<'createCode'>> = async (id) => ({ code: id, expiresAt: '' });

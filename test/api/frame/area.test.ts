@@ -1,13 +1,13 @@
 import { type Area, mergeAccess, tableOf } from '../../../api/frame/area.ts';
 import type { Access, AccessRows, OperationId } from '../../../api/frame/auth/access.ts';
 
-// Most of this is asked of the compiler: an error that it no longer finds makes `npm run typecheck` fail on the line.
+// The compiler checks most of this: an expected error that it no longer finds makes `npm run typecheck` fail.
 
 const areaOf = <const Rows extends Area['access']>(access: Rows) => ({ access, routes: [] });
 const users = areaOf({ getMe: 'signedIn' });
 const spaces = areaOf({ getSpace: 'viewer', listSpaces: 'signedIn' });
 
-test('the rows of areas become one table', () => {
+test('The rows of all areas become one table', () => {
   const table = tableOf({ users, spaces });
   table satisfies Pick<Record<OperationId, Access>, 'getMe' | 'getSpace' | 'listSpaces'>;
   // @ts-expect-error no area has a row for most operations
@@ -15,13 +15,13 @@ test('the rows of areas become one table', () => {
   expect(table).toEqual({ getMe: 'signedIn', getSpace: 'viewer', listSpaces: 'signedIn' });
 });
 
-test('an operation has one row', () => {
+test('An operation with two rows is refused', () => {
   // @ts-expect-error getMe has two
   expect(() => tableOf({ users, spaces, others: areaOf({ getMe: 'anyone' }) })).toThrow('has a row for getMe');
   expect(() => mergeAccess([users, users])).toThrow('has a row for getMe');
 });
 
-test('a row is of an operation', () => {
+test('A row for an unknown operation, or with an unknown access, does not compile', () => {
   // @ts-expect-error there is no such operation
   const unknown = { getMee: 'signedIn' } as const satisfies AccessRows;
   // @ts-expect-error nor is it let in where the rows are merged

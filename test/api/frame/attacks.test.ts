@@ -4,7 +4,7 @@ import { loadContract } from '../../../api/frame/contract.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
-// What an attacker sends instead of a session token or a key: each must be 401, and none may reach an account.
+// Forged session tokens and keys: each gets 401, and none may reach an account.
 
 let api: TestApi;
 let userId: string;
@@ -59,11 +59,11 @@ async function statusOf(token: string): Promise<number> {
   return response.status;
 }
 
-test('the forger’s tools are sharp: the same token, honestly made, is let in', async () => {
+test('A token that these tests make with honest claims is accepted', async () => {
   expect(await statusOf(await signed(claims()))).toBe(200);
 });
 
-test('alg none, in every spelling, with and without a signature', async () => {
+test('401 for "none" as algorithm, in every spelling, with and without a signature', async () => {
   const real = (await signed(claims())).split('.')[2];
   for (const alg of ['none', 'None', 'NONE', 'nOnE', '']) {
     for (const signature of ['', real]) {
@@ -72,7 +72,7 @@ test('alg none, in every spelling, with and without a signature', async () => {
   }
 });
 
-test('key confusion: an HMAC keyed with our public key, in each form it can be had', async () => {
+test('401 for key confusion: an HMAC keyed with the public key, in each form of the key', async () => {
   const x = (JSON.parse(publicJwk) as { x: string }).x;
   for (const secret of [publicJwk, x, Buffer.from(x, 'base64url'), kid]) {
     for (const [alg, hash] of [
@@ -88,7 +88,7 @@ test('key confusion: an HMAC keyed with our public key, in each form it can be h
   }
 });
 
-test('a key that the token brings along: jwk, jku, x5u, x5c, or a kid that points elsewhere', async () => {
+test('401 for a key that the token brings along: jwk, jku, x5u, x5c, or a kid that points elsewhere', async () => {
   const own = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
   const jwk = await exportJWK(own.publicKey);
   for (const header of [
@@ -109,7 +109,7 @@ test('a key that the token brings along: jwk, jku, x5u, x5c, or a kid that point
   }
 });
 
-test('another algorithm that our key’s id is claimed for', async () => {
+test('401 for another algorithm under the id of Atrium’s key', async () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const key = (await importJWK(privateKey.export({ format: 'jwk' }) as never, 'ES256')) as CryptoKey;
   expect(await statusOf(await signed(claims(), { alg: 'ES256' }, key))).toBe(401);
@@ -130,18 +130,18 @@ test.each([
   ['for another audience', () => claims({ aud: 'urn:atrium:other:api' })],
   ['of another issuer', () => claims({ iss: 'https://issuer.example' })],
   ['for no audience', () => claims({ aud: [] })],
-])('a token %s, signed with our own key', async (_what, payload) => {
+])('401 for a token %s, signed with Atrium’s own key', async (_what, payload) => {
   expect(await statusOf(await signed(payload()))).toBe(401);
 });
 
-test('a token of another type, or with a critical header that is not understood', async () => {
+test('401 for a token of another type, or with an unknown critical header', async () => {
   expect(await statusOf(await signed(claims(), { typ: 'JWT' }))).toBe(401);
   expect(await statusOf(await signed(claims(), { typ: undefined }))).toBe(401);
   const header = encode({ alg: 'EdDSA', typ: 'at+jwt', kid, crit: ['exp'], exp: 1 });
   expect(await statusOf(`${header}.${encode(claims())}.${'A'.repeat(86)}`)).toBe(401);
 });
 
-test('a token of which one part was changed, after the real one was seen', async () => {
+test('401 for a token of which one part was changed', async () => {
   const token = await signed(claims());
   expect(await statusOf(token)).toBe(200);
   const [header, , signature] = token.split('.');
@@ -151,7 +151,7 @@ test('a token of which one part was changed, after the real one was seen', async
   expect(await statusOf(`${header}.${signature}`)).toBe(401);
 });
 
-test('bytes that are no token, and endless ones', async () => {
+test('401 for bytes that are no token, and for endless ones', async () => {
   for (const token of [
     'x',
     '..',
@@ -166,7 +166,7 @@ test('bytes that are no token, and endless ones', async () => {
   }
 });
 
-test('a key lower-cased, with a wrong checksum, or unknown; the first two without asking the database', async () => {
+test('401 for a key in another case or with a wrong checksum, without a query to the database', async () => {
   const { key } = await api.identity.keys.create(userId, { name: 'k' });
   const { pool } = api.environment.database;
   const execute = pool.execute;
@@ -191,8 +191,8 @@ test('a key lower-cased, with a wrong checksum, or unknown; the first two withou
   expect(await statusOf(key)).toBe(200);
 });
 
-test('a signing key row that an attacker adds to the database signs nothing that we verify without it', async () => {
-  // Someone who can write rows can add a public key: the private parts stay sealed, and a moved one does not open.
+test('A signing key that an attacker copies in the database does not open', async () => {
+  // An attacker who can write rows can add a public key. The private parts stay sealed, and a moved one does not open.
   const { pool } = api.environment.database;
   await pool.query(
     `INSERT INTO signing_keys (id, algorithm, public_jwk, private_jwk_sealed, created_at)
@@ -206,7 +206,7 @@ test('a signing key row that an attacker adds to the database signs nothing that
   await pool.query("DELETE FROM signing_keys WHERE id = 'sgk_zzz'");
 });
 
-test('a revoked key, and a key of a disabled user, are refused at once', async () => {
+test('401 at once for a revoked key, and for the key and the session of a disabled user', async () => {
   const { row, key } = await api.identity.keys.create(userId, { name: 'revoked' });
   expect(await statusOf(key)).toBe(200);
   await api.identity.keys.revoke(userId, row.id);
@@ -219,8 +219,7 @@ test('a revoked key, and a key of a disabled user, are refused at once', async (
   expect(await statusOf(other.token)).toBe(401);
 });
 
-// Mass assignment: fields of a row that a client has no business with. They are refused (400), or nothing comes of
-// them.
+// Mass assignment: fields of a row that clients must not set. They are refused with 400, or ignored.
 const privileged = {
   id: 'own',
   userId: 'usr_other',
@@ -235,7 +234,7 @@ const privileged = {
   acceptedBy: 'usr_other',
   wasMailed: 1,
   balance: 1_000_000,
-  // As JSON has it: a field of that name, and not the object's prototype.
+  // As JSON has it: a field with that name, and not the prototype of the object.
   ...(JSON.parse('{"__proto__": {"polluted": true}}') as object),
   constructor: { prototype: { polluted: true } },
 };
@@ -244,7 +243,7 @@ test.each(
   loadContract()
     .operations.filter(({ bodyTypes, isPublic }) => bodyTypes.includes('application/json') && !isPublic)
     .map((operation) => [operation.id, operation] as const),
-)('%s takes no field of a row that is not the client’s to set', async (id, operation) => {
+)('%s takes no field that a client must not set', async (id, operation) => {
   const { token, user } = await buildUser(api.identity);
   const { space } = await buildSpace(api.identity, user.id);
   const path = operation.path.replace('{spaceId}', space.id).replace(/\{[^}]+\}/g, 'absent');
@@ -254,7 +253,7 @@ test.each(
   const answer = JSON.stringify(response.body);
   for (const stranger of ['usr_other', 'spc_other', '2000-01-01', 'polluted']) expect(answer).not.toContain(stranger);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
-  // Whatever was made is the caller's own, and nobody else's.
+  // Everything that was made belongs to the caller.
   const { pool } = api.environment.database;
   for (const table of ['space_members', 'api_keys', 'threads', 'sessions', 'dynamic_secrets']) {
     const [rows] = await pool.query(`SELECT 1 FROM ${table} WHERE user_id = 'usr_other'`);

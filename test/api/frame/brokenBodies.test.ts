@@ -9,10 +9,10 @@ import { accessLog } from '../../../api/frame/middleware/accessLog.ts';
 import { requestId } from '../../../api/frame/middleware/requestId.ts';
 import { SlowClients } from '../../../api/frame/slowClients.ts';
 
-// Node takes the socket from a request whose body a pipeline has given up. Whatever asks for it later, in a line of the
-// log or on a clock, must not end the process.
+// Node removes the socket from a request whose body a pipeline has given up. Code that asks for the socket later, such
+// as the access log or a timer, must not end the process.
 
-test('a body that is refused half-way leaves its request without a socket, and nothing falls over that', async () => {
+test('A body that is refused half-way leaves its request without a socket, and the server goes on', async () => {
   const lines: string[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(line) });
   const slow = new SlowClients({ headersMs: 60_000, requestMs: 60_000, stallMs: 30 });
@@ -24,7 +24,7 @@ test('a body that is refused half-way leaves its request without a socket, and n
     const refusing = new Writable({ write: (_chunk, _encoding, done) => done(new Error('refused')) });
     await pipeline(req, refusing).catch(() => undefined);
     sockets.push(req.socket);
-    // The clock looks at it meanwhile.
+    // The timer for slow clients looks at the request meanwhile.
     setTimeout(looked.resolve, 200);
     await looked.promise;
     res.status(413).end('refused');

@@ -12,7 +12,7 @@ import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
-/** Node warns of a leak when an emitter gets one more. */
+/** Node warns of a leak when an emitter gets more. */
 const mostListeners = EventEmitter.defaultMaxListeners;
 const text = 'what a program has written';
 
@@ -75,7 +75,7 @@ test.each([
   ['a part of a file', '/files?path=a', { range: 'bytes=0-3' }, 206],
   ['output as text', '/processes/prc_1/output', { accept: 'text/plain' }, 200],
   ['output as events', '/processes/prc_1/output', { accept: 'text/event-stream' }, 200],
-])('the answer with %s has fewer listeners for its end than Node warns of', async (_, request, headers, status) => {
+])('The answer with %s has fewer close listeners than Node warns about', async (_, request, headers, status) => {
   const { token, path } = await buildPath();
   const answer = await fetch(`${server.url}${path}${request}`, {
     headers: { authorization: `Bearer ${token}`, ...headers },
@@ -85,7 +85,7 @@ test.each([
   expect(most).toBeLessThanOrEqual(mostListeners);
 });
 
-test('all work that waits for the end of one response shares a listener, and is done once, in order', () => {
+test('All work that waits for the end of a response shares one listener, and is done once, in order', () => {
   const res = new EventEmitter() as unknown as Response;
   const done: number[] = [];
   for (let number = 0; number < 100; number++) whenClosed(res, () => void done.push(number));

@@ -10,7 +10,7 @@ import { scopes } from '../../../models/identity/scopes.ts';
 import { parametersOf } from '../../builders/operationCall.ts';
 import { builderOf } from '../../builders/world.ts';
 
-// What the header of contract/common.yaml promises, asserted over every operation and schema, those of later areas too.
+// Checks what the header of contract/common.yaml promises for every operation and schema, also those of later areas.
 
 type Json = Record<string, unknown>;
 type Media = { schema?: Json; example?: unknown; examples?: Record<string, { value: unknown }> };
@@ -51,7 +51,7 @@ function errorsOf(schema: Json, example: unknown): unknown[] {
   return validate(example) ? [] : (validate.errors ?? []);
 }
 
-test('it is 3.1.0, version 1.0.0, for http://localhost:8080', () => {
+test('The contract is OpenAPI 3.1.0, version 1.0.0, for http://localhost:8080', () => {
   expect(document).toMatchObject({
     openapi: '3.1.0',
     info: { version: '1.0.0' },
@@ -59,7 +59,7 @@ test('it is 3.1.0, version 1.0.0, for http://localhost:8080', () => {
   });
 });
 
-test('it is valid OpenAPI', async () => {
+test('The contract is valid OpenAPI', async () => {
   const [load] = middleware({ apiSpec: structuredClone(document) as never, validateApiSpec: true });
   const error = await new Promise((resolve) =>
     load?.({ app: { param: () => undefined } } as never, {} as never, resolve),
@@ -67,13 +67,13 @@ test('it is valid OpenAPI', async () => {
   expect(error).toBeUndefined();
 });
 
-test('the generated types are of this contract', () => {
+test('The generated types are of this contract', () => {
   const types = readFileSync(new URL('../../../api/generated/types.gen.ts', import.meta.url), 'utf8');
   // When this fails: npm run contract
   expect(/sha256 ([0-9a-f]{64})/.exec(types)?.[1]).toBe(readDocument().hash);
 });
 
-test('what two parts describe is refused, and so is a key that would be passed over', () => {
+test('A path that two parts describe is refused, and so is a key that would be ignored', () => {
   const parts = (text: string) => () => mergeParts({ 'common.yaml': 'paths: { /a: {} }', 'other.yaml': text });
   expect(parts('paths: { /b: {} }\ntags: [{ name: B }]')()).toEqual({
     paths: { '/a': {}, '/b': {} },
@@ -87,7 +87,7 @@ test('operation ids are unique', () => {
   expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);
 });
 
-test('the scopes are those that keys know', () => {
+test('The contract lists exactly the scopes that keys know', () => {
   expect(document.components.schemas.Scope?.enum).toEqual(Object.keys(scopes));
   for (const name of Object.keys(scopes))
     expect(document.components.schemas.Scope?.description).toContain(`\`${name}\``);
@@ -100,7 +100,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
     const responses = raw.responses as Record<string, Json>;
     const statuses = Object.keys(responses);
 
-    test('has an id, a summary and a known tag', () => {
+    test('The operation has an id, a summary and a known tag', () => {
       expect(operation.id).toMatch(/^[a-z][A-Za-z0-9]+$/);
       expect(raw.summary).toMatch(/\S/);
       const known = (document.tags as { name: string }[]).map(({ name }) => name);
@@ -108,15 +108,15 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
       expect(known).toContain((raw.tags as string[])[0]);
     });
 
-    test('names every status that the frame can give', () => {
+    test('The operation names every status that the frame can give', () => {
       const isService = (raw.tags as string[])[0] === 'Service';
-      // Headers are looked at wherever the request goes.
+      // Headers are checked for every request.
       expect(statuses).toContain('400');
       if (!isService) expect(statuses).toEqual(expect.arrayContaining(['429', '500', '503']));
       expect(statuses).toContain('431');
       if (operation.isUpgrade) expect(statuses).toEqual(expect.arrayContaining(['101', '426']));
       if (!isPublic) expect(statuses).toContain('401');
-      // A key may lack the scope, and where only sessions are taken it is refused.
+      // A key may lack the scope, and is refused by operations for sessions only.
       if (!isPublic && scope !== 'any') expect(statuses).toContain('403');
       if (bodyTypes.length > 0) expect(statuses).toEqual(expect.arrayContaining(['408', '413', '415']));
       const isFile = answerTypes.includes('application/octet-stream');
@@ -124,18 +124,18 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
       if (operation.path.includes('{')) expect(statuses).toContain('404');
     });
 
-    test('names the scope that an API key needs', () => {
+    test('The operation names the scope that an API key needs', () => {
       if (takesApiKey) expect(['any', ...Object.keys(scopes)]).toContain(scope);
       else expect(scope).toBeUndefined();
     });
 
-    test('is in the table of roles, and what its path names can be made for the table’s test', () => {
+    test('The operation is in the table of roles, and the table’s test can make what its path names', () => {
       expect(() => accessOf(accessTable, operation.id)).not.toThrow();
       for (const name of parametersOf(operation))
         expect(() => builderOf(name, operation.area, operation.id)).not.toThrow();
     });
 
-    test('has examples, and they are true', () => {
+    test('The operation has examples that fit their schemas', () => {
       const holders = [raw.requestBody as Json | undefined, ...Object.values(responses)];
       for (const [type, media] of holders.flatMap(mediaOf)) {
         expect([type, examplesOf(media).length]).not.toEqual([type, 0]);
@@ -164,7 +164,7 @@ test('every string has a maxLength and every array a maxItems', () => {
   expect(loose).toEqual([]);
 });
 
-test('what a client sends to change identity takes no further fields', () => {
+test('Requests that change identity take no further fields', () => {
   const requests = Object.entries(document.components.schemas).filter(([name]) =>
     /^(Create|Update|Add|Change|Exchange).*Request$/.test(name),
   );

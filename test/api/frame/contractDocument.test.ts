@@ -11,7 +11,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const extra = { 'extra.yaml': 'paths: {/extra: {get: {operationId: getExtra, responses: {}}}}' };
 
-test('what is kept is what the YAML says, for as long as it says so', () => {
+test('The cached document is used as long as the YAML is the same', () => {
   const { document } = readDocument();
   const cacheDir = join(folder, 'made');
   expect(readDocument({}, cacheDir).document).toEqual(document);
@@ -26,7 +26,7 @@ test('what is kept is what the YAML says, for as long as it says so', () => {
   expect(readDocument({}, cacheDir).document.info).toEqual({ title: 'kept' });
 });
 
-test('a broken file is made anew, and a folder that cannot be written in is done without', () => {
+test('A broken cache file is made again, and the contract is read without a cache if the folder is not writable', () => {
   const { document } = readDocument({}, folder);
   const [name = ''] = readdirSync(folder);
   writeFileSync(join(folder, name), '{"openapi');
@@ -35,7 +35,7 @@ test('a broken file is made anew, and a folder that cannot be written in is done
   expect(readDocument({}, join(folder, name)).document).toEqual(document);
 });
 
-test('no comma cuts a sentence: what follows one, without quotes, is a key', () => {
+test('No comma cuts a sentence: YAML reads what follows an unquoted comma as a key', () => {
   const cut: string[] = [];
   const look = (value: unknown, at: string) => {
     if (typeof value !== 'object' || value === null) return;
@@ -48,7 +48,7 @@ test('no comma cuts a sentence: what follows one, without quotes, is a key', () 
   expect(cut).toEqual([]);
 });
 
-test('what takes an idempotency key declares how a key is refused', () => {
+test('Every operation that takes an idempotency key declares 409 and 422', () => {
   const refusals: string[] = [];
   for (const [path, operations] of Object.entries(readDocument().document.paths ?? {})) {
     for (const [method, operation] of Object.entries(operations ?? {})) {

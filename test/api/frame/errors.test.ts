@@ -74,12 +74,12 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect(JSON.stringify(response.body)).not.toMatch(/node_modules|\.ts:|SELECT/);
   });
 
-  test('a body of 100 levels is looked at like any', async () => {
+  test('A body of 100 levels is validated like any other', async () => {
     const response = await post().type('application/json').send(nested(100));
     expect(response.body.errors).toEqual([{ pointer: '/name', detail: 'must be a string' }]);
   });
 
-  test('an empty body is none: nothing is set back to its defaults by it', async () => {
+  test('An empty body counts as missing, and sets nothing back to its defaults', async () => {
     const { token: owner, user } = await buildUser(api.identity);
     const { space } = await buildSpace(api.identity, user.id);
     const path = `/api/spaces/${space.id}/egress`;
@@ -90,7 +90,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect((await api.as(owner).get(path)).body.deny).toEqual(['example.net']);
   });
 
-  test('a body without a type is not passed over where it may be left out', async () => {
+  test('415 for a body without a type, also where the body is optional', async () => {
     const { token: owner, user } = await buildUser(api.identity);
     const { space } = await buildSpace(api.identity, user.id);
     const make = () => request(api.app).post(`/api/spaces/${space.id}/threads`).set('authorization', `Bearer ${owner}`);
@@ -111,7 +111,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect((await api.as(token).get(path)).body).toMatchObject({ status: 400, code: 'INVALID_REQUEST', detail });
   });
 
-  test('a body that is too large, by what this operation takes', async () => {
+  test('The error for a body that is too large names the limit of its operation', async () => {
     const { body: json } = await post().send({ name: 'x'.repeat(1_100_000) });
     const { body: form } = await api
       .as()
@@ -128,7 +128,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect((await post().send(body)).body.detail).toBe(detail);
   });
 
-  test('a field by its JSON pointer, a parameter by its name', async () => {
+  test('Errors name a field by its JSON pointer, and a parameter by its name', async () => {
     const body = await post().send({ name: '', colour: 'red' });
     expect(body.body.errors[0].pointer).toMatch(/^\/(name|colour)$/);
     const query = await api.as(token).get('/api/spaces?limit=1000');
@@ -145,7 +145,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect((await send.send('{}')).body.detail).toBe(detail);
   });
 
-  test('405 names what is allowed, and OPTIONS tells it', async () => {
+  test('405 names the allowed methods, and so does OPTIONS', async () => {
     const refused = await api.as(token).delete('/api/me');
     expect([refused.headers.allow, refused.body.detail]).toEqual([
       'HEAD, GET, OPTIONS',
@@ -167,7 +167,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect([head.status, head.text]).toEqual([200, undefined]);
   });
 
-  test('a body that is refused was never parsed for a stranger', async () => {
+  test('The body of a stranger is not parsed', async () => {
     const response = await request(api.app).post('/api/spaces').type('application/json').send('{"name":');
     expect(response.status).toBe(401);
   });
@@ -184,7 +184,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
   });
 });
 
-/** Sends bytes as they are: a client library would put them right. */
+/** Sends raw bytes, which a client library would correct. */
 async function statusOf(bytes: string): Promise<string> {
   const server = api.app.listen(0);
   try {
@@ -199,8 +199,8 @@ async function statusOf(bytes: string): Promise<string> {
   }
 }
 
-describe('our own faults', () => {
-  test('a 500 tells nothing, and is in the log under the request’s id', async () => {
+describe('Faults of the server', () => {
+  test('A 500 reveals nothing, and its cause is in the log under the request id', async () => {
     const lines: string[] = [];
     const sink = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
     const broken = await buildApi({}, { logger: pino(sink) });
@@ -248,7 +248,7 @@ describe('our own faults', () => {
   });
 });
 
-test('an error answer that is not declared is a problem all the same, and no stack', async () => {
+test('An error answer that the contract does not declare becomes a 500 problem without a stack', async () => {
   const logged: string[] = [];
   const app = express();
   app.use((req, res, next) => {

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test('one user’s many requests that all wait in the database leave others their answers', async () => {
+test('One user’s many requests that wait in the database do not delay the answers of others', async () => {
   const { identity, environment } = api;
   const [busy, other] = [await buildUser(identity), await buildUser(identity)];
   const { space } = await buildSpace(identity, busy.user.id);
@@ -16,7 +16,7 @@ test('one user’s many requests that all wait in the database leave others thei
   await blocker.beginTransaction();
   await blocker.query('SELECT id FROM spaces WHERE id = ? FOR UPDATE', [space.id]);
 
-  // More than there are connections to the database.
+  // More requests than connections to the database.
   const count = 3 * environment.config.database.poolSize;
   let answered = 0;
   const requests = Array.from({ length: count }, async (_, index) => {

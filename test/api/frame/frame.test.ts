@@ -16,13 +16,13 @@ beforeAll(async () => {
 afterAll(() => api.close());
 beforeEach(() => void lines.splice(0));
 
-test('a request id is taken over where it is harmless, and replaced where it is not', async () => {
+test('A harmless request id is kept, and any other is replaced', async () => {
   const idFor = async (id: string) => (await api.as().get('/healthz').set('x-request-id', id)).headers['x-request-id'];
   expect(await idFor('abc-1.2_3')).toBe('abc-1.2_3');
   for (const id of ['with space', '{"a":1}', 'x'.repeat(129)]) expect(await idFor(id)).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test('the log names the operation and who, and holds no credential and no query', async () => {
+test('The log names the operation and the user, and has no credential and no query', async () => {
   const { user, token } = await buildUser(api.identity);
   await api.as(token).get('/api/spaces?cursor=query-canary').set('cookie', 'cookie-canary');
   await api.as(token).get('/api/spaces/spc_123');
@@ -38,7 +38,7 @@ test('the log names the operation and who, and holds no credential and no query'
   });
 });
 
-test('every answer shows nothing in a browser, is framed by nobody and kept nowhere, and nothing names the framework', async () => {
+test('Every answer forbids scripts, frames and caching, and none names the framework', async () => {
   const { token } = await buildUser(api.identity);
   const refused = await api.as().get('/api/me');
   const absent = await api.as().get('/absent');
@@ -59,7 +59,7 @@ test('every answer shows nothing in a browser, is framed by nobody and kept nowh
   }
 });
 
-test('the log has each refusal with its code and the address: of a credential, a role, an input', async () => {
+test('The log has each refusal with its code and the address: of a credential, a role, and an input', async () => {
   const { token } = await buildUser(api.identity);
   await api.as('atr_wrong').get('/api/me');
   await api.as(token).get('/api/spaces/spc_absent');
@@ -84,7 +84,7 @@ describe('CORS', () => {
       .set('access-control-request-method', 'POST')
       .set('access-control-request-headers', 'authorization, content-type');
 
-  test('lets a configured origin in, and shows its scripts the headers they need', async () => {
+  test('A configured origin is let in, and its scripts can read the headers that they need', async () => {
     const { status, headers } = await preflight('https://two.example');
     expect([status, headers['access-control-allow-origin']]).toEqual([204, 'https://two.example']);
     expect(headers['access-control-allow-headers']).toBe('authorization, content-type');
@@ -93,14 +93,14 @@ describe('CORS', () => {
     for (const name of ['x-turn-id', 'etag', 'content-range', 'retry-after', 'link']) expect(exposed).toContain(name);
   });
 
-  test('and no other', async () => {
+  test('Other origins are not let in', async () => {
     expect((await preflight('https://evil.example')).headers['access-control-allow-origin']).toBeUndefined();
     const response = await api.as().get('/healthz').set('origin', 'https://two.example.evil.example');
     expect(response.headers['access-control-allow-origin']).toBeUndefined();
     expect((await preflight('http://localhost:5173')).headers['access-control-allow-origin']).toBeUndefined();
   });
 
-  test('whoever asks for the methods of an operation gets them, wherever it is', async () => {
+  test('OPTIONS gives the methods of an operation to every origin', async () => {
     for (const origin of [undefined, 'https://two.example', 'https://evil.example']) {
       const { status, headers } = await request(api.app)
         .options('/api/spaces')
@@ -109,7 +109,7 @@ describe('CORS', () => {
     }
   });
 
-  test('what is refused is in the log once, with the name of the setting', async () => {
+  test('A refused origin is in the log once, with the name of the setting', async () => {
     for (let times = 0; times < 3; times++) await preflight('https://told.example');
     const told = lines.filter((line) => line.includes('https://told.example'));
     expect(told).toEqual([expect.stringContaining('ATRIUM_CORS_ORIGINS')]);
@@ -124,7 +124,7 @@ describe('CORS', () => {
     ['http://port.localhost:8080', false],
     ['https://two.example', false],
     ['null', false],
-  ])('in development, %s: %s', (origin, isAllowed) => {
+  ])('In development, the origin %s is allowed: %s', (origin, isAllowed) => {
     const { http } = loadConfig({
       ATRIUM_ENV: 'development',
       ATRIUM_DATABASE_URL: 'mysql://user:password@127.0.0.1/atrium',

@@ -10,15 +10,15 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type Kind, type People, type World } from '../../builders/world.ts';
 import { sizeOf } from '../../support/size.ts';
 
-// Arbitrary requests of every operation, as a caller of every kind, with ids of another tenant among what they name:
-// none may be a 500 or a status that the contract does not name, do what its caller may not, show anything of the other
-// tenant, or be left without an answer.
+// Arbitrary requests for every operation, as every kind of caller, also with ids of another tenant. No answer may be
+// missing, be a 500, have a status that the contract does not name, do what its caller may not, or show data of the
+// other tenant.
 
 const callsPerCaller = sizeOf('FUZZ_CALLS', 1);
 const seed = sizeOf('FUZZ_SEED', 20_260_101);
 const answerMs = 30_000;
 
-/** The caller with the most rights comes last, since it deletes what the others have asked for. */
+/** The caller with the most rights comes last, since it deletes the objects of the requests. */
 const callers = [
   'nobody',
   'stranger',
@@ -30,7 +30,7 @@ const callers = [
 ] as const;
 type Caller = (typeof callers)[number];
 
-/** An id. It grants nothing by itself, unlike a link's token, which anybody who knows it may use. */
+/** The id of an object. It grants nothing by itself, unlike the token of a link, which works for everyone. */
 const objectId = /^[a-z]{3}_[0-9A-Z]{26}$/;
 
 const { operations } = loadContract();
@@ -38,11 +38,11 @@ const marker = `theirs-${randomUUID()}`;
 let product: TestProduct;
 let people: People;
 let foreignIds: string[];
-/** Keys of the owner's, by scope. */
+/** Keys of the owner, by scope. */
 const keys = new Map<string, string>();
 
 beforeAll(async () => {
-  // One space of the other tenant gets all that paths name: more computers and clones than people are let have.
+  // One space of the other tenant gets all objects that paths name, so it needs more computers and clones than usual.
   product = await buildProduct({
     ATRIUM_LOG_LEVEL: 'error',
     ATRIUM_COMPUTERS_PER_SPACE: '1000',
@@ -75,11 +75,11 @@ test.each(operations.map((operation, index) => [operation.id, operation, index] 
   60_000 + callsPerCaller * 10_000,
 );
 
-test('none of it was an error to log', () => {
+test('No request has logged an error', () => {
   expect(product.process.log()).toBe('');
 });
 
-test('what is looked for can be found: its owner is shown the other tenant’s data', async () => {
+test('The owner of the other tenant’s data is shown the marker, so that the tests can find it', async () => {
   const { spaceId } = other;
   expect(await (await other.fetch('owner', 'GET', `/api/spaces/${spaceId}`)).text()).toContain(marker);
   const names: string[] = [];
@@ -95,7 +95,7 @@ test('what is looked for can be found: its owner is shown the other tenant’s d
 
 let other: World;
 
-/** Another tenant, whose every object has the marker in its name; the ids of them all. */
+/** Makes another tenant with the marker in the names of its objects. Returns the ids of all its objects. */
 async function buildForeign(): Promise<string[]> {
   const others = await buildPeople(product.identity);
   other = await buildWorld(product, others);
@@ -132,13 +132,13 @@ async function faultsOf(
   const faults: string[] = [];
   if (status === 500 || !statusesOf(operation).includes(status)) faults.push(`${status}: ${text.slice(0, 300)}`);
   if (text.includes(marker)) faults.push(`${status}, with another tenant's data: ${text.slice(0, 300)}`);
-  // A 204 to a GET tells nothing: no turn runs in a chat of that name.
+  // A 204 to a GET reveals nothing: it only says that no turn runs in a chat with that name.
   const isDone = status < 300 && !(status === 204 && operation.method === 'GET');
   if (isDone && !mayEver(operation, caller, credential)) faults.push(`${status}, which this caller may not`);
   return faults.map((fault) => `${said} → ${fault}`);
 }
 
-/** The answer; of a stream its first events. Undefined where none came in time. */
+/** The answer, or the first events of a stream. Undefined if none came in time. */
 async function answerOf(send: () => Promise<Response>): Promise<{ status: number; text: string } | undefined> {
   const late = new Promise<undefined>((resolve) => {
     setTimeout(() => resolve(undefined), answerMs).unref();
@@ -164,10 +164,10 @@ function mayEver(operation: Operation, caller: Caller, scope: string): boolean {
     if (!operation.takesApiKey) return false;
     if (operation.scope !== 'any' && !allows([scope], operation.scope ?? '*')) return false;
   }
-  // Without an object in the path it is about the caller's own, or the body says about what.
+  // Without an object in the path, the operation is about the caller's own objects, or the body names the object.
   if (access === 'signedIn' || parametersOf(operation).length === 0) return true;
   if (caller === 'stranger') return false;
-  // What is one person's own is the viewer's, or an editor's.
+  // An object of one person belongs to the viewer, or to an editor.
   if (access === 'self' || access === 'threadOwner') return caller === 'viewer';
   if (access === 'editorsOwn') return caller === 'editor';
   if (access === 'ownerOrSelf') return caller !== 'editor';

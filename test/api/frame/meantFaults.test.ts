@@ -13,12 +13,12 @@ const noForm = { path: '/body/schedule', message: 'must match exactly one schema
 const notNull = { path: '/body/schedule', message: 'must be null' };
 const elsewhere = { path: '/body/name', message: "must have required property 'name'" };
 
-test('of several forms the one that is meant is told of', () => {
+test('Of several forms, only the faults of the one that was meant are reported', () => {
   const told = [elsewhere, required('cron'), required('timeZone'), additional('at'), wrong, noForm, notNull];
   expect(meantFaults(told)).toEqual([elsewhere, wrong]);
 });
 
-test('where no form is meant more than another, all are told', () => {
+test('All faults are reported if no form is meant more than another', () => {
   const told = [required('cron'), required('at'), noForm];
   expect(meantFaults(told)).toEqual(told);
   expect(meantFaults([elsewhere])).toEqual([elsewhere]);

@@ -1,7 +1,7 @@
 import { Merged } from '../../../api/frame/merged.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test says so. */
 function buildWork() {
   const begun: PromiseWithResolvers<number>[] = [];
   const work = () => {
@@ -12,7 +12,7 @@ function buildWork() {
   return { begun, work };
 }
 
-test('whoever asks while it runs shares the one run after that', async () => {
+test('Calls during a run share the one run after it', async () => {
   const { begun, work } = buildWork();
   const merged = new Merged<number>();
   const first = merged.run('a', work);
@@ -28,7 +28,7 @@ test('whoever asks while it runs shares the one run after that', async () => {
   expect(begun).toHaveLength(3);
 });
 
-test('a failure is that of those who asked for that run', async () => {
+test('A failure reaches only the callers of that run', async () => {
   const { begun, work } = buildWork();
   const merged = new Merged<number>();
   const first = merged.run('a', work);
@@ -40,13 +40,13 @@ test('a failure is that of those who asked for that run', async () => {
   expect(await next).toBe(2);
 });
 
-test('between two runs there is a rest', async () => {
+test('There is a rest between two runs', async () => {
   const { begun, work } = buildWork();
   const merged = new Merged<number>({ restMs: 60_000 });
   const first = merged.run('a', work);
   void merged.run('a', work);
   begun[0]?.resolve(1);
-  // Whoever asked first does not wait for it.
+  // The first caller does not wait for the rest.
   expect(await first).toBe(1);
   await new Promise(setImmediate);
   expect(begun).toHaveLength(1);

@@ -4,9 +4,9 @@ import { objectsFor, statusesOf } from '../../builders/operationCall.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type People, type World } from '../../builders/world.ts';
 
-// What is wrong with a request is always the client's to hear: never a 500, never without a reason, never a status that
-// the contract does not name. Asked of every operation with what its own parameters and fields could be, so that later
-// areas get it for nothing.
+// An odd request is always answered as the client's mistake: never with a 500, without a reason, or with a status that
+// the contract does not name. The requests are made from the parameters and fields of each operation, so later areas
+// are covered too.
 
 const { operations } = loadContract();
 const atOnce = 4;
@@ -32,12 +32,12 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
   expect(faults).toEqual([]);
 });
 
-test('none of it was an error to log', () => {
+test('No request has logged an error', () => {
   expect(product.process.log()).toBe('');
 });
 
 /**
- * Sends calls in a session of the operation's, and in another one where the operation has ended it: a call is refused
+ * Sends calls in one session, and in a new one once an operation has ended the session, so that a call is refused only
  * for what is odd about it.
  */
 function inOneSession({ method }: Operation, { identity }: World): (call: OddCall) => Promise<Response> {
@@ -59,7 +59,7 @@ function inOneSession({ method }: Operation, { identity }: World): (call: OddCal
   };
 }
 
-/** What is wrong with the answer. */
+/** The faults of the answer. */
 async function faultsOf(operation: Operation, call: OddCall, response: Response): Promise<string[]> {
   const { status, headers } = response;
   const said = `${call.name} → ${status}`;
@@ -79,7 +79,7 @@ async function faultsOf(operation: Operation, call: OddCall, response: Response)
     return faults;
   }
   if (headers.get('content-type')?.startsWith('application/problem+json') !== true) {
-    // A page for people says it as a page.
+    // An operation for people answers with a page.
     if (!operation.isPublic) faults.push(`${said} as ${headers.get('content-type')}`);
     return faults;
   }

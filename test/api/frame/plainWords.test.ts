@@ -7,7 +7,7 @@ import { plainWords } from '../../../api/frame/plainWords.ts';
 const ajv = new Ajv2020.default({ strict: false });
 addFormats.default(ajv);
 
-/** What a client is told where this value does not fit this schema. */
+/** The message to a client for a value that does not fit the schema. */
 function told(schema: object, value: unknown): string {
   const validate = ajv.compile(schema);
   expect(validate(value)).toBe(false);
@@ -46,17 +46,17 @@ test.each<[object, unknown, string]>([
   [{ const: 1 }, 2, 'has another value than it must have'],
   [{ anyOf: [{ const: 1 }, { const: 2 }] }, 3, 'has another value than it must have'],
   [{ not: {} }, 3, 'has a form that it must not have'],
-])('%j says of %j: %s', (schema, value, words) => {
+])('The schema %j says of the value %j: %s', (schema, value, words) => {
   expect(told(schema, value)).toBe(words);
 });
 
-test('the validator of requests names the values that are allowed', () => {
+test('Messages of the request validator name the allowed values', () => {
   expect(plainWords('must be equal to one of the allowed values: a, b')).toBe('must be one of: a, b');
   expect(plainWords('must be equal to one of the allowed values: true')).toBe('must be true');
   expect(plainWords('must match exactly one schema in oneOf')).toBe('has none of the forms that it may have');
 });
 
-test('each pattern of the contract has words, which hold', () => {
+test('Each pattern of the contract has a description, whose example matches', () => {
   const patterns = new Set<string>();
   const collect = (value: unknown, seen: Set<unknown>): void => {
     if (typeof value !== 'object' || value === null || seen.has(value)) return;
@@ -69,13 +69,13 @@ test('each pattern of the contract has words, which hold', () => {
   collect(loadContract().document, new Set());
   expect([...patterns].filter((pattern) => !patternWords.has(pattern))).toEqual([]);
   expect([...patternWords.keys()].filter((pattern) => !patterns.has(pattern))).toEqual([]);
-  // What they name as an example is one.
+  // Each example in a description matches its pattern.
   for (const [pattern, words] of patternWords) {
     const [, example] = /such as (\S.*)$/.exec(words) ?? [];
     if (example !== undefined) expect([example, new RegExp(pattern, 'u').test(example)]).toEqual([example, true]);
   }
 });
 
-test('what is not known is told as it was said', () => {
+test('An unknown message is told as it is', () => {
   expect(plainWords('must be in the future')).toBe('must be in the future');
 });

@@ -29,7 +29,7 @@ test('a caller past the limit gets 429 and Retry-After; another caller does not'
   expect((await api.as(two.token).get('/api/me')).status).toBe(200);
 });
 
-test('who is past the limit may still end what takes memory', async () => {
+test('A caller past the limit can still end sessions that take memory', async () => {
   const { token } = await buildUser(api.identity);
   const caller = api.as(token);
   for (let i = 0; i < 6; i++) await caller.get('/api/me');
@@ -48,7 +48,7 @@ test('a user’s session and API keys share one limit', async () => {
   expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
 });
 
-test('fifty wrong codes with forged addresses: the eleventh is refused without being tried', async () => {
+test('Of fifty wrong codes with forged addresses, only ten are tried', async () => {
   const statuses = [];
   for (let i = 0; i < 50; i++) {
     const response = await request(api.app)
@@ -63,7 +63,7 @@ test('fifty wrong codes with forged addresses: the eleventh is refused without b
   expect(statuses.slice(10)).toEqual(Array(40).fill(429));
 });
 
-test('guesses sent all at once do not slip through, and a right code is not counted', async () => {
+test('Simultaneous guesses do not slip through, and correct codes do not count', async () => {
   const from = (address: string, code: string) =>
     request(behindProxy.app).post('/auth/exchange-code').set('x-forwarded-for', address).send({ code });
   const { user } = await buildUser(behindProxy.identity);
@@ -75,7 +75,7 @@ test('guesses sent all at once do not slip through, and a right code is not coun
   }
 });
 
-test('behind one trusted proxy the address it saw counts, not what the client made up', async () => {
+test('Behind one trusted proxy, the address that the proxy saw counts', async () => {
   const send = (forwarded: string) =>
     request(behindProxy.app).post('/auth/exchange-code').set('x-forwarded-for', forwarded).send({ code: 'WRONG' });
   for (let i = 0; i < 10; i++) await send(`10.0.0.${i}, 198.51.100.9`);
@@ -94,7 +94,7 @@ test('guessed credentials count against their address', async () => {
   expect(statuses).toEqual([...Array(20).fill(401), 429, 429]);
 });
 
-test('probes and the reference page are not limited', async () => {
+test('Probes are not limited', async () => {
   for (let i = 0; i < 30; i++) {
     expect((await behindProxy.as().get('/healthz').set('x-forwarded-for', '198.51.100.30')).status).toBe(200);
   }

@@ -1,7 +1,7 @@
 import { requireReturnUrl, returnUrlOf } from '../../../api/frame/returnUrls.ts';
 import type { Config } from '../../../config/index.ts';
 
-// Where people may be sent back to: nowhere that is not on the list, however it is written.
+// People are sent back only to origins on the list, however a URL is written.
 
 const http = {
   publicUrl: 'https://atrium.example.com',
@@ -16,7 +16,7 @@ test.each([
   ['https://APP.example.com:443/a/../b', 'https://app.example.com/b'],
   ['https://atrium.example.com/docs', 'https://atrium.example.com/docs'],
   ['http://localhost:5173/', 'http://localhost:5173/'],
-])('%s is one', (url, normalized) => {
+])('%s is allowed', (url, normalized) => {
   expect(of(url)).toBe(normalized);
 });
 
@@ -52,14 +52,14 @@ test.each([
   '/relative',
   'app.example.com',
   '',
-])('%j is none', (url) => {
+])('%j is refused', (url) => {
   expect(of(url)).toBeUndefined();
   expect(() => requireReturnUrl(url, { http }, '/returnUrl')).toThrow(
     expect.objectContaining({ code: 'RETURN_URL_NOT_ALLOWED' }),
   );
 });
 
-test('in development pages of this machine are allowed, and nothing is required', () => {
+test('Pages of this machine are allowed in development, and a return URL is optional', () => {
   expect(of('http://127.0.0.1:9999/x', true)).toBe('http://127.0.0.1:9999/x');
   expect(of('http://127.0.0.1:9999@evil.example/', true)).toBeUndefined();
   expect(requireReturnUrl(undefined, { http }, '/returnUrl')).toBeUndefined();

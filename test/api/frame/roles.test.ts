@@ -15,17 +15,17 @@ import {
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type Kind, kinds, type People, type World } from '../../builders/world.ts';
 
-// The table of who may do what (api/<area>/access.ts) against the running API: every operation, called as every kind of
+// Checks the table of access (api/<area>/access.ts) against the running API: every operation, called as every kind of
 // caller.
 
-/** `remote` is an anonymous caller who comes through a proxy. */
+/** `remote` is an anonymous caller behind a proxy. */
 type Caller = Kind | 'nobody' | 'remote';
-/** `yes`; the refusal; or an answer that tells nothing of what the caller may do, and is wrong wherever it comes. */
+/** `yes`, the refusal, or an answer that says nothing about the rights of the caller, which is always wrong. */
 type Outcome = string;
 
 /** Errors that only an allowed caller gets, where the test makes no successful call. */
 const onlyOnceAllowed: Record<string, string> = {
-  // About links and codes that were sent, and about ways to sign in that this server does not have.
+  // For links and codes that were sent, and ways to sign in that this server does not have.
   exchangeCode: '401 INVALID_CODE',
   showSignInLink: '410 SIGN_IN_EXPIRED',
   followSignInLink: '410 SIGN_IN_EXPIRED',
@@ -40,7 +40,7 @@ const onlyOnceAllowed: Record<string, string> = {
   chooseGithubInstallation: '422 GIT_HOSTING_NOT_CONFIGURED',
   // The test names no space, and these callers have none of their own.
   createChatCompletion: '422 SPACE_REQUIRED',
-  // Of the object's state.
+  // For the state of the object.
   decideToolCall: '409 APPROVAL_EXPIRED',
   cancelOperation: '409 NOT_CANCELLABLE',
   completeUpload: '409 UPLOAD_INCOMPLETE',
@@ -64,7 +64,7 @@ const onlyOnceAllowed: Record<string, string> = {
   deleteComputerFile: '503 NO_HOST',
   createComputerFolder: '503 NO_HOST',
   moveComputerFile: '503 NO_HOST',
-  // Nor has this computer been used.
+  // This computer has not been used.
   getProcess: '409 COMPUTER_NOT_RUNNING',
   readProcessOutput: '409 COMPUTER_NOT_RUNNING',
   sendProcessInput: '409 COMPUTER_NOT_RUNNING',
@@ -72,7 +72,7 @@ const onlyOnceAllowed: Record<string, string> = {
   resizeProcess: '409 COMPUTER_NOT_RUNNING',
   readComputerFile: '409 COMPUTER_NOT_RUNNING',
   listComputerFiles: '409 COMPUTER_NOT_RUNNING',
-  // Nor does the session run.
+  // The session does not run.
   resizeDesktopSession: '410 DESKTOP_ENDED',
   getDesktopScreenshot: '410 DESKTOP_ENDED',
   createDesktopLink: '410 DESKTOP_ENDED',
@@ -86,7 +86,7 @@ const onlyOnceAllowed: Record<string, string> = {
   getBrowserScreenshot: '410 BROWSER_SESSION_ENDED',
   getBrowserPdf: '410 BROWSER_SESSION_ENDED',
   retryClone: '409 GIT_CLONE_UNDER_WAY',
-  // Nor is the repository cloned.
+  // The repository is not cloned.
   getRepositoryStatus: '409 GIT_REPOSITORY_NOT_READY',
   listRepositoryCommits: '409 GIT_REPOSITORY_NOT_READY',
   listRepositoryBranches: '409 GIT_REPOSITORY_NOT_READY',
@@ -98,7 +98,7 @@ const onlyOnceAllowed: Record<string, string> = {
   pullRepository: '409 GIT_REPOSITORY_NOT_READY',
   createDraft: '409 GIT_REPOSITORY_NOT_READY',
   mergeDraft: '409 GIT_REPOSITORY_NOT_READY',
-  // Nor is there a server for databases.
+  // There is no server for databases.
   createDatabase: '422 DATABASES_NOT_CONFIGURED',
   deleteDatabase: '422 DATABASES_NOT_CONFIGURED',
   restoreDatabase: '422 DATABASES_NOT_CONFIGURED',
@@ -110,7 +110,7 @@ const onlyOnceAllowed: Record<string, string> = {
   restoreDatabaseBackup: '422 DATABASES_NOT_CONFIGURED',
   connectApp: '422 DATABASES_NOT_CONFIGURED',
   disconnectApp: '422 DATABASES_NOT_CONFIGURED',
-  // Nor is every folder an app.
+  // The run has ended, and the item is a folder without a manifest, outside the trash.
   cancelRun: '409 RUN_ENDED',
   createApp: '422 APP_MANIFEST_MISSING',
   restoreDriveItem: '409 NOT_IN_TRASH',
@@ -148,7 +148,7 @@ test('each operation has a row, and each row an operation', () => {
   }).toEqual({ 'without a row': [], 'without an operation': [] });
 });
 
-test('an operation without a row is closed: the API does not even start', () => {
+test('The API does not start with an operation that has no row', () => {
   expect(() => accessOf(accessTable, 'forgotten')).toThrow('has a row for forgotten');
   expect(() => accessOf(accessTable, 'toString')).toThrow('has a row for toString');
   const { getMe: _forgotten, ...identityRows } = identity.access;
@@ -157,7 +157,7 @@ test('an operation without a row is closed: the API does not even start', () => 
   expect(() => createApp({ config: product.environment.config } as ApiDeps, forgetful)).toThrow('has a row for getMe');
 });
 
-test('what the table opens to anyone is what the contract opens, and nothing else', () => {
+test('The table opens to anyone exactly what the contract opens', () => {
   const open: readonly Access[] = ['anyone', 'operator', 'signed', 'signedOrEditor'];
   const differing = operations.filter(({ id, isPublic }) => isPublic !== open.includes(accessOf(accessTable, id)));
   expect(differing.map(({ id }) => id)).toEqual([]);
@@ -165,8 +165,13 @@ test('what the table opens to anyone is what the contract opens, and nothing els
 
 test.each(operations.map((operation) => [operation.id, operation] as const))('%s', async (id, operation) => {
   const access = accessOf(accessTable, id);
+<<<<<<< HEAD
   // Refused callers and readers change nothing, so they share their objects. Other allowed callers may delete theirs.
   const shared = await prepare(operation);
+=======
+  // Refused callers change nothing, so they share their objects. An allowed caller may delete its own.
+  const forRefused = await prepare(operation);
+>>>>>>> h/t1
   const answers = await Promise.all(
     callers.map(async (caller) => {
       const mayChange = operation.method !== 'GET' && expectedOf(access, caller).includes('yes');
@@ -177,7 +182,7 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
     id,
     answers.map(({ outcome }) => outcome),
   );
-  // Whatever is not as the table says, with the answer that it got.
+  // The differences from the table, each with the answer.
   const wrong = differencesOf(
     access,
     answers.map(({ outcome }) => outcome),
@@ -188,7 +193,7 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
   expect(wrong).toEqual([]);
 });
 
-test('any other row of any operation would be found wrong', () => {
+test('Any other row for an operation would be found wrong', () => {
   const overlooked = operations.flatMap(({ id }) =>
     everyAccess
       .filter((access) => access !== accessOf(accessTable, id))
@@ -198,7 +203,7 @@ test('any other row of any operation would be found wrong', () => {
   expect([measured.size, overlooked]).toEqual([operations.length, []]);
 });
 
-// The caller may do everything in a space of their own, and names objects that are in another one.
+// The caller may do everything in a space of their own, and names objects of another space.
 const nested = operations.filter((operation) => {
   const names = parametersOf(operation);
   return names.includes('spaceId') && names.length > 1;
@@ -249,7 +254,7 @@ const everyAccess = Object.keys({
   ownerOrSelf: 0,
 } satisfies Record<Access, 0>) as Access[];
 
-/** Where the answers that each kind of caller got are not those that a row promises. */
+/** The answers of each kind of caller that differ from what a row promises. */
 function differencesOf(access: Access, outcomes: readonly Outcome[]) {
   return callers.flatMap((caller, index) => {
     const [expected, outcome = 'none'] = [expectedOf(access, caller), outcomes[index]];
@@ -265,15 +270,15 @@ function expectedOf(access: Access, caller: Caller): Outcome[] {
   if (access === 'signedOrEditor' && (caller === 'nobody' || caller === 'remote')) return ['refused'];
   if (caller === 'nobody' || caller === 'remote') return ['401'];
   if (access === 'signedIn') return ['yes'];
-  // What is somebody's own is the viewer's.
+  // An object of one person belongs to the viewer.
   if (access === 'self') return caller === 'viewer' ? ['yes'] : ['404'];
   if (access === 'threadOwner') {
     if (caller === 'viewer') return ['yes'];
-    // The streams say 403 for any thread that is somebody else's (spec, endpoint 2).
+    // The streams answer 403 for the thread of another user (spec, endpoint 2).
     return caller === 'stranger' ? ['404', '403'] : ['403'];
   }
   if (caller === 'stranger') return ['404'];
-  // What is one editor's own is the editor's.
+  // An object of one editor belongs to the editor.
   if (access === 'editorsOwn') return { owner: ['404'], editor: ['yes'], viewer: ['403'] }[caller];
   const allowed = {
     viewer: ['viewer', 'editor', 'owner'],
@@ -319,7 +324,7 @@ function classify(operationId: string, status: number, code: string): Outcome {
   return [401, 403, 404].includes(status) ? `${status}` : said;
 }
 
-/** The table as it was found, for people. */
+/** Prints the table as it was measured. */
 function print(): void {
   const width = Math.max(...operations.map(({ id }) => id.length));
   const line = (cells: readonly string[]) =>

@@ -45,12 +45,11 @@ test('the route that Express finds is the operation that was checked: literals c
   }
 });
 
-// The three refusals that every operation must give, asked of each one: an operation of a later area cannot forget
-// them.
+// The three refusals that every operation must give, tested for each one, so that no later area can forget them.
 
 type Verb = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-/** What stands for an object that is not there. A number that is none is refused before anybody is asked. */
+/** The id of an object that does not exist. An invalid number would be refused before the object is looked up. */
 function absentOf(parameter: string): string {
   return parameter === 'version' ? '1' : 'absent';
 }
@@ -76,7 +75,7 @@ function exampleOf({ path, method }: (typeof operations)[number]): object {
   return media?.example ?? Object.values(media?.examples ?? {})[0]?.value ?? {};
 }
 
-/** Of a problem, or of an error in OpenAI's form. */
+/** The code of a problem, or of an error in OpenAI's form. */
 function codeOf(body: { code?: string; error?: { code: string } }): string | undefined {
   return body.code ?? body.error?.code;
 }
@@ -106,7 +105,7 @@ test.each(guarded.filter(({ scope }) => scope !== 'any').map((operation) => [ope
 
 test.each(
   guarded.filter(({ path }) => path.includes('{spaceId}')).map((operation) => [operation.id, operation] as const),
-)('%s knows nothing of another tenant’s space', async (_id, operation) => {
+)('%s gives the same 404 for another tenant’s space as for a missing one', async (_id, operation) => {
   const [owner, stranger] = [await buildUser(api.identity), await buildUser(api.identity)];
   const { space } = await buildSpace(api.identity, owner.user.id);
   const theirs = await call(stranger.token, operation, { spaceId: space.id, userId: owner.user.id });

@@ -1,7 +1,7 @@
 import { Screenshots } from '../../../api/frame/screenshots.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** A desktop whose screenshots are done when they are told to be. */
+/** A desktop whose screenshots are done when the test says so. */
 function buildServer() {
   const begun: PromiseWithResolvers<Buffer>[] = [];
   const screenshot = () => {
@@ -16,7 +16,7 @@ const session = (id: string, spaceId: string) => ({ id, spaceId, width: 10, heig
 const picture = (text: string) => Buffer.from(text);
 const busy = { kind: 'unavailable', code: 'SCREENSHOTS_BUSY', retryAfterSeconds: 1 };
 
-test('whoever asks while one is made shares the next', async () => {
+test('Requests during a screenshot share the next one', async () => {
   const server = buildServer();
   const screenshots = new Screenshots({ mostPixels: 100, mostOfSpace: 100 });
   const shown = session('one', 'a');
@@ -25,13 +25,13 @@ test('whoever asks while one is made shares the next', async () => {
   expect(server.begun).toHaveLength(1);
   server.begun[0]?.resolve(picture('first'));
   expect(await first).toEqual(picture('first'));
-  await waitFor('the next', () => server.begun.length === 2);
+  await waitFor('the next screenshot', () => server.begun.length === 2);
   server.begun[1]?.resolve(picture('second'));
   expect(await Promise.all(later)).toEqual([picture('second'), picture('second')]);
   expect(server.begun).toHaveLength(2);
 });
 
-test('a process makes so many at once, of one space fewer, and more when they are done', async () => {
+test('A process makes a limited number of screenshots at once, and fewer of one space', async () => {
   const server = buildServer();
   const screenshots = new Screenshots({ mostPixels: 300, mostOfSpace: 200 });
   const [first, second] = [screenshots.of(session('1', 'a'), server), screenshots.of(session('2', 'a'), server)];

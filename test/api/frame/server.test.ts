@@ -47,7 +47,7 @@ function get(url: string): Promise<http.IncomingMessage> {
   });
 }
 
-test('it answers at the address it tells, and stops', async () => {
+test('The server answers at the address that it reports, and stops', async () => {
   const server = await start();
   expect(server.url).toMatch(/^http:\/\/localhost:\d+$/);
   expect((await get(`${server.url}/healthz`)).statusCode).toBe(200);
@@ -55,7 +55,7 @@ test('it answers at the address it tells, and stops', async () => {
   await expect(connect(server.url)).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test('a taken port is one line that names the setting', async () => {
+test('The error for a taken port is one line that names the setting', async () => {
   const server = await start();
   const { port } = new URL(server.url);
   await expect(start(port)).rejects.toThrow(ConfigError);
@@ -78,7 +78,7 @@ test('closing waits for an open request, and takes no new connection meanwhile',
   await closing;
 });
 
-test('what is still open after the grace is cut', async () => {
+test('Requests that are still open after the grace period are cut', async () => {
   const server = await start();
   const open = expect(get(`${server.url}/readyz`)).rejects.toThrow(/hang up|ECONNRESET/);
   await isAsked;
@@ -87,7 +87,7 @@ test('what is still open after the grace is cut', async () => {
   release();
 });
 
-test('while it drains it is not ready, but answers requests; then it closes', async () => {
+test('A draining server is not ready, but answers requests, and then it closes', async () => {
   const server = await start();
   release();
   expect((await get(`${server.url}/readyz`)).statusCode).toBe(200);
@@ -99,7 +99,7 @@ test('while it drains it is not ready, but answers requests; then it closes', as
   await expect(connect(server.url)).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test('closing twice is closing once', async () => {
+test('Closing twice is closing once', async () => {
   const server = await start();
   await Promise.all([server.close(), server.close()]);
 });

@@ -11,7 +11,7 @@ import { waitFor } from '../../support/waitFor.ts';
 
 let api: TestApi;
 let server: RunningApi;
-/** Spaces that somebody was let into, in order. */
+/** The spaces that a caller was let into, in order. */
 const entered: string[] = [];
 
 beforeAll(async () => {
@@ -70,7 +70,7 @@ describe.each(Object.entries(writes))('a request for %s whose body comes slowly'
       '404 NOT_FOUND',
       ({ space, owner }: Owners) => api.identity.spaces.remove(space.id, owner.user.id),
     ],
-  ])('is refused when %s meanwhile', async (_when, refusal, change) => {
+  ])('The request is refused when %s meanwhile', async (_when, refusal, change) => {
     const owners = await buildOwners();
     const { other, space } = owners;
     const base = `/api/spaces/${space.id}`;
@@ -81,7 +81,7 @@ describe.each(Object.entries(writes))('a request for %s whose body comes slowly'
   });
 });
 
-test('the same requests are taken from who still may', async () => {
+test('The same requests are taken from a caller who keeps the right', async () => {
   const { other, space } = await buildOwners();
   for (const [what, { path, ...request }] of Object.entries(writes)) {
     const finish = await beginSlowly(server.url, {
@@ -94,7 +94,7 @@ test('the same requests are taken from who still may', async () => {
   }
 });
 
-test('nothing is written into a space that was deleted after its caller was let in', async () => {
+test('Nothing is written into a space that was deleted after its caller was let in', async () => {
   const { owner, space } = await buildOwners();
   const { database } = api.environment;
   const { id: userId } = owner.user;

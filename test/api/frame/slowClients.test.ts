@@ -7,8 +7,8 @@ import { SlowClients } from '../../../api/frame/slowClients.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
-// Who sends or takes nothing is let go. Nothing here is measured: what must end ends before the test's own time limit,
-// and what must go on outlives something that has ended.
+// Clients that send or take nothing are cut off. No times are measured: what must end ends before the test's own time
+// limit, and what must go on outlives something that has ended.
 
 const never = 3_600_000;
 const soon = 100;
@@ -75,26 +75,26 @@ const chunk = (bytes: string) => `${bytes.length.toString(16)}\r\n${bytes}\r\n`;
 const opening = (name: string) =>
   chunk(`--b\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n\r\nthe first of it`);
 
-test('headers that do not come to their end are 408', async () => {
+test('408 for headers that do not come to their end', async () => {
   await withServer({ headersMs: soon }, async (connect) => {
     expect(await text(await connect(['GET /healthz HTTP/1.1', 'Host: localhost']))).toMatch(/^HTTP\/1.1 408 /);
-    // Nothing at all is not an end either.
+    // Sending nothing at all is 408 too.
     expect(await text(await connect())).toMatch(/^HTTP\/1.1 408 /);
   });
 });
 
-test('a body that does not come to its end is 408; an upload goes on meanwhile', async () => {
+test('408 for a body that does not come to its end, while an upload goes on', async () => {
   await withServer({ requestMs: soon }, async (connect) => {
     const uploading = await connect(upload());
     uploading.write(opening('patient.txt'));
     expect(codeOf(await text(await connect(json())))).toEqual(tooLate);
-    // Begun earlier, and older than a request may be.
+    // The upload began earlier, and is older than a request may be.
     uploading.write(`${chunk(', and the rest\r\n--b--\r\n')}0\r\n\r\n`);
     expect(await text(uploading)).toMatch(/^HTTP\/1.1 200 /);
   });
 });
 
-test('an upload of which nothing more comes is 408, and nothing of it is kept', async () => {
+test('408 for an upload that stalls, and nothing of it is kept', async () => {
   await withServer({ stallMs: soon }, async (connect) => {
     const uploading = await connect(upload());
     uploading.write(opening('broken.txt'));
@@ -104,7 +104,7 @@ test('an upload of which nothing more comes is 408, and nothing of it is kept', 
   expect((listed.body.data as { name: string }[]).map(({ name }) => name)).not.toContain('broken.txt');
 });
 
-test('more connections than are allowed are closed as they come', async () => {
+test('Connections beyond the limit are closed as they come', async () => {
   await withServer({ maxConnections: 2 }, async (connect) => {
     const kept = [await connect(), await connect()];
     expect(await text(await connect(['GET /healthz HTTP/1.1', ...common(), '']).catch(() => '' as never))).toBe('');
@@ -114,8 +114,8 @@ test('more connections than are allowed are closed as they come', async () => {
   });
 });
 
-test('an answer that nobody takes is ended, whatever is written to it; one that is taken goes on', async () => {
-  // Long enough for a machine that stands still for a moment: what is taken must not look like what is not.
+test('An answer that the client does not take is ended, and one that is taken goes on', async () => {
+  // Long enough for a machine that pauses for a moment, so that a client that reads never looks stuck.
   const slow = new SlowClients({ headersMs: never, requestMs: never, stallMs: 3_000 });
   const piece = Buffer.alloc(1024 * 1024, 'x');
   const answers = new Map<string, http.ServerResponse>();
@@ -141,7 +141,7 @@ test('an answer that nobody takes is ended, whatever is written to it; one that 
     if (!ofStuck.closed) await once(ofStuck, 'close');
     const ofTaking = answers.get('/taking') as http.ServerResponse;
     expect([ofStuck.writableFinished, ofTaking.closed]).toEqual([false, false]);
-    // It is heard to its end.
+    // The client that reads gets the whole answer.
     const ended = once(taking, 'close');
     ofTaking.end();
     taking.end();

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
-// What `fetch` would put right before it is sent. The rest is asked of every operation in oddRequests.test.ts.
+// Requests that `fetch` would correct before it sends them. All others are in oddRequests.test.ts, for every operation.
 
 let api: TestApi;
 let server: http.Server;
@@ -24,7 +24,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Sends bytes as they are, and answers with the status and the problem's code. */
+/** Sends raw bytes. Returns the status and the whole answer. */
 async function send(lines: string[], body: Buffer | string = ''): Promise<{ status: number; said: string }> {
   const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
   const bytes = Buffer.from(body);
@@ -37,7 +37,7 @@ async function send(lines: string[], body: Buffer | string = ''): Promise<{ stat
 
 const authorized = () => ['GET /api/me HTTP/1.1', 'Host: localhost', `Authorization: Bearer ${token}`];
 
-test('one of each header is fine', async () => {
+test('A request with each header once is accepted', async () => {
   expect(await send(authorized())).toMatchObject({ status: 200 });
 });
 
@@ -46,17 +46,17 @@ test.each([
   ['Authorization, the same', () => [...authorized(), `authorization: Bearer ${token}`]],
   ['Host', () => [...authorized(), 'Host: evil.example']],
   ['Idempotency-Key', () => [...authorized(), 'Idempotency-Key: a', 'Idempotency-Key: b']],
-])('two of %s are 400', async (_name, lines) => {
+])('400 for a repeated header: %s', async (_name, lines) => {
   const { status, said } = await send(lines());
   expect([status, /"code":"(\w+)"/.exec(said)?.[1]]).toEqual([400, 'REPEATED_HEADER']);
 });
 
-test('bytes in a target that must be percent-encoded are 400', async () => {
+test('400 for bytes in a target that must be percent-encoded', async () => {
   const [, ...rest] = authorized();
   expect(await send(['GET /api/spaces?cursor=caf\u00e9 HTTP/1.1', ...rest])).toMatchObject({ status: 400 });
 });
 
-test('a wrong text is 400 with where it is', async () => {
+test('400 for an invalid text, with its place', async () => {
   const post = (body: string) => api.as(token).post('/api/spaces').set('content-type', 'application/json').send(body);
   const nul = await post('{"name":"a\\u0000b"}');
   expect(nul.body).toMatchObject({ code: 'INVALID_REQUEST', errors: [{ pointer: '/name' }] });
@@ -89,7 +89,7 @@ test.each([
     [part('Content-Disposition: form-data; name="path"', Buffer.from([0x2f, 0xff])), part(file('a'), 'x')],
   ],
   ['a field with NUL', [part('Content-Disposition: form-data; name="path"', '/a\0/'), part(file('a'), 'x')]],
-])('multipart: %s is 400, and nothing is stored', async (_what, parts) => {
+])('400 for a multipart body with %s, and nothing is stored', async (_what, parts) => {
   const body = Buffer.concat([...parts.flatMap((one) => [one, Buffer.from('\r\n')]), Buffer.from('--b--\r\n')]);
   const { status, said } = await send(
     [

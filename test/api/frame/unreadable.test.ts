@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../../api/frame/server.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 
-// What never becomes a request is answered like one: Node's own answer is a bare status.
+// Bytes that never become a request are answered with a problem, like a request. Node itself answers a bare status.
 
 let api: TestApi;
 let server: RunningApi;
@@ -53,7 +53,7 @@ test.each([
     'INVALID_HTTP',
   ],
   ['a header that goes on in the next line', 'GET /healthz HTTP/1.1\r\nhost: a\r\na b: c\r\n\r\n', 400, 'INVALID_HTTP'],
-])('%s is a problem with an id that is in the log, and ends the connection', async (_what, bytes, status, code) => {
+])('%s gets a problem with an id that is in the log, and ends the connection', async (_what, bytes, status, code) => {
   const answer = await send(bytes);
   expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -66,7 +66,7 @@ test.each([
   );
 });
 
-test('what comes after an answer that is whole is answered too, and nothing is put into one that is not', async () => {
+test('Unreadable bytes after a whole answer are answered too, and never inside an answer', async () => {
   const first = 'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n';
   const answer = await send(`${first}nonsense\r\n\r\n`);
   expect(answer).toMatch(/^HTTP\/1\.1 (200|400) /);

@@ -18,7 +18,7 @@ async function refusalOf(apiSpec: object, validateApiSpec: boolean): Promise<unk
   return new Promise((resolve) => load?.({ app: { param: () => undefined } } as never, {} as never, resolve));
 }
 
-test('a document is held against the schema of OpenAPI where that is asked for, and only there', async () => {
+test('A document is checked against the schema of OpenAPI only where that is asked for', async () => {
   leaveOutUnusedSpecCheck();
   const error = jest.spyOn(console, 'error').mockImplementation(() => undefined);
   const wrong = { ...document, info: {} };
@@ -29,21 +29,21 @@ test('a document is held against the schema of OpenAPI where that is asked for, 
 });
 
 describe('references', () => {
-  /** What the validator makes of a document before it compiles operations. */
+  /** The document as the validator has it before it compiles operations. */
   const preprocessed = (apiSpec: object) => {
     const options = { strict: false, formats: {}, serDesMap: {}, logger: false };
     const made = new preprocessor.SchemaPreprocessor(structuredClone(apiSpec) as never, options as never, {} as never);
     return made.preProcess();
   };
 
-  test('lead where the library has them lead, in all of the contract', () => {
+  test('All references of the contract lead where the library has them lead', () => {
     const parts = splitContract(loadContract());
     const before = parts.map((part) => preprocessed(part.copy()));
     leaveOutCompilingReferences();
     expect(parts.map((part) => preprocessed(part.copy()))).toEqual(before);
   });
 
-  test('may lead on to others, and must lead somewhere', () => {
+  test('A reference may lead to another one, and must lead to a schema', () => {
     leaveOutCompilingReferences();
     const schema = { $ref: '#/components/schemas/A~1b' };
     const withSchemas = (schemas: object) => ({
@@ -60,7 +60,7 @@ describe('references', () => {
   });
 });
 
-test('no part of the contract leads into another file', async () => {
+test('No part of the contract refers to another file', async () => {
   const parts = splitContract(loadContract());
   const { prototype } = framework.OpenAPIFramework as unknown as {
     prototype: { loadSpec(document: object): Promise<object> };

@@ -77,8 +77,8 @@ async function refusal(path: string, token?: string, options: Parameters<typeof 
 const closeOf = async (socket: WebSocket) => (await once(socket, 'close'))[0] as number;
 const heard = async (socket: WebSocket) => String((await once(socket, 'message'))[0]);
 
-describe('what is asked before the upgrade', () => {
-  test('a credential among the subprotocols, or in the header, opens it', async () => {
+describe('Before the upgrade', () => {
+  test('A credential among the subprotocols or in the header opens a connection', async () => {
     const { editor, path } = await buildEditor();
     const fromBrowser = await open(path, editor.token, { origin: 'https://app.example' });
     expect(fromBrowser.protocol).toBe('atrium');
@@ -136,7 +136,7 @@ describe('what is asked before the upgrade', () => {
     expect(opened).toEqual([]);
   });
 
-  test('a plain request, another upgrade and a broken handshake are answered as such', async () => {
+  test('A plain request gets 426, a broken handshake 400, and other operations ignore an upgrade', async () => {
     const { editor, path } = await buildEditor();
     const headers = { authorization: `Bearer ${editor.token}` };
     const plain = await fetch(url + path, { headers });
@@ -144,12 +144,12 @@ describe('what is asked before the upgrade', () => {
     expect(await plain.json()).toMatchObject({ code: 'UPGRADE_REQUIRED' });
     const withoutKey = await answerTo(path, { ...headers, upgrade: 'websocket' });
     expect(withoutKey).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*"code":"BAD_HANDSHAKE"/s);
-    // An operation that is not an upgrade answers as usual.
+    // An operation without an upgrade answers as usual.
     expect((await answerTo(`/api/me`, { ...headers, upgrade: 'websocket' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
     expect((await answerTo(`/healthz`, { upgrade: 'h2c' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
   });
 
-  test('requests to open count like other requests, and so do open ones', async () => {
+  test('Requests to connect count like other requests, and the number of open connections is limited', async () => {
     const { editor, path } = await buildEditor();
     const { url: at } = await start({ perUser: 2 }, 4);
     const [first] = [await open(path, editor.token, { at }), await open(path, editor.token, { at })];
@@ -166,8 +166,8 @@ describe('what is asked before the upgrade', () => {
   });
 });
 
-describe('what holds while it is open', () => {
-  test('a revoked session closes it', async () => {
+describe('An open connection', () => {
+  test('A revoked session closes the connection', async () => {
     const { editor, path } = await buildEditor();
     const socket = await open(path, editor.token);
     const [session] = (await api.identity.sessions.list(editor.user.id, { limit: 1 })).data;
@@ -192,7 +192,7 @@ describe('what holds while it is open', () => {
     socket.terminate();
   });
 
-  test('a member who is removed, or may do less, loses it', async () => {
+  test('A member who is removed, or gets a lower role, loses the connection', async () => {
     const { editor, space, path, owner } = await buildEditor();
     const [removed, kept] = [await open(path, editor.token), await open(path, owner.token)];
     await api.identity.members.remove(space.id, editor.user.id);
@@ -206,7 +206,7 @@ describe('what holds while it is open', () => {
     kept.terminate();
   });
 
-  test('a flood of messages, one that is too large, and a failure end it, each by its code', async () => {
+  test('A flood of messages, a message that is too large, and a failure each end a connection with their code', async () => {
     const { editor, path } = await buildEditor();
     const { url: at } = await start({ messagesAtOnce: 5, messagesPerSecond: 0, maxMessageBytes: 1_000 });
     const connectHere = () => open(path, editor.token, { at });
@@ -225,14 +225,14 @@ describe('what holds while it is open', () => {
     expect(lines.join('')).toContain('A connection failed.');
   });
 
-  test('a reader who takes nothing is cut, and one who catches up is waited for', async () => {
+  test('A reader that takes nothing is cut, and one that catches up is waited for', async () => {
     const { editor, path } = await buildEditor();
     const { url: at } = await start({ maxBacklogBytes: 1024 * 1024 });
     const piece = Buffer.alloc(256 * 1024);
     const [slow, quick] = [await open(path, editor.token, { at }), await open(path, editor.token, { at })];
     slow.pause();
     const [toSlow, toQuick] = opened.map(({ connection }) => connection);
-    // The kernel takes some megabytes by itself.
+    // The kernel buffers a few megabytes.
     while (toSlow?.closed.aborted === false) {
       toSlow.send(piece);
       await new Promise(setImmediate);
@@ -247,7 +247,7 @@ describe('what holds while it is open', () => {
     slow.terminate();
   });
 
-  test('a peer that answers no ping is dead, and one that does stays', async () => {
+  test('A peer that answers no ping is cut, and one that answers stays', async () => {
     const { editor, path } = await buildEditor();
     const { url: at } = await start({ pingIntervalMs: 100 });
     const alive = await open(path, editor.token, { at });
@@ -278,7 +278,7 @@ test('a closing server says so, waits for its clients, and cuts those that stay'
   expect([1001, 1006]).toContain(await closeOf(stubborn));
 });
 
-test('each has one line in the log when it ends, and no credential', async () => {
+test('Each connection has one line in the log when it ends, without a credential', async () => {
   const { editor, space, path } = await buildEditor();
   const socket = await open(path, editor.token, { headers: { 'x-request-id': 'mine' } });
   const isClosed = closeOf(socket);
@@ -308,7 +308,7 @@ test('each has one line in the log when it ends, and no credential', async () =>
   expect(entries).toHaveLength(2);
 });
 
-test('what the contract and the areas say of upgrades must agree', () => {
+test('The contract and the areas must agree about upgrades', () => {
   const app = (more: Record<string, string>, given: (typeof areas)[number][] | (typeof area)[]) => () =>
     createApp(api.deps, { contract: loadContract(more), areas: [...areas, ...given] });
   expect(app({ 'echo.yaml': echoContract }, [{ ...area, upgrades: {} }])).toThrow('No area takes the upgrade openEcho');
@@ -319,7 +319,7 @@ test('what the contract and the areas say of upgrades must agree', () => {
   expect(app({}, [])).not.toThrow();
 });
 
-/** What a server sends that closes the connection after it. */
+/** The answer of a server, up to the end of the connection. */
 function answerTo(path: string, headers: Record<string, string>): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

@@ -23,7 +23,7 @@ function contractOf(areas: Record<string, string>): Contract {
 
 const withDefaults = (operation: Partial<Operation>) => ({ isPublic: true, bodyTypes: [], ...operation });
 
-test('all of the contract can be loaded and compiled', async () => {
+test('The whole contract can be loaded and compiled', async () => {
   const contract = loadContract();
   const validator = createValidator(contract, options);
   for (const operation of contract.operations) {
@@ -33,12 +33,12 @@ test('all of the contract can be loaded and compiled', async () => {
     const req = given as unknown as Request;
     await validator.prepare(req, operation, {});
     const refusal = await new Promise((resolve) => validator.request(req, {} as Response, resolve));
-    // An empty request may be refused, of course, but by its schema.
+    // An empty request may be refused, but only by its schema.
     if (refusal !== undefined) expect(refusal).toMatchObject({ status: 400, path });
   }
 });
 
-test('paths that cannot be told apart are an error of theirs alone, and loaded when they are asked for', async () => {
+test('Paths that cannot be told apart are an error of their own area alone, once it is used', async () => {
   const contract = contractOf({ '/good/{id}': 'good', '/bad/{one}': 'bad', '/bad/{other}': 'bad' });
   const [good, bad] = contract.operations;
   if (good === undefined || bad === undefined) throw new Error('unreachable');
@@ -49,7 +49,7 @@ test('paths that cannot be told apart are an error of theirs alone, and loaded w
   await expect(validator.prepare(req, bad, { one: 'x' })).rejects.toThrow('ambiguous');
 });
 
-test('each status of an answer is held to its own schema, in whichever order they come', async () => {
+test('Each status of an answer is checked against its own schema, in any order', async () => {
   const named = (name: string) => ({
     description: name,
     content: {

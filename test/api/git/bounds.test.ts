@@ -9,14 +9,14 @@ import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What a space's clones may take of everybody's: slots, room, and what is left when they are given up.
+// What the clones of a space may take: slots, room, and what is left when they are given up.
 
 const slots = 2;
 const maxClones = 3;
 
 let product: TestGit;
 let connection: Connection;
-/** Ends what a test has begun. */
+/** Undoes what a test has begun. */
 let cleanUps: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
     ATRIUM_GIT_SLOTS: String(slots),
     ATRIUM_GIT_MAX_CLONES: String(maxClones),
     ATRIUM_GIT_SILENCE_SECONDS: '3600',
-    // So that no clone is given to another attempt while a test looks at it, however slow the machine is.
+    // Long enough that no clone gets another attempt while a test looks at it, even on a slow machine.
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '20',
     ATRIUM_DRIVE_QUOTA_MIB: '1',
   });
@@ -46,7 +46,7 @@ async function newUser() {
   const git = gitOf(user);
   const cancel = (operationId: string | null) =>
     user.fetch(`/api/operations/${operationId}/cancel`, { method: 'POST' });
-  /** Begins a clone that the test's end calls off. */
+  /** Begins a clone that is called off at the end of the test. */
   async function clone(body: { url?: string; name?: string } = {}) {
     const made = await git.clone({ url: remoteRepository(product.server).url, ...body });
     const { operationId } = made.body;
@@ -56,7 +56,7 @@ async function newUser() {
   return { user, git, clone, cancel };
 }
 
-/** The server takes what asks for a pack, and says nothing. Returns how many are waiting for it now. */
+/** The server takes requests for a pack and does not answer. Returns how many requests are waiting now. */
 function holdPacks(): () => number {
   let held = 0;
   product.server.interfere = (req, res) => {
@@ -70,7 +70,7 @@ function holdPacks(): () => number {
   return () => held;
 }
 
-/** Whether the work of a repository is waiting for a slot (1), or is being done (2); undefined before that. */
+/** Whether the work of a repository waits for a slot (1) or is being done (2). Undefined before that. */
 async function workOf(itemId: string): Promise<number | undefined> {
   const client = new Client({ connection, namespace: product.environment.config.temporal.namespace });
   try {
@@ -88,7 +88,7 @@ async function rowsOf<Row = { n: number }>(sql: string, values: unknown[]): Prom
   return rows as Row[];
 }
 
-test('git servers that say nothing hold up clones, and no chat', async () => {
+test('Silent git servers hold up clones, but no chat', async () => {
   const { user, clone, cancel } = await newUser();
   const held = holdPacks();
   const made = [await clone(), await clone(), await clone()].map(({ body }) => body);
@@ -101,10 +101,10 @@ test('git servers that say nothing hold up clones, and no chat', async () => {
 
   const states = await works();
   await cancel(made[states.indexOf(2)]?.operationId ?? null);
-  await waitFor('the one that waited', async () => (await workOf(made[states.indexOf(1)]?.id ?? '')) === 2);
+  await waitFor('the waiting clone', async () => (await workOf(made[states.indexOf(1)]?.id ?? '')) === 2);
 });
 
-test('a space has so many clones under way at most, however they are asked for', async () => {
+test('A space has a limited number of clones under way, also with simultaneous requests', async () => {
   const [{ git, clone, cancel }, other] = [await newUser(), await newUser()];
   holdPacks();
   const { url } = remoteRepository(product.server);
@@ -125,12 +125,12 @@ test('a space has so many clones under way at most, however they are asked for',
   expect([retried.status, retried.code]).toEqual([409, 'GIT_TOO_MANY_CLONES']);
 });
 
-test('what finds no room in the space is not stored', async () => {
+test('A clone that exceeds the quota of its space is not stored', async () => {
   const { user, git, clone } = await newUser();
   const { url } = remoteRepository(product.server, { 'large.txt': randomBytes(2_097_152).toString('hex') });
   const failed = await git.cloned((await clone({ url })).body.id);
   expect(failed).toMatchObject({ status: 'failed', error: { code: 'QUOTA_EXCEEDED' } });
-  // The clones of other tests may still store something: it has a row, of another space.
+  // The clones of other tests may still store something, which has a row of another space.
   const stored = await product.bucket.keys();
   const known = await rowsOf<{ object_key: string }>('SELECT object_key FROM drive_objects', []);
   expect(stored.filter((key) => !known.some(({ object_key }) => object_key === key))).toEqual([]);
@@ -138,7 +138,7 @@ test('what finds no room in the space is not stored', async () => {
   expect(await user.get(`${git.space}/drive`)).toMatchObject({ usedBytes: 0 });
 });
 
-test('a space that is deleted ends its clones, under way and waiting, and nothing is left of them', async () => {
+test('Deleting a space ends its running and its waiting clones, and nothing is left of them', async () => {
   const { user, git, clone } = await newUser();
   const held = holdPacks();
   const ids = [(await clone()).body.id, (await clone()).body.id, (await clone()).body.id];
@@ -150,7 +150,7 @@ test('a space that is deleted ends its clones, under way and waiting, and nothin
   for (const table of ['git_repositories', 'git_orders', 'git_bundles', 'drive_objects']) {
     expect([table, await rowsOf(`SELECT * FROM ${table} WHERE space_id = ?`, [user.spaceId])]).toEqual([table, []]);
   }
-  await waitFor('the server to be left alone', () => held() === 0);
+  await waitFor('the connections to the server to end', () => held() === 0);
   const { dir } = product.environment.config.git;
   expect(ids.filter((id) => existsSync(join(dir, id)))).toEqual([]);
 });
@@ -162,7 +162,7 @@ test('an operation whose repository is gone, as an older version left it, ends',
     'INSERT INTO operations (id, kind, space_id, user_id, subject_id, status, created_at) VALUES (?)',
     [[id, 'cloneRepository', user.spaceId, user.id, itemId, 'running', new Date()]],
   );
-  const ended = await waitFor('its end', async () => {
+  const ended = await waitFor('the end of the operation', async () => {
     const operation = await gitOf(user).operation(id);
     return operation.status !== 'running' && operation;
   });

@@ -3,13 +3,13 @@ import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/
 import { waitFor } from '../../support/waitFor.ts';
 
 let product: TestGit;
-// No sweep tells anybody anything.
+// No sweep runs during the test.
 beforeAll(async () => {
   product = await buildGit({ ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' });
 }, 60_000);
 afterAll(() => product.close());
 
-test('a clone that is called off ends too where its workflow is never told', async () => {
+test('A clone that is called off ends, also when its workflow is never told', async () => {
   const git = gitOf(await buildChatUser(product));
   const { url } = remoteRepository(product.server);
   let isHeld = false;
@@ -19,7 +19,7 @@ test('a clone that is called off ends too where its workflow is never told', asy
   };
   const { id, operationId } = (await git.clone({ url })).body;
   await waitFor('the clone to ask for a pack', () => isHeld);
-  // As a process leaves it that dies between the row and the signal.
+  // As if a process died between the row and the signal.
   const { pool } = product.environment.database;
   await pool.query('UPDATE operations SET cancel_requested_at = ? WHERE id = ?', [new Date(), operationId]);
   expect(await git.cloned(id)).toMatchObject({ status: 'failed', error: { code: 'CALLED_OFF' } });

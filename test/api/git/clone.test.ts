@@ -17,7 +17,7 @@ async function newUser() {
   return { user, git: gitOf(user), drive: driveOf(product, user) };
 }
 
-/** The server takes what asks for a pack, and says nothing. Returns how many have asked. */
+/** The server takes requests for a pack and does not answer. Returns how many requests have come. */
 function holdPacks(): () => number {
   let held = 0;
   product.server.interfere = (req) => {
@@ -57,7 +57,7 @@ test('a repository is an item at once, and ready when its clone has ended', asyn
   expect(audit.data).toContainEqual(expect.objectContaining({ action: 'repository.cloned', target: made.body.id }));
 });
 
-test('what is kept of it counts against the space’s quota', async () => {
+test('A clone counts against the quota of its space', async () => {
   const { user, git } = await newUser();
   const used = async () => (await user.get<{ usedBytes: number }>(`${git.space}/drive`)).usedBytes;
   expect(await used()).toBe(0);
@@ -73,7 +73,7 @@ test.each([
   ['https://git.example.com/team/..%2fother/a.git', 'GIT_URL_REFUSED'],
   ['https://git.example.com/team/%2e%2e/other/a.git', 'GIT_URL_REFUSED'],
   ['https://ghp_sooPersonal@git.example.com/a.git', 'GIT_URL_REFUSED'],
-])('%s is not cloned, nor repeated', async (url, code) => {
+])('The URL %s is refused, and the error does not repeat it', async (url, code) => {
   const { git } = await newUser();
   const refused = await git.clone({ url });
   expect([refused.status, refused.code]).toEqual([422, code]);
@@ -97,7 +97,7 @@ test.each([
 });
 
 test.each([['-u'], ['a..b'], ['a b'], ['refs/heads/a'], ['a'.repeat(250)]])(
-  'no branch %s is asked for',
+  '422 for the branch name %s',
   async (branch) => {
     const { git } = await newUser();
     const refused = await git.clone({ url: 'https://git.example.com/a.git', branch });
@@ -105,7 +105,7 @@ test.each([['-u'], ['a..b'], ['a b'], ['refs/heads/a'], ['a'.repeat(250)]])(
   },
 );
 
-test('names: as the URL says, beside what is there; one that was asked for gives way to nothing', async () => {
+test('A clone gets a free name after its URL, and a taken name is refused if it was asked for', async () => {
   const { git, drive } = await newUser();
   const { url, name } = remoteRepository(product.server);
   const first = await git.clone({ url });
@@ -119,7 +119,7 @@ test('names: as the URL says, beside what is there; one that was asked for gives
   expect((await git.clone({ url, name: 'a/b' })).code).toBe('INVALID_NAME');
 });
 
-test('a private one is cloned with a credential for it, which no other is shown', async () => {
+test('A private repository is cloned with a credential for its server and path', async () => {
   const { git } = await newUser();
   const { url } = remoteRepository(product.server);
   const host = `localhost:${product.server.port}`;
@@ -150,7 +150,7 @@ test('a private one is cloned with a credential for it, which no other is shown'
   expect(product.process.log()).not.toContain('the very secret');
 });
 
-test('the credential of a repository is changed by retry-clone, and when it is ready', async () => {
+test('The credential of a repository is changed by retry-clone, and also when the repository is ready', async () => {
   const { user, git } = await newUser();
   const { url } = remoteRepository(product.server);
   const host = `localhost:${product.server.port}`;
@@ -186,13 +186,13 @@ test('the credential of a repository is changed by retry-clone, and when it is r
   expect(await give({ credentialId: null })).toMatchObject({ status: 200, body: { credentialId: null } });
   expect(await codeOf(give({}))).toEqual([400, 'INVALID_REQUEST']);
   expect(await give({ credentialId: good })).toMatchObject({ status: 200, body: { credentialId: good } });
-  // What changes nothing is no entry.
+  // Giving the same credential again is no entry.
   expect((await give({ credentialId: good })).status).toBe(200);
   const { data } = await user.get<{ data: { action: string }[] }>(`${git.space}/audit`);
   expect(data.filter(({ action }) => action === 'repository.credential-changed')).toHaveLength(3);
 });
 
-test('a clone that was cut off goes on by retry-clone, which answers the item', async () => {
+test('A clone that was cut off goes on by retry-clone, which returns the item', async () => {
   const { git } = await newUser();
   const { url } = remoteRepository(product.server, { 'large.txt': 'x'.repeat(200_000) });
   product.server.cutAfter = 100;
@@ -213,7 +213,7 @@ test('a clone that was cut off goes on by retry-clone, which answers the item', 
   expect([again.status, again.code]).toEqual([409, 'GIT_CLONE_SUCCEEDED']);
 });
 
-test('while it is being cloned it is not begun again', async () => {
+test('409 for retrying a clone that is under way', async () => {
   const { git } = await newUser();
   const { url } = remoteRepository(product.server);
   const held = holdPacks();
@@ -238,7 +238,7 @@ test('a clone that is called off ends at once, and can be begun again', async ()
   expect((await git.cloned(id)).status).toBe('ready');
 });
 
-test('the same request twice makes one repository', async () => {
+test('The same idempotency key makes one repository', async () => {
   const { git, drive } = await newUser();
   const { url } = remoteRepository(product.server);
   const [first, second] = [
@@ -250,7 +250,7 @@ test('the same request twice makes one repository', async () => {
   expect(data).toHaveLength(1);
 });
 
-test('another space sees nothing of it and gives it nothing', async () => {
+test('404 for another space’s repositories, credentials and computers', async () => {
   const [mine, other] = [await newUser(), await newUser()];
   const { url } = remoteRepository(product.server);
   const { id } = (await mine.git.clone({ url })).body;
@@ -267,7 +267,7 @@ test('another space sees nothing of it and gives it nothing', async () => {
   expect((await other.git.clone({ url, computerId })).status).toBe(404);
 });
 
-test('what the space’s lists forbid is not cloned', async () => {
+test('A server that the lists of the space forbid is not cloned from', async () => {
   const { user, git } = await newUser();
   const { url } = remoteRepository(product.server);
   await user.fetch(`${git.space}/egress`, { method: 'PUT', body: { deny: ['localhost'] } });

@@ -23,7 +23,7 @@ const fields = {
   secret: 'the token itself',
 };
 
-test('a credential is kept for one server and path, and its secret is never given back', async () => {
+test('A credential is for one server and path, and its secret is never returned', async () => {
   const { as, path, space, spaceId } = await owner();
   const made = await as.post(path, fields);
   expect([made.status, made.body]).toEqual([
@@ -53,7 +53,7 @@ test('a credential is kept for one server and path, and its secret is never give
   ]);
 });
 
-test('the database has the secret sealed, bound to its own row', async () => {
+test('The database has the secret sealed, and bound to its row', async () => {
   const { as, path, spaceId } = await owner();
   const ids = await Promise.all(
     ['first secret', 'second secret'].map(
@@ -65,14 +65,14 @@ test('the database has the secret sealed, bound to its own row', async () => {
   const [rows] = await pool.query(read, [spaceId]);
   const text = (rows as { sealed: Buffer }[]).map((row) => `${JSON.stringify(row)} ${row.sealed.toString('latin1')}`);
   expect(text.join()).not.toMatch(/(first|second) secret/);
-  // Moved to another row, it does not open.
+  // Moved to another row, a secret does not open.
   const [moved, target] = rows as { id: string; sealed: Buffer }[];
   await pool.query('UPDATE git_credentials SET sealed = ? WHERE id = ?', [moved?.sealed, target?.id]);
   await expect(api.deps.gitCredentials.secretOf({ id: target?.id ?? '', spaceId })).rejects.toThrow();
   expect(ids).toHaveLength(2);
 });
 
-test('the same request twice makes one', async () => {
+test('The same idempotency key makes one credential', async () => {
   const { as, path } = await owner();
   const send = () => as.post(path, fields).set('idempotency-key', 'once');
   const first = await send();
@@ -92,7 +92,7 @@ test.each([
   'example.com/path',
   'example.com:99999',
   'a..b',
-])('it cannot be for %s', async (host) => {
+])('422 for a credential for the host %s', async (host) => {
   const { as, path } = await owner();
   const refused = await as.post(path, { ...fields, host });
   expect(codeOf(refused)).toEqual([422, 'GIT_HOST_INVALID']);
@@ -111,7 +111,7 @@ test.each([
   expect(codeOf(await as.post(path, { ...fields, ...change }))).toEqual([400, 'INVALID_REQUEST']);
 });
 
-test('another space neither sees nor removes it', async () => {
+test('Another space can neither see nor remove a credential', async () => {
   const [mine, other] = [await owner(), await owner()];
   const { id } = (await mine.as.post(mine.path, fields)).body as { id: string };
   expect(((await other.as.get(other.path)).body as { data: unknown[] }).data).toEqual([]);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => product.close());
 
-test('a repository whose bundle is damaged in the store says so, where it has to be read', async () => {
+test('A checkout reports that the bundle is damaged in the store', async () => {
   const git = gitOf(await buildChatUser(product));
   const { id } = (await git.clone({ url: remoteRepository(product.server).url })).body;
   expect(await git.cloned(id)).toMatchObject({ status: 'ready' });
@@ -22,7 +22,7 @@ test('a repository whose bundle is damaged in the store says so, where it has to
   )) as unknown as [[{ objectKey: string; bytes: number }]];
   const zeros = { Bucket: product.bucket.name, Key: bundle.objectKey, Body: new Uint8Array(Number(bundle.bytes)) };
   await product.bucket.client.send(new PutObjectCommand(zeros));
-  // What this machine has of it is only a cache.
+  // The copy on this machine is only a cache.
   rmSync(join(config.git.dir, id), { recursive: true, force: true });
   expect(await git.send('POST', `/git/${id}/checkout`, {})).toMatchObject({ status: 502, code: 'CONTENT_DAMAGED' });
 });

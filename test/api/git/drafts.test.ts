@@ -23,7 +23,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
   }, 90_000);
   afterAll(() => product.close());
   beforeEach(() => product.server.reset());
-  // Drafts that are saved by themselves every second would slow down all tests that come after them.
+  // Drafts that save themselves every second would slow down all later tests.
   let leave: () => Promise<unknown> = async () => undefined;
   afterEach(() => leave());
 
@@ -54,11 +54,11 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     const said = async ({ treePath }: { treePath: string }, command: string) =>
       (await computer.exec(`cd ${treePath} && { ${command}; }`)).stdout;
     const savedAfter = (draftId: string, since: number) =>
-      waitFor('it to be saved', async () => {
+      waitFor('the draft to be saved', async () => {
         const at = Date.parse((await find(draftId)).savedAt ?? '');
         return at > since ? at : undefined;
       });
-    /** Saved with all that is in it now: the save that ends next may have looked before. */
+    /** Saved with all that is in the draft now: the next save to end may have looked before. */
     const saved = async (draftId: string) => savedAfter(draftId, await savedAfter(draftId, Date.now()));
     return {
       user,
@@ -90,7 +90,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
   const keptOf = async (id: string, draftId: string) =>
     Object.keys(await refsOf(id)).filter((name) => name.includes(draftId));
 
-  test('is a clone on a new branch; what is in it outlives its folder, the mirror and a stop, committed or not', async () => {
+  test('A draft is a clone on a new branch, and outlives its folder, the mirror and a stop, committed or not', async () => {
     const { id, computer, made, list, said, saved, tree, repository } = await cloned();
     const draft = await made('try/this');
     expect(draft).toMatchObject({
@@ -103,7 +103,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
       error: null,
       merged: null,
     });
-    // The repository’s own tree was not needed.
+    // The draft did not need the repository's own tree.
     expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
     expect(await said(draft, 'cat a.txt; git symbolic-ref HEAD; git status --porcelain')).toBe(
       'one\nrefs/heads/try/this\n',
@@ -120,24 +120,24 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
 
     await computer.exec('rm -rf drafts');
     rmSync(mirrorOf(id), { recursive: true, force: true });
-    await waitFor('it to come back', async () => (await said(draft, look)) === before);
+    await waitFor('the draft to come back', async () => (await said(draft, look)) === before);
 
-    // What is changed last is saved when the computer has gone to sleep.
+    // The last changes are saved when the computer has gone to sleep.
     const uncommitted = async () => (await refsOf(id))[`refs/atrium/drafts/${draft.id}/wip`];
     const earlier = await uncommitted();
     await said(draft, 'echo last > last.txt');
     await computer.expect(200, 'POST', '/stop');
-    await waitFor('it to be saved', async () => (await uncommitted()) !== earlier);
+    await waitFor('the last change to be saved', async () => (await uncommitted()) !== earlier);
     await computer.exec('rm -rf drafts');
-    await waitFor('it to come back', async () => (await said(draft, 'cat last.txt')) === 'last\n');
-    // What is not changed any more is not saved as changed.
+    await waitFor('the draft to come back', async () => (await said(draft, 'cat last.txt')) === 'last\n');
+    // Changes that were undone are no longer saved.
     await said(draft, 'git checkout -q .; git clean -fdq');
     await saved(draft.id);
     expect((await keptOf(id, draft.id)).toSorted()).toEqual([`refs/atrium/drafts/${draft.id}/heads/try/this`]);
     expect(await list()).toMatchObject([{ id: draft.id, error: null }]);
   }, 240_000);
 
-  test('comes back at a commit that is on no branch', async () => {
+  test('A draft comes back at a commit that is on no branch', async () => {
     const { id, computer, made, said, saved } = await cloned();
     const draft = await made('try');
     await said(draft, `git checkout -q --detach; echo two > a.txt; ${commit} two`);
@@ -146,13 +146,13 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     const look = 'cat a.txt; git rev-parse HEAD; git branch --show-current; git status --porcelain';
     const before = await said(draft, look);
     await computer.exec('rm -rf drafts');
-    await waitFor('it to come back', async () => (await said(draft, look)) === before);
+    await waitFor('the draft to come back', async () => (await said(draft, look)) === before);
     await said(draft, 'git checkout -q try');
     await saved(draft.id);
     expect(await keptOf(id, draft.id)).toEqual([`refs/atrium/drafts/${draft.id}/heads/try`]);
   }, 240_000);
 
-  test('is saved but for what git cannot read there, and says so', async () => {
+  test('A draft is saved without what git cannot read in it, and says so', async () => {
     const { id, list, made, merge, said, saved } = await cloned();
     const draft = await made('try');
     const long = `git branch ${'x'.repeat(230)}`;
@@ -170,13 +170,13 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(kept).toMatch(/^[0-9a-f]{40}$/);
     expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_DRAFT_UNCOMMITTED' });
 
-    // Where git adds nothing at all, what is committed is saved, and what was kept before stays.
+    // Where git can add nothing at all, commits are saved, and the uncommitted changes of the last save are kept.
     await said(
       draft,
       `rm -r nested; chmod 600 b.txt; ${long.replace('branch', 'branch -D')}; git config filter.x.clean false; git config filter.x.required true
        mkdir -p .git/info; echo '*.txt filter=x' > .git/info/attributes; echo three > a.txt; git branch more`,
     );
-    await waitFor('it to be saved', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));
+    await waitFor('the saved branch', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));
     await waitFor('the failure', async () => (await list())[0]?.error?.code === 'GIT_TREE_FAILED');
     expect((await refsOf(id))[wip]).toBe(kept);
     await said(draft, 'rm .git/info/attributes');
@@ -185,11 +185,11 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect((await refsOf(id))[wip]).not.toBe(kept);
   }, 240_000);
 
-  test('is merged by a fast-forward or a commit, with the files of the repository, and told what is not committed', async () => {
+  test('A draft is merged by a fast-forward or a commit, and uncommitted changes need a message', async () => {
     const { made, merge, said, tree, repository, list, user } = await cloned();
     expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
     const draft = await made('try');
-    // Changed as soon as it was checked out, so that only the age of the index says that it may have been.
+    // Changed right after the checkout, so that only the age of the index says that the file may have changed.
     const then = 'touch -d @1700000000';
     await said(
       draft,
@@ -215,14 +215,14 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await merge(draft.id)).toMatchObject({ status: 200, body: { commit: joined.body.commit } });
   }, 240_000);
 
-  test('a conflict is told and changes nothing, and is resolved in the draft', async () => {
+  test('A conflict is reported and changes nothing, and is resolved in the draft', async () => {
     const { id, made, merge, said, tree, repository } = await cloned();
     await tree.post('checkout', {});
     const draft = await made('try');
     await said(draft, `echo draft > a.txt; ${commit} draft`);
     await said(repository, `echo ours > a.txt; ${commit} ours`);
     const look = 'cat a.txt; git rev-parse HEAD; git status --porcelain; ls -A .git';
-    // What is not committed is committed, and the answer says that this stays.
+    // Uncommitted changes are committed, and the answer says that this commit stays.
     await said(draft, 'echo more > b.txt');
     const telling = await merge(draft.id, { message: 'More' });
     const [committed = ''] = (await said(draft, 'git log -1 --format="%h %s" --abbrev=10')).split(' More\n');
@@ -241,7 +241,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect([await said(draft, look), await said(repository, look)]).toEqual([before, ours]);
 
     await said(draft, `git -c user.name=A -c user.email=a@b.c merge -q origin/main; echo both > a.txt; ${commit} both`);
-    // What is changed and not committed in the repository stands in the way as well.
+    // Uncommitted changes in the repository prevent the merge as well.
     await said(repository, 'echo mine > a.txt');
     expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
     expect(await said(repository, 'cat a.txt; git log -1 --format=%s')).toBe('mine\nours\n');
@@ -251,7 +251,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect((await keptOf(id, draft.id)).length).toBeGreaterThan(0);
   }, 240_000);
 
-  test('is merged where its repository has no files, and into the branch that it was made from', async () => {
+  test('A draft is merged without the files of its repository, and into the branch that it was made from', async () => {
     const { remote, made, merge, said, tree, repository } = await cloned();
     const draft = await made('main');
     expect(draft).toMatchObject({ branch: 'main', baseBranch: 'main', baseCommit: remote.commit });
@@ -272,7 +272,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     );
   }, 240_000);
 
-  test('of a partial clone has the files of a branch that only the remote has', async () => {
+  test('A draft of a partial clone has the files of a branch that only the remote has', async () => {
     const { id, computer, remote, made, find, said, saved, tree } = await cloned(
       { 'a.txt': 'one\n' },
       { filter: 'blob:none' },
@@ -282,17 +282,17 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     const draft = await made('other');
     expect(draft).toMatchObject({ baseBranch: 'other' });
     expect(await said(draft, 'cat a.txt; git status --porcelain')).toBe('other\n');
-    // The machine with the mirror is lost, and so are the files: of what the remote has, no file is saved.
+    // The machine with the mirror is lost, and so are the files. Files that the remote has are not saved.
     await said(draft, `echo b > b.txt; git add .; ${commit} b; echo c > c.txt`);
     await saved(draft.id);
     rmSync(mirrorOf(id), { recursive: true, force: true });
     await computer.exec('rm -rf drafts');
     const look = 'cat a.txt b.txt c.txt; git log --format=%s -1; git status --porcelain';
-    await waitFor('it to come back', async () => (await said(draft, look)) === 'other\nb\nc\nb\n?? c.txt\n');
+    await waitFor('the draft to come back', async () => (await said(draft, look)) === 'other\nb\nc\nb\n?? c.txt\n');
     expect(await find(draft.id)).toMatchObject({ error: null });
   }, 240_000);
 
-  test('is looked at and committed in by the API, as its repository is', async () => {
+  test('The API reads a draft and commits in it, as in its repository', async () => {
     const { id, git, made, said, tree, user } = await cloned();
     const draft = await made('try');
     const get = async <T>(what: string, more = '') =>
@@ -323,7 +323,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await get('status')).toMatchObject({ changes: [{ path: 'n.txt' }] });
     expect(await commitAs('The rest')).toMatchObject({ status: 200 });
     expect(await commitAs('Nothing')).toMatchObject({ status: 409, code: 'GIT_NOTHING_TO_COMMIT' });
-    // None of that was in the repository's own tree, and a draft is its own repository's only.
+    // None of that was in the repository's own tree, and a draft belongs to one repository.
     expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
     const other = remoteRepository(product.server);
     const { id: elsewhere } = (await git.clone({ url: other.url, name: 'elsewhere' })).body;
@@ -334,14 +334,14 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(commitFrom.status).toBe(404);
   }, 240_000);
 
-  test('is refused by name, by number and without a computer, and leaves nothing then', async () => {
+  test('A draft is refused by its name, by the limit, and without a computer, and leaves nothing then', async () => {
     const { user, make, made, list, computer, git, drafts } = await cloned();
     for (const branch of ['a..b', 'refs/heads/x', '-x']) {
       expect(await make(branch)).toMatchObject({ status: 422, code: 'GIT_BRANCH_NAME_REFUSED' });
     }
     expect((await make('ä'.repeat(100))).code).toBe('GIT_BRANCH_NAME_REFUSED');
     expect(await make('x', { computerId: 'cmp_1' })).toMatchObject({ status: 404 });
-    // Whoever asks twice has one, also while it is being made.
+    // The same request twice makes one draft, also while it is being made.
     const [first, second] = await Promise.all([make('one'), make('one')]);
     expect([first.status, second.status, second.body.id]).toEqual([200, 200, first.body.id]);
     const one = await made('one');
@@ -360,7 +360,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect((await computer.exec('ls drafts/*')).stdout).toBe('three\ntwo\n');
   }, 240_000);
 
-  test('comes to the default computer when its own is deleted, with what was saved of it', async () => {
+  test('A draft moves to the default computer when its own is deleted, with what was saved', async () => {
     const { user, git, computer, made, list, said, saved, merge } = await cloned();
     const other = await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} });
     const { id: computerId } = (await other.json()) as { id: string };
@@ -371,16 +371,16 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     );
     await saved(draft.id);
     await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' });
-    const moved = await waitFor('it to have another place', async () =>
+    const moved = await waitFor('the draft to have another place', async () =>
       (await list()).find((now) => now.computerId === computer.id),
     );
     expect(moved).toMatchObject({ id: draft.id, status: 'ready' });
-    // Whatever is asked of it brings its files.
+    // The next request brings the files.
     expect(await merge(draft.id, { message: 'Three' })).toMatchObject({ status: 200, body: { fastForward: true } });
     expect(await said(moved, 'cat a.txt; git log --format=%s -2')).toBe('three\nThree\ntwo\n');
   }, 240_000);
 
-  test('is discarded with its folder and all that is kept of it, by request and with its item', async () => {
+  test('A discarded draft is removed with its folder and its refs, by request and with its item', async () => {
     const { id, user, made, merge, list, computer, git, drafts, said, saved } = await cloned();
     const draft = await made('try');
     await said(draft, 'echo two > a.txt');
@@ -393,17 +393,17 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     }
     const gone = (draftId: string) => async () =>
       (await rowsOf('SELECT id FROM git_drafts WHERE id = ?', [draftId])).length === 0;
-    await waitFor('it to go', gone(draft.id));
+    await waitFor('the draft to go', gone(draft.id));
     expect(await keptOf(id, draft.id)).toEqual([]);
     expect((await computer.exec('ls -A drafts/* .cache/atrium/git')).stdout.trim().split('\n')).not.toContain('try');
 
     const last = await made('last');
     await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
-    await waitFor('it to go with its item', gone(last.id));
+    await waitFor('the draft to go with its item', gone(last.id));
     expect((await computer.exec('find drafts -type f')).stdout).toBe('');
   }, 240_000);
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped: no driver is available here', () => expect(usable).toEqual([]));
 }

@@ -50,7 +50,7 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
       .replace('$HOME', home)
       .matchAll(/(ATRIUM_\w+)=(\S+)/g);
     const settings = Object.fromEntries([...said].map(([, name = '', value = '']) => [name, value]));
-    // Both servers may be reached, as the page says how.
+    // Both servers may be reached, as the page describes it.
     const caFile = join(home, 'all.pem');
     const authorities = [settings.ATRIUM_GIT_CA_FILE, other.environment.ATRIUM_GIT_CA_FILE];
     writeFileSync(caFile, authorities.map((file) => readFileSync(file ?? '', 'utf8')).join('\n'));
@@ -66,7 +66,7 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
     await own.exited;
   });
 
-  test('leads from a clone to a merge', async () => {
+  test('The guide leads from a clone to a merge', async () => {
     const user = await buildChatUser(product);
     const remote = remoteRepository(other.server);
     const commands = guide.replace('https://github.com/octocat/Hello-World.git', remote.url);
@@ -76,7 +76,7 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
     expect(gitIn(remote.bare, 'show', 'greeting:greeting.txt')).toBe('Good morning');
   }, 120_000);
 
-  test('leads from a git server of one’s own with an empty repository to its first commit', async () => {
+  test('The guide leads from an empty repository on a git server of one’s own to its first commit', async () => {
     const user = await buildChatUser(product);
     const above = guide.split('\n').filter((line) => line.startsWith('run()'));
     expect(above).toHaveLength(1);
@@ -88,5 +88,5 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped: no driver is available here', () => expect(usable).toEqual([]));
 }

@@ -45,7 +45,7 @@ beforeEach(() => {
 
 let count = 0;
 
-/** An account with two private repositories, and a space that may use the installation as far as is said. */
+/** An account with two private repositories, and a space that may use the installation as far as was proven. */
 async function hosted(proven: 'all' | { mayWrite: boolean } = 'all') {
   const user = await buildChatUser(product);
   count += 1;
@@ -86,7 +86,7 @@ async function claim(
 
 const tokensOf = ({ id }: FakeInstallation) => github.tokens.filter(({ installationId }) => installationId === id);
 
-test('a private repository is cloned with a token for it alone, which then ends', async () => {
+test('A private repository is cloned with a token for it alone, which is then revoked', async () => {
   const { clone, installation, account } = await hosted();
   expect(await clone(`${account}/tool.git`)).toMatchObject({ status: 'ready', contents: { files: 1 } });
   expect(tokensOf(installation)).toEqual([
@@ -102,11 +102,11 @@ test('a private repository is cloned with a token for it alone, which then ends'
   expect(new Set(shown)).toEqual(new Set([undefined, basic]));
 });
 
-test('the token is in no row, in no workflow’s history, and in no log, whether the clone succeeds or fails', async () => {
+test('The token is in no row, history or log, whether the clone succeeds or fails', async () => {
   const { clone, installation, account } = await hosted();
   const { id, status } = await clone(`${account}/tool.git`);
   expect(status).toBe('ready');
-  // A token is made, and then the git server has no such repository.
+  // GitHub gives a token, and then the git server has no such repository.
   installation.repositories.push({ id: installation.id + 1_000_000, path: `${account}/missing` });
   const missing = await clone(`${account}/missing.git`);
   expect(missing.status).toBe('failed');
@@ -116,7 +116,7 @@ test('the token is in no row, in no workflow’s history, and in no log, whether
   const isIn = (text: string) =>
     shown.some((secret) => [secret.slice(0, 60), secret.slice(-60)].some((part) => text.includes(part)));
 
-  // It looks where it should: the clones' own histories are among them, and say what they are about.
+  // The search covers the right places: the histories of the clones are among them.
   const histories = await waitFor('the clones to be in the list of workflows', async () => {
     const listed = await collectHistories();
     const isListed = (of: string) => listed.some(({ name }) => name === actorWorkflowId('repository', of));
@@ -138,7 +138,7 @@ async function collectHistories() {
   const query = `TaskQueue = '${mainTaskQueue(installation)}'`;
   const found = await Array.fromAsync(client.workflow.list({ query }), async ({ workflowId, runId }) => {
     const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-    // Payloads are plain JSON, and lie in these bytes as they are.
+    // Payloads are plain JSON, and are in these bytes unchanged.
     return { name: workflowId, text: Buffer.from(History.encode(History.create(history)).finish()).toString('utf8') };
   });
   await connection.close();
@@ -160,18 +160,18 @@ async function collectRows() {
   );
 }
 
-test('without “.git” it is the same repository', async () => {
+test('A URL without “.git” leads to the same repository', async () => {
   const { clone, account } = await hosted();
   expect((await clone(`${account}/tool`)).status).toBe('ready');
 });
 
-test('a new token that GitHub does not know for a while is waited for', async () => {
+test('A clone waits until GitHub knows its new token', async () => {
   const { clone, account } = await hosted();
   github.newTokenMs = 1_500;
   expect((await clone(`${account}/tool.git`)).status).toBe('ready');
 });
 
-test('of an installation, a space reaches what was proven to be for it, and nothing else', async () => {
+test('A space reaches only the repositories of an installation that were proven to be for it', async () => {
   const { clone, installation, account } = await hosted({ mayWrite: false });
   expect((await clone(`${account}/tool.git`)).status).toBe('ready');
   expect(await clone(`${account}/other.git`)).toMatchObject({
@@ -181,14 +181,14 @@ test('of an installation, a space reaches what was proven to be for it, and noth
   expect(tokensOf(installation)).toHaveLength(1);
 });
 
-test('who has lost a right at GitHub does not have it here any more', async () => {
+test('A person who has lost a right at GitHub has lost it in Atrium too', async () => {
   const { clone, installation, account, person } = await hosted({ mayWrite: false });
   person.repositories.clear();
   expect(await clone(`${account}/tool.git`)).toMatchObject({
     status: 'failed',
     error: { code: 'GIT_AUTHENTICATION_FAILED', detail: expect.stringContaining('may not do this') },
   });
-  // Nor does somebody else who has the name by now.
+  // Another person with the same name does not have the right either.
   const namesake = github.person(person.login);
   for (const { id } of installation.repositories) namesake.repositories.set(id, true);
   expect((await clone(`${account}/tool.git`)).status).toBe('failed');
@@ -199,7 +199,7 @@ test('who has lost a right at GitHub does not have it here any more', async () =
   ]);
 });
 
-test('a repository that has another name by now is not taken for the one that has its name', async () => {
+test('A repository that was renamed is not confused with the one that has its name now', async () => {
   const { clone, installation, account } = await hosted({ mayWrite: false });
   const [first, second] = installation.repositories;
   Object.assign(first ?? {}, { path: `${account}/renamed` });
@@ -212,13 +212,13 @@ test('a repository that has another name by now is not taken for the one that ha
 
 test('GitHub’s names in other cases are the same repositories', async () => {
   const { clone, account, installation } = await hosted({ mayWrite: false });
-  // This machine's git server does tell them apart.
+  // The git server of this machine tells cases apart.
   commitFiles(server.create(`${account.toUpperCase()}/Tool.git`), { 'a.txt': 'a' });
   expect((await clone(`${account.toUpperCase()}/Tool.git`)).status).toBe('ready');
   expect(tokensOf(installation)).toHaveLength(1);
 });
 
-test('another space’s installation is of no use, not even by its credential’s id', async () => {
+test('Another space’s installation cannot be used, not even by the id of its credential', async () => {
   const mine = await hosted();
   const other = await hosted();
   const refused = await other.git.clone({
@@ -234,7 +234,7 @@ test('another space’s installation is of no use, not even by its credential’
   expect(tokensOf(mine.installation)).toEqual([]);
 });
 
-test('GitHub’s trouble passes: the clone is tried again', async () => {
+test('A clone is tried again after a temporary failure of GitHub', async () => {
   const { clone, account } = await hosted();
   github.failNext({ status: 503 });
   expect((await clone(`${account}/tool.git`)).status).toBe('ready');
@@ -243,7 +243,7 @@ test('GitHub’s trouble passes: the clone is tried again', async () => {
 test.each([
   ['suspended', (installation: FakeInstallation) => Object.assign(installation, { isSuspended: true })],
   ['gone before its token', (installation: FakeInstallation) => Object.assign(installation, { isGone: true })],
-])('one that is %s opens nothing, and says so', async (_what, change) => {
+])('An installation that is %s opens nothing, and says so', async (_what, change) => {
   const { clone, installation, account } = await hosted();
   change(installation);
   expect(await clone(`${account}/tool.git`)).toMatchObject({
@@ -252,7 +252,7 @@ test.each([
   });
 });
 
-test('a notification has GitHub asked; a forged one, and one of something else, do not', async () => {
+test('Atrium asks GitHub after a notification, but not after a forged or an unrelated one', async () => {
   const { git, installation } = await hosted();
   const statusNow = async () =>
     (await git.send<{ data: { status: string }[] }>('GET', '/git/credentials')).body.data[0]?.status;

@@ -34,20 +34,20 @@ async function credentials({ as, space }: HostingSpace) {
   return data;
 }
 
-/** The account’s own person, and an installation on it. */
+/** An installation on a personal account, and the person of that account. */
 function ownInstallation(login: string, repositories?: string[]) {
   const installation = github.install(login, repositories);
   return { installation, person: github.person(login, installation.account.id) };
 }
 
-test('an installation that its person has chosen becomes a credential, which each sync gives', async () => {
+test('An installation that its person has chosen becomes a credential, which each sync returns', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('ada');
   expect((await sync(at)).body).toEqual({ synced: 0, credentials: [] });
   const page = await visit(api, github, at, person);
   expect([page.status, page.text]).toEqual([200, expect.stringContaining('Connect ada')]);
   expect(page.text).toContain('At GitHub you are <strong>ada</strong>');
-  // Coming back alone connects nothing.
+  // Coming back from GitHub alone connects nothing.
   expect((await sync(at)).body.synced).toBe(0);
   const chosen = await choose(api, page, installation.id);
   expect([chosen.status, chosen.text]).toEqual([200, expect.stringContaining('ada is connected')]);
@@ -69,7 +69,7 @@ test('an installation that its person has chosen becomes a credential, which eac
   );
 });
 
-test('the person’s own token is given back, and is nowhere in the database', async () => {
+test('The person’s own token is given back to GitHub, and is nowhere in the database', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('brief');
   await connect(api, github, at, person, installation.id);
@@ -83,7 +83,7 @@ test('the person’s own token is given back, and is nowhere in the database', a
   }
 });
 
-test('the App sees every customer’s installations, and a sync those of its own space alone', async () => {
+test('A sync gives only the installations of its own space, although the App sees those of all customers', async () => {
   const [mine, other] = [await hostingSpace(api), await hostingSpace(api)];
   const { installation, person } = ownInstallation('carol');
   const stranger = ownInstallation('dave');
@@ -91,7 +91,7 @@ test('the App sees every customer’s installations, and a sync those of its own
   expect((await sync(mine)).body.synced).toBe(1);
   expect((await sync(other)).body).toEqual({ synced: 0, credentials: [] });
 
-  // A stranger’s installation cannot be had by its id: neither on one’s own page, nor with what another page holds.
+  // A stranger's installation cannot be had by its id: neither on one's own page, nor with a guessed token.
   const page = await visit(api, github, other, stranger.person);
   const forged = await choose(api, page, installation.id);
   expect([forged.status, forged.text]).toEqual([404, expect.stringContaining('no such installation')]);
@@ -101,7 +101,7 @@ test('the App sees every customer’s installations, and a sync those of its own
   expect(github.requests.slice(asked)).toEqual([]);
 });
 
-test('who reads one repository of an organisation brings that one, and not the organisation', async () => {
+test('A person who reads repositories of an organisation connects only those, and not the organisation', async () => {
   const at = await hostingSpace(api);
   const installation = github.install('acme', ['open', 'secret', 'writable']);
   const [open, secret, writable] = installation.repositories;
@@ -119,7 +119,7 @@ test('who reads one repository of an organisation brings that one, and not the o
   ]);
   expect(JSON.stringify(rows)).not.toContain(String(secret?.id));
 
-  // Again, with what they may see by then.
+  // Connecting again brings what the person may see by then.
   person.repositories.delete(writable?.id ?? 0);
   await connect(api, github, at, person, installation.id);
   const [after] = await api.environment.database.pool.query(
@@ -129,7 +129,7 @@ test('who reads one repository of an organisation brings that one, and not the o
   expect(after).toEqual([{ path: 'acme/open' }]);
 });
 
-test('all pages of what a person has are read', async () => {
+test('All pages of what a person has are read', async () => {
   github.pageSize = 2;
   const at = await hostingSpace(api);
   const person = github.person('frank');
@@ -140,7 +140,7 @@ test('all pages of what a person has are read', async () => {
   expect(page.text.match(/The 5 repositories/g)).toHaveLength(5);
 });
 
-test('suspended, removed and renamed ones are marked, and come back', async () => {
+test('Suspended, renamed and removed installations are marked, and one that is active again comes back', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('gwen');
   await connect(api, github, at, person, installation.id);
@@ -150,7 +150,7 @@ test('suspended, removed and renamed ones are marked, and come back', async () =
   installation.isSuspended = true;
   expect((await sync(at)).body).toEqual({ synced: 0, credentials: [] });
   expect(await states()).toEqual([['suspended', 'GitHub gwen', '/gwen']]);
-  // Nor is it offered to be connected.
+  // A suspended installation is not offered either.
   const page = await visit(api, github, at, person);
   expect(page.text).toContain('gwen: suspended at GitHub');
   expect((await choose(api, { text: 'name="token" value="none"' }, installation.id)).status).toBe(410);
@@ -165,7 +165,7 @@ test('suspended, removed and renamed ones are marked, and come back', async () =
   expect(await states()).toEqual([['removed', 'GitHub gwendolen', '/gwendolen']]);
 });
 
-test('an installation that is another account’s by now counts as removed', async () => {
+test('An installation that belongs to another account now counts as removed', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('heidi');
   await connect(api, github, at, person, installation.id);
@@ -174,7 +174,7 @@ test('an installation that is another account’s by now counts as removed', asy
   expect(await credentials(at)).toEqual([expect.objectContaining({ status: 'removed', name: 'GitHub heidi' })]);
 });
 
-test('twice, and at the same time, it is one credential', async () => {
+test('Repeated and simultaneous choices make one credential', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('ivan');
   const page = await visit(api, github, at, person);
@@ -185,7 +185,7 @@ test('twice, and at the same time, it is one credential', async () => {
   expect(await credentials(at)).toHaveLength(1);
 });
 
-test('an installation that goes while somebody chooses is not connected', async () => {
+test('An installation that ends while its person chooses is not connected', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('hank');
   const pages = [await visit(api, github, at, person), await visit(api, github, at, person)] as const;
@@ -204,7 +204,7 @@ test('an installation that goes while somebody chooses is not connected', async 
   expect(await credentials(at)).toEqual([]);
 });
 
-test('an enterprise is not the user who has the same number', async () => {
+test('An enterprise is not confused with the user who has the same number', async () => {
   const at = await hostingSpace(api);
   const enterprise = Object.assign(github.install('megacorp', ['secret', 'open']), { isEnterprise: true });
   const person = github.person('max');
@@ -213,7 +213,7 @@ test('an enterprise is not the user who has the same number', async () => {
   expect(page.text).not.toContain('All repositories that the App may see');
 });
 
-test('as much as a person may bring is kept, and that there is more is said', async () => {
+test('At most 5,000 repositories are kept, and the page says that there is more', async () => {
   const at = await hostingSpace(api);
   const person = github.person('nora');
   // Each name is as long as GitHub allows, and each page is larger than a megabyte.
@@ -233,7 +233,7 @@ test('as much as a person may bring is kept, and that there is more is said', as
   expect(rows).toEqual([{ count: 5_000 }]);
 }, 120_000);
 
-test('without GitHub’s word about the App, the page has no link to it', async () => {
+test('The page has no link to the App when GitHub does not answer about the App', async () => {
   const at = await hostingSpace(api);
   const { person } = ownInstallation('otto');
   const { url } = (await at.as.get(`${at.space}/git/github/connect`)).body as { url: string };
@@ -250,7 +250,7 @@ test('without GitHub’s word about the App, the page has no link to it', async 
   expect(page.text).not.toContain('Install the App for another account');
 });
 
-test('a credential that was removed is not brought back by a sync', async () => {
+test('A sync does not bring back a credential that was removed', async () => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('judy');
   await connect(api, github, at, person, installation.id);
@@ -261,7 +261,7 @@ test('a credential that was removed is not brought back by a sync', async () => 
   expect((await sync(at)).body.synced).toBe(1);
 });
 
-test('a connection works once, for whoever may still ask for it, and with GitHub’s code alone', async () => {
+test('A connection works once, for a limited time, and only with GitHub’s own code', async () => {
   const at = await hostingSpace(api);
   const { person, installation } = ownInstallation('kim');
   const begin = async () => {
@@ -287,7 +287,7 @@ test('a connection works once, for whoever may still ask for it, and with GitHub
   expect((await choose(api, page, installation.id)).status).toBe(410);
 });
 
-test('who is no editor neither connects nor syncs, and one who was is not believed any more', async () => {
+test('Only an editor can connect and sync, and a former editor cannot finish a connection', async () => {
   const at = await hostingSpace(api);
   const { user, token } = await buildUser(api.identity);
   await api.identity.members.add(at.spaceId, user.email, 'viewer');
@@ -308,7 +308,7 @@ test('who is no editor neither connects nor syncs, and one who was is not believ
   expect((await sync(at)).body.synced).toBe(0);
 });
 
-test('the form is taken from our own page alone', async () => {
+test('403 for a form that another site sends', async () => {
   const at = await hostingSpace(api);
   const { person, installation } = ownInstallation('mia');
   const page = await visit(api, github, at, person);
@@ -325,7 +325,7 @@ test.each([
   [{ status: 500 }, 503, 'GIT_HOSTING_UNAVAILABLE'],
   [{ status: 200, body: { id: 1 } }, 503, 'GIT_HOSTING_UNAVAILABLE'],
   [{ status: 302, headers: { location: 'http://127.0.0.1:9/' } }, 503, 'GIT_HOSTING_UNAVAILABLE'],
-])('%j of GitHub is told, and changes nothing', async (failure, status, code) => {
+])('The answer %j of GitHub is reported, and changes nothing', async (failure, status, code) => {
   const at = await hostingSpace(api);
   const { installation, person } = ownInstallation('nina');
   await connect(api, github, at, person, installation.id);
@@ -347,7 +347,7 @@ test.each([-15 * 60_000, 15 * 60_000])('a clock that is %d ms off GitHub’s doe
   expect((await sync(at)).body.synced).toBe(1);
 });
 
-test('without settings, each is named that is missing', async () => {
+test('Each missing setting is named', async () => {
   const { ATRIUM_GITHUB_PRIVATE_KEY, ATRIUM_GITHUB_ADDRESS } = github.environment as Record<string, string>;
   const half = await buildApi({ ATRIUM_GITHUB_PRIVATE_KEY, ATRIUM_GITHUB_ADDRESS });
   try {

@@ -6,8 +6,8 @@ import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// A repository as an item of the drive: it moves, goes into the trash and comes back as any item does, and goes for good
-// with all that there is of it.
+// A repository as an item of the drive: it moves, goes into the trash and comes back like any item. Deleted for good,
+// nothing of it is left.
 
 let product: TestGit;
 
@@ -31,7 +31,7 @@ const rowsOf = async (table: string, id: string) => {
 };
 const mirrorOf = (id: string) => join(product.environment.config.git.dir, id);
 
-test('it is shown in the tree, moves and is renamed, and stays what it is', async () => {
+test('A repository is shown in the tree, is moved and renamed, and keeps its kind and its tree', async () => {
   const { git, drive, id, repository } = await cloned();
   const tree = await (await drive.send('GET', '/fs/tree?format=text')).text();
   expect(tree).toContain(`${repository.name}  (repository)`);
@@ -43,7 +43,7 @@ test('it is shown in the tree, moves and is renamed, and stays what it is', asyn
   expect(await git.get(id)).toMatchObject({ name: 'renamed', path: '/work/renamed', treePath: repository.treePath });
 });
 
-test('it is no file: nothing is downloaded of it, and nothing goes below it', async () => {
+test('A repository is no file and no folder: it has no content to download, and takes no items', async () => {
   const { drive, id } = await cloned();
   for (const path of [`/items/${id}/content`, `/items/${id}/url`]) {
     const refused = await drive.send('GET', path);
@@ -53,7 +53,7 @@ test('it is no file: nothing is downloaded of it, and nothing goes below it', as
   expect([below.status, ((await below.json()) as { code: string }).code]).toEqual([409, 'NOT_A_FOLDER']);
 });
 
-test('in the trash it is not seen, and is as it was when it comes back', async () => {
+test('A repository in the trash is hidden, and is unchanged when it comes back', async () => {
   const { git, drive, id, repository } = await cloned();
   expect((await drive.send('DELETE', `/items/${id}`)).status).toBe(204);
   expect((await git.send('GET', `/git/${id}`)).status).toBe(404);
@@ -63,19 +63,19 @@ test('in the trash it is not seen, and is as it was when it comes back', async (
   expect(await rowsOf('git_bundles', id)).toHaveLength(1);
 });
 
-test('what is deleted for good takes its bundles and its mirror along', async () => {
+test('A repository that is deleted for good takes its bundles and its mirror along', async () => {
   const { user, drive, git, id } = await cloned();
   const [{ object_key: key } = {}] = await rowsOf('git_bundles', id);
   expect([await product.bucket.keys(), existsSync(mirrorOf(id))]).toEqual([expect.arrayContaining([key]), true]);
   await drive.send('DELETE', `/items/${id}?permanent=true`);
   await waitFor('the repository to go', async () => (await rowsOf('git_repositories', id)).length === 0);
-  await waitFor('its bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
+  await waitFor('the bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
   expect([await rowsOf('git_bundles', id), existsSync(mirrorOf(id))]).toEqual([[], false]);
   const used = async () => (await user.get<{ usedBytes: number }>(`${git.space}/drive`)).usedBytes;
-  await waitFor('its bytes to be given back', async () => (await used()) === 0);
+  await waitFor('the bytes to be given back', async () => (await used()) === 0);
 });
 
-test('with its folder, too, and while it is still being cloned', async () => {
+test('A repository goes with its folder, also while it is still being cloned', async () => {
   const user = await buildChatUser(product);
   const [git, drive] = [gitOf(user), driveOf(product, user)];
   const { id: parentId } = (await (await drive.send('POST', '/folders', { path: '/work' })).json()) as { id: string };
@@ -95,13 +95,13 @@ test('with its folder, too, and while it is still being cloned', async () => {
   expect([await rowsOf('git_orders', id), existsSync(mirrorOf(id))]).toEqual([[], false]);
 });
 
-test('a deleted space leaves nothing of it', async () => {
+test('Deleting a space leaves nothing of its repositories', async () => {
   const { user, git, id } = await cloned();
   const [{ object_key: key } = {}] = await rowsOf('git_bundles', id);
   expect((await user.fetch(git.space, { method: 'DELETE' })).ok).toBe(true);
   for (const table of ['git_repositories', 'git_bundles', 'git_orders']) {
     await waitFor(`${table} to be empty`, async () => (await rowsOf(table, id)).length === 0);
   }
-  await waitFor('its bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
-  await waitFor('its mirror to go', () => !existsSync(mirrorOf(id)));
+  await waitFor('the bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
+  await waitFor('the mirror to go', () => !existsSync(mirrorOf(id)));
 });

@@ -22,7 +22,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
 
   const checkedOut = (options?: Parameters<typeof buildCheckedOut>[1]) => buildCheckedOut(product, options);
 
-  test('is not there for those who only look, and nothing is started or paid for by that', async () => {
+  test('Reading a tree that is not there starts and costs nothing, and a checkout brings its files', async () => {
     const { user, git, id, computer, tree, remote } = await buildCloned(product);
     const asked = ['status', 'log', 'branches', 'diff'].map((what) => tree.get(what));
     for (const answer of await Promise.all(asked)) {
@@ -35,7 +35,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     };
     expect(await kinds()).not.toContain('wakeComputer');
     expect(await kinds()).not.toContain('fillRepository');
-    // A check-out brings the files, and wakes the computer that nobody had used.
+    // A checkout brings the files, and wakes the computer for the first time.
     expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
     expect(await tree.status()).toMatchObject({ status: 200, body: { commit: remote.commit } });
     expect(await tree.post('checkout', { branch: 'main' })).toMatchObject({ status: 200 });
@@ -44,7 +44,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(data).toEqual([]);
   }, 120_000);
 
-  test('is there when it is checked out, is changed, committed, branched and pushed, and outlives its folder', async () => {
+  test('A tree is checked out, changed, committed, branched and pushed, and outlives its folder', async () => {
     const { user, git, remote, id, repository, computer, tree } = await checkedOut();
     expect(await tree.status()).toMatchObject({
       status: 200,
@@ -97,7 +97,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     });
     expect(await tree.get('diff?from=origin/main&to=origin/try&path=a/b.txt')).toMatchObject({ status: 200 });
 
-    // The folder is lost: what was committed comes back from what was saved.
+    // The folder is lost: commits come back from what was saved.
     await computer.exec('rm -rf repositories');
     expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
     await tree.post('checkout', {});
@@ -110,7 +110,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await git.get(id)).status).toBe('ready');
   }, 120_000);
 
-  test('is reached while its computer sleeps, which goes on sleeping', async () => {
+  test('A tree is read and changed while its computer sleeps, without waking the computer', async () => {
     const { computer, tree, repository } = await checkedOut();
     await computer.exec('true');
     await tree.status();
@@ -126,7 +126,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(data).toContainEqual(expect.objectContaining({ id: computer.id, status: 'stopped' }));
   }, 120_000);
 
-  test('is pulled forward, and left alone where both sides have commits', async () => {
+  test('A pull moves a tree forward, and leaves it alone where both sides have commits', async () => {
     const { computer, remote, tree, repository } = await checkedOut();
     const theirs = commitFiles(remote.bare, { 'a.txt': 'theirs\n' });
     expect(await tree.post('pull', {})).toMatchObject({
@@ -146,7 +146,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await refused('pull')).toEqual(saying(/^Both sides have commits .*`git merge origin\/main`/));
     expect((await tree.status()).body).toMatchObject({ ahead: 1, changes: [] });
 
-    // What to merge is named by its own branch, as a shell takes it.
+    // The error names the branch to merge as a shell takes it.
     await tree.post('branch', { name: "it's", checkout: true });
     await tree.post('push', { force: true });
     commitFiles(remote.bare, { 'b.txt': 'theirs\n' }, { branch: "it's" });
@@ -155,7 +155,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await refused('pull')).toEqual(saying(/`git merge 'origin\/it'\\''s'`/));
   }, 120_000);
 
-  test('says what to do before a pull, where something is not committed or the branch is nowhere else', async () => {
+  test('A pull says what to do about uncommitted changes, and about a branch that is nowhere else', async () => {
     const { computer, remote, tree, repository } = await checkedOut();
     commitFiles(remote.bare, { 'a.txt': 'theirs\n' });
     await computer.exec(`echo ours > ${repository.treePath}/a.txt`);
@@ -172,7 +172,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
         body: { detail: expect.stringContaining(`no branch ${body.branch ?? 'mine'}. Push it first`) },
       });
     }
-    // In a terminal and in commands it is who has started them, unless they say otherwise.
+    // Commits in a terminal and in commands are by the user who has started them, unless they say otherwise.
     const email = computer.user.email;
     const inTree = `cd ${repository.treePath} && `;
     await computer.exec(`${inTree}git commit -qam Ours`);
@@ -184,7 +184,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     );
   }, 120_000);
 
-  test('gets the files that a partial clone lacks when they are checked out', async () => {
+  test('A checkout brings the files that a partial clone lacks', async () => {
     const { id, computer, remote, tree, repository } = await checkedOut({ filter: 'blob:none' });
     await tree.status();
     commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
@@ -193,7 +193,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('two\n');
     expect(await tree.post('checkout', { branch: 'other' })).toMatchObject({ status: 200 });
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('other\n');
-    // What it has is not sent again, nor asked for.
+    // Files that are there are not requested again.
     product.server.requests = [];
     expect(await tree.post('checkout', { branch: 'main' })).toMatchObject({ status: 200 });
     expect(product.server.requests).toEqual([]);
@@ -207,7 +207,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await tree.status()).body.changes).toEqual([]);
   }, 120_000);
 
-  test('is pushed to where it came from with the credential, whatever its own settings say', async () => {
+  test('A push with the credential goes to the origin of the clone, whatever the tree’s own settings say', async () => {
     const { server } = product;
     const secret = 'kept-from-the-sandbox';
     const user = await buildChatUser(product);
@@ -241,13 +241,13 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(found.stdout).toBe('');
   }, 120_000);
 
-  test('goes with its item, and leaves its place to the next', async () => {
+  test('A tree goes with its item, and leaves its place to the next one', async () => {
     const { user, git, remote, id, repository, computer, tree } = await checkedOut();
     await computer.exec(`cd ${repository.treePath}; echo two >> a.txt`);
     await computer.expect(200, 'POST', '/stop');
     expect((await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' })).status).toBe(204);
     const { pool } = product.environment.database;
-    await waitFor('the end of it', async () => {
+    await waitFor('the repository to go', async () => {
       const [rows] = await pool.query('SELECT item_id FROM git_repositories WHERE item_id = ?', [id]);
       return (rows as unknown[]).length === 0;
     });
@@ -260,7 +260,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     );
   }, 120_000);
 
-  test('comes to another computer when its own was deleted, with all that was saved', async () => {
+  test('A tree comes to another computer when its own was deleted, with all that was saved', async () => {
     const { user, git, id, computer, tree, repository } = await checkedOut();
     await computer.exec(`echo two > ${repository.treePath}/a.txt`);
     const { commit } = (await tree.post<{ commit: string }>('commit', { message: 'Two' })).body;
@@ -286,24 +286,24 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await git.get(id)).toMatchObject({ computerId: other, treePath: repository.treePath });
     expect((await tree.status()).body).toMatchObject({ branch: 'main', commit, changes: [] });
 
-    // Whatever is asked of it next, without saying where.
+    // Here the next request names no computer.
     await gone(other);
     expect(await tree.post('branch', { name: 'next', checkout: true })).toMatchObject({ status: 200 });
     const { id: usual } = await buildComputer(product, user);
     expect((await git.get(id)).computerId).toBe(usual);
     expect((await tree.status()).body).toMatchObject({ branch: 'next', commit, changes: [] });
 
-    // And it can be deleted where there is no computer with its files.
+    // A repository can also be deleted when no computer has its files.
     await gone(usual);
     expect((await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' })).status).toBe(204);
     const { pool } = product.environment.database;
-    await waitFor('the end of it', async () => {
+    await waitFor('the repository to go', async () => {
       const [rows] = await pool.query('SELECT item_id FROM git_repositories WHERE item_id = ?', [id]);
       return (rows as unknown[]).length === 0;
     });
   }, 120_000);
 
-  test('goes to the computer that is named where its folder was deleted', async () => {
+  test('A tree goes to the computer that is named when its folder was deleted', async () => {
     const { user, git, id, computer, tree, repository } = await checkedOut();
     const elsewhere = await user.fetch(`${git.space}/computers`, { method: 'POST', body: { name: 'Elsewhere' } });
     const { id: other } = (await elsewhere.json()) as { id: string };
@@ -313,7 +313,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await tree.status()).toMatchObject({ status: 200, body: { changes: [] } });
   }, 120_000);
 
-  test('is not changed for somebody who may not do that any more when it is their turn', async () => {
+  test('A waiting order is refused if its user may no longer change the tree', async () => {
     const { user, git, id, tree } = await checkedOut();
     const { server } = product;
     const editor = await buildChatUser(product);
@@ -328,14 +328,14 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     await waitFor('the pull to ask the remote', () => held);
     const second = theirs.post('branch', { name: 'late', checkout: true }).catch(() => undefined);
     const { pool } = product.environment.database;
-    await waitFor('both to be ordered', async () => {
+    await waitFor('both orders', async () => {
       const [rows] = await pool.query('SELECT id FROM git_orders WHERE item_id = ?', [id]);
       return (rows as unknown[]).length === 2;
     });
     expect((await user.fetch(`${git.space}/members/${editor.id}`, { method: 'DELETE' })).status).toBe(204);
     server.reset();
     held?.writeHead(503).end();
-    const refused = await waitFor('the end of theirs', async () => {
+    const refused = await waitFor('the end of the second order', async () => {
       const sql = "SELECT status, error_code AS code FROM operations WHERE subject_id = ? AND kind = 'createBranch'";
       const [[row]] = (await pool.query(sql, [id])) as unknown as [{ status: string; code: string | null }[]];
       return row?.status === 'running' ? undefined : row;
@@ -345,7 +345,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await tree.status()).body.branch).toBe('main');
   }, 120_000);
 
-  test('does what is asked of it one after the other', async () => {
+  test('Orders for a tree are carried out one after the other', async () => {
     const { tree } = await checkedOut();
     const names = Array.from({ length: 6 }, (_, index) => `b${index}`);
     const answers = await Promise.all(names.map((name) => tree.post('branch', { name, checkout: true })));
@@ -357,5 +357,5 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
 });
 
 if (usable.length === 0) {
-  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+  it('Skipped: no driver is available here', () => expect(usable).toEqual([]));
 }

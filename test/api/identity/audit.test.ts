@@ -1,7 +1,7 @@
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
-// What a space's log has: every change of rights, and every read of secrets.
+// The log of a space has every change of rights, and every read of secrets.
 
 let api: TestApi;
 
@@ -18,7 +18,7 @@ interface Entry {
   address: string | null;
 }
 
-test('members, roles, invitations, keys, sessions, secrets and settings are in it, with their actor and credential', async () => {
+test('Members, roles, invitations, keys, sessions, secrets and settings are logged with actor and credential', async () => {
   const { user, token } = await buildUser(api.identity, 'owner');
   const other = await buildUser(api.identity, 'other');
   const owner = api.as(token);

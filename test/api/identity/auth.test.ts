@@ -13,7 +13,7 @@ afterAll(() => api.close());
 const exchange = (code: unknown, target = api) => target.as().post('/auth/exchange-code', { code } as object);
 
 describe('POST /auth/exchange-code', () => {
-  test('gives a session token for a code, once', async () => {
+  test('A code gives a session token, once', async () => {
     const { user } = await buildUser(api.identity);
     const { code } = await api.identity.codes.create(user.id);
     const first = await exchange(code);
@@ -23,7 +23,7 @@ describe('POST /auth/exchange-code', () => {
     expect([second.status, second.body.code]).toEqual([401, 'INVALID_CODE']);
   });
 
-  test('ignores any bearer that comes with it', async () => {
+  test('A bearer token that comes with a code is ignored', async () => {
     const [caller, owner] = [await buildUser(api.identity), await buildUser(api.identity)];
     for (const credential of [caller.token, 'nonsense', 'atr_nonsense']) {
       const { code } = await api.identity.codes.create(owner.user.id);
@@ -33,7 +33,7 @@ describe('POST /auth/exchange-code', () => {
     }
   });
 
-  test('takes a code as people type it', async () => {
+  test('A code is accepted as people type it', async () => {
     const { user } = await buildUser(api.identity);
     for (const typed of [
       (code: string) => code.toLowerCase(),
@@ -45,17 +45,17 @@ describe('POST /auth/exchange-code', () => {
     }
   });
 
-  test('of twenty exchanges of one code at once, one succeeds', async () => {
+  test('Of twenty simultaneous exchanges of one code, one succeeds', async () => {
     const { user } = await buildUser(api.identity);
     const { code } = await api.identity.codes.create(user.id);
-    // By the model, for the address's limit stands before it.
+    // Through the model, since the API limits the attempts from one address.
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => api.identity.codes.exchange(code)));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     const sessions = await api.identity.sessions.list(user.id, { limit: 50 });
     expect(sessions.data).toHaveLength(2);
   });
 
-  test('refuses a code that is older than its minute', async () => {
+  test('A code that is older than a minute is refused', async () => {
     const { user } = await buildUser(api.identity);
     const { code } = await api.identity.codes.create(user.id);
     await api.environment.database.pool.query('UPDATE auth_codes SET expires_at = UTC_TIMESTAMP(3) WHERE user_id = ?', [
@@ -64,7 +64,7 @@ describe('POST /auth/exchange-code', () => {
     expect((await exchange(code)).status).toBe(401);
   });
 
-  test('refuses a disabled user', async () => {
+  test('A disabled user is refused', async () => {
     const { user, token } = await buildUser(api.identity);
     const { code } = await api.identity.codes.create(user.id);
     await api.environment.database.pool.query('UPDATE users SET disabled_at = UTC_TIMESTAMP(3) WHERE id = ?', [
@@ -74,7 +74,7 @@ describe('POST /auth/exchange-code', () => {
     expect((await api.as(token).get('/api/me')).status).toBe(401);
   });
 
-  test('keeps nothing from which a code could be read', async () => {
+  test('A code cannot be read from the database', async () => {
     const { user } = await buildUser(api.identity);
     const { code } = await api.identity.codes.create(user.id);
     const [rows] = await api.environment.database.pool.query('SELECT * FROM auth_codes WHERE user_id = ?', [user.id]);
@@ -87,13 +87,13 @@ describe('POST /auth/exchange-code', () => {
     ['an empty one', { code: '' }],
     ['an endless one', { code: 'x'.repeat(201) }],
     ['more than a code', { code: 'x', userId: 'usr_1' }],
-  ])('%s is 400', async (_what, body) => {
+  ])('400 for %s', async (_what, body) => {
     expect((await api.as().post('/auth/exchange-code', body)).status).toBe(400);
   });
 });
 
 describe('POST /auth/codes', () => {
-  test('makes a code for another device of the same user', async () => {
+  test('A user gets a code for another device', async () => {
     const { user, token } = await buildUser(api.identity);
     const made = await api.as(token).post('/auth/codes');
     expect(made.status).toBe(201);
@@ -105,7 +105,7 @@ describe('POST /auth/codes', () => {
     expect((await api.as(body.sessionToken).get('/api/me')).body.id).toBe(user.id);
   });
 
-  test('is not for API keys: a narrow key would become a whole session', async () => {
+  test('403 for an API key, since a narrow key would become a whole session', async () => {
     const { user } = await buildUser(api.identity);
     const { key } = await api.identity.keys.create(user.id, { name: 'all', scopes: ['*'] });
     const response = await api.as(key).post('/auth/codes');
@@ -114,7 +114,7 @@ describe('POST /auth/codes', () => {
 });
 
 describe('POST /auth/logout', () => {
-  test('ends this session, at once, and no other', async () => {
+  test('A logout ends its session at once, and no other', async () => {
     const { user, token } = await buildUser(api.identity);
     const other = await api.identity.sessions.create(user.id);
     expect((await api.as(token).get('/api/me')).status).toBe(200);
@@ -126,7 +126,7 @@ describe('POST /auth/logout', () => {
 });
 
 describe('sessions', () => {
-  test('are listed newest first, with the client that signed in', async () => {
+  test('Sessions are listed newest first, with the client that signed in', async () => {
     const { user, token } = await buildUser(api.identity);
     const { code } = await api.identity.codes.create(user.id);
     await request(api.app)
@@ -142,7 +142,7 @@ describe('sessions', () => {
     expect(rest.body.nextCursor).toBeNull();
   });
 
-  test('are revoked only by their user, once', async () => {
+  test('A session is revoked only by its user, once', async () => {
     const [mine, other] = [await buildUser(api.identity), await buildUser(api.identity)];
     const second = await api.identity.sessions.create(mine.user.id);
     const { body } = await api.as(mine.token).get('/api/sessions');
@@ -154,7 +154,7 @@ describe('sessions', () => {
     expect((await api.as(mine.token).delete(`/api/sessions/${id}`)).status).toBe(404);
   });
 
-  test('revoked by another API process are refused within a second', async () => {
+  test('A session that another API process has revoked is refused within a second', async () => {
     const { user, token } = await buildUser(api.identity);
     expect((await api.as(token).get('/api/me')).status).toBe(200);
     await api.environment.database.pool.query('UPDATE sessions SET revoked_at = UTC_TIMESTAMP(3) WHERE user_id = ?', [

@@ -3,7 +3,7 @@ import { buildSpace, buildUser } from '../../builders/identity.ts';
 import { createBrowser } from '../../support/browser.ts';
 import { buildSignInProduct, codeOn, post, type SignInProduct } from './support.ts';
 
-// Where there is mail and single sign-on, and where there is neither: what an invitation's link proves differs.
+// With mail and single sign-on, and without either: the link of an invitation proves different things.
 
 interface Invitation {
   id: string;
@@ -50,7 +50,7 @@ describe('without mail and single sign-on', () => {
     expect((await client.get(path)).body.data).toEqual([]);
   });
 
-  test('whoever joins gets back to where the invitation says, with the code where the operator allows that', async () => {
+  test('A new member gets back to the return URL, with the code where the operator allows that', async () => {
     const { client, path } = await owner();
     const join = async (email: string, returnUrl: string) => {
       const made = (await client.post(path, { email, role: 'editor', returnUrl })).body as Invitation;
@@ -62,7 +62,7 @@ describe('without mail and single sign-on', () => {
       expect.stringContaining('<a class="button" href="https://app.example.com/chat">Go on to app.example.com</a>'),
     ]);
     expect(page.text).toMatch(/You are a member of <strong>[^<]+<\/strong> now, as an editor\./);
-    // What the page says to do works.
+    // The command on the page works.
     const [, exchange = '', given = ''] =
       /curl (\S+) .*?(\{.*?\})/.exec(page.text.replaceAll('&#39;', "'").replaceAll('&quot;', '"')) ?? [];
     const { body } = await api.as().post(new URL(exchange).pathname, JSON.parse(given));
@@ -74,14 +74,14 @@ describe('without mail and single sign-on', () => {
     ]);
     const refused = await client.post(path, { email: 'a@example.com', role: 'editor', returnUrl: '//evil.example' });
     expect([refused.status, refused.body.code]).toEqual([400, 'RETURN_URL_NOT_ALLOWED']);
-    // One who has to sign in first is taken along.
+    // The return URL is kept for a person who has to sign in first.
     const { user } = await buildUser(api.identity);
     const page2 = await join(user.email, 'https://app.example.com/chat');
     expect(page2.status).toBe(403);
     expect(page2.text).toContain('/auth/sign-in?returnUrl=https%3A%2F%2Fapp.example.com%2Fchat');
   });
 
-  test('the list shows no link, and one that was taken back works no more', async () => {
+  test('The list shows no link, and a revoked link no longer works', async () => {
     const { client, path, invite } = await owner();
     const made = await invite('a@example.com');
     const listed = await client.get(path);
@@ -92,7 +92,7 @@ describe('without mail and single sign-on', () => {
     expect((await api.as().post(pathOf(made))).status).toBe(404);
   });
 
-  test('a second invitation of the same address takes the first one’s place', async () => {
+  test('A second invitation for the same address replaces the first one', async () => {
     const { client, path, invite } = await owner();
     const [first, second] = [await invite('twice@example.com'), await invite('twice@example.com', 'viewer')];
     expect((await api.as().post(pathOf(first))).status).toBe(404);
@@ -100,7 +100,7 @@ describe('without mail and single sign-on', () => {
     expect((await api.as().post(pathOf(second))).body.role).toBe('viewer');
   });
 
-  test('after seven days it is too late', async () => {
+  test('410 for an invitation after seven days', async () => {
     const { invite, client, path } = await owner();
     const made = await invite('late@example.com');
     const { pool } = api.environment.database;
@@ -110,7 +110,7 @@ describe('without mail and single sign-on', () => {
     expect((await client.get(path)).body.data).toEqual([]);
   });
 
-  test('its link does not sign anybody in as an existing user', async () => {
+  test('The link of an invitation does not sign in an existing user', async () => {
     const { invite, spaceId } = await owner();
     const [victim, other] = [await buildUser(api.identity, 'victim'), await buildUser(api.identity, 'other')];
     const made = await invite(victim.user.email);
@@ -124,7 +124,7 @@ describe('without mail and single sign-on', () => {
     expect([right.status, right.body]).toEqual([200, { spaceId, role: 'editor' }]);
   });
 
-  test('of twenty who follow one link at once, one gets in', async () => {
+  test('Of twenty simultaneous visits to one link, one gets in', async () => {
     const { invite, client, spaceId } = await owner();
     const path = pathOf(await invite('race@example.com'));
     const answers = await Promise.all(Array.from({ length: 20 }, () => api.as().post(path)));
@@ -145,7 +145,7 @@ describe('without mail and single sign-on', () => {
     expect(await api.identity.keys.isValid(key.id)).toBe(false);
     const sessions = await api.identity.sessions.list(proven.id, { limit: 10 });
     expect(sessions.data).toEqual([]);
-    // Proven once, the next sign-in ends nothing.
+    // Now that the address is proven, the next sign-in ends nothing.
     const token = await api.identity.sessions.create(proven.id);
     await api.identity.arrivals.arrive({ email: 'squatted@example.com', address: null });
     expect((await api.as(token).get('/api/me')).status).toBe(200);
@@ -162,7 +162,7 @@ describe('without mail and single sign-on', () => {
     expect((await client.post(path, body)).status).toBe(status);
   });
 
-  test('a member is not invited again, and a space has room for 200', async () => {
+  test('409 for inviting a member, and 422 for more than 200 invitations', async () => {
     const { client, path, user, spaceId } = await owner();
     const member = await client.post(path, { email: user.email, role: 'viewer' });
     expect([member.status, member.body.code]).toEqual([409, 'ALREADY_MEMBER']);
@@ -188,7 +188,7 @@ describe('without mail and single sign-on', () => {
     expect([first.body.data.length, second.body.data.length, second.body.nextCursor]).toEqual([150, 50, null]);
   });
 
-  test('the page says who invites whom, and escapes what people have written', async () => {
+  test('The page of an invitation escapes what people have written', async () => {
     const { invite } = await owner();
     const made = await invite('page@example.com');
     const page = await api.as().get(pathOf(made)).set('accept', 'text/html');
@@ -200,10 +200,10 @@ describe('without mail and single sign-on', () => {
     expect([absent.status, absent.type]).toEqual([404, 'text/html']);
   });
 
-  describe('to one’s own address', () => {
+  describe('Invitations to one’s own address', () => {
     const own = async (token: string) => (await api.as(token).get('/api/invitations')).body;
 
-    test('they are listed, accepted and declined by whom they are for, each once', async () => {
+    test('Only the invited user can list, accept and decline an invitation, each once', async () => {
       const [first, second] = [await owner(), await owner()];
       const [guest, other] = [await buildUser(api.identity, 'guest'), await buildUser(api.identity, 'other')];
       const [joining, declining] = [
@@ -232,7 +232,7 @@ describe('without mail and single sign-on', () => {
       expect((await api.as(guest.token).get(`/api/spaces/${second.spaceId}`)).status).toBe(404);
     });
 
-    test('they come in pages; what is too late, taken back or of a deleted space is none', async () => {
+    test('Invitations come in pages, without those that are expired, revoked, or of a deleted space', async () => {
       const guest = await buildUser(api.identity, 'guest');
       const inviters = [];
       for (let index = 0; index < 5; index++) inviters.push(await owner());
@@ -253,7 +253,7 @@ describe('without mail and single sign-on', () => {
       }
     });
 
-    test('whoever has not proven the address sees none, and a key accepts none', async () => {
+    test('A user who has not proven the address sees no invitations, and a key accepts none', async () => {
       const [first, second] = [await owner(), await owner()];
       const accepted = await api.as().post(pathOf(await first.invite('unproven@example.com')));
       const { body } = await api.as().post('/auth/exchange-code', { code: accepted.body.code });
@@ -268,7 +268,7 @@ describe('without mail and single sign-on', () => {
     });
   });
 
-  test('a deleted space’s invitation is gone', async () => {
+  test('The invitation of a deleted space is gone', async () => {
     const { invite, client, spaceId } = await owner();
     const made = await invite('gone@example.com');
     await client.delete(`/api/spaces/${spaceId}`);
@@ -284,7 +284,7 @@ describe('with mail and single sign-on', () => {
   }, 60_000);
   afterAll(() => product.close());
 
-  test('the link goes to the address alone, and following it proves the address', async () => {
+  test('The link is only mailed to the address, and following it proves the address', async () => {
     const owner = await product.user('owner');
     const made = await post(
       `${product.publicUrl}/api/spaces/${owner.spaceId}/invitations`,
@@ -301,7 +301,7 @@ describe('with mail and single sign-on', () => {
     expect(mail?.text).toMatch(/^Message-ID: <mai_\w+@example\.com>$/im);
   });
 
-  test('signing in takes being invited, and joins nothing: that is for the person to say', async () => {
+  test('Signing in requires an invitation, but does not accept it', async () => {
     const owner = await product.user('owner');
     const body = { email: 'sso@example.com', role: 'viewer' };
     const made = await post(`${product.publicUrl}/api/spaces/${owner.spaceId}/invitations`, body, owner.token);

@@ -15,7 +15,7 @@ const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
 const create = (credential: string, body: object) => api.as(credential).post('/api/keys', body);
 
 describe('POST /api/keys', () => {
-  test('makes a key, shown this once', async () => {
+  test('A new key is shown once', async () => {
     const { user, token } = await buildUser(api.identity);
     const expiresAt = inAnHour();
     const made = await create(token, { name: 'nightly', scopes: ['chat'], expiresAt });
@@ -36,7 +36,7 @@ describe('POST /api/keys', () => {
     expect((await api.as(token).get('/api/keys')).text).not.toContain(made.body.key.slice(8));
   });
 
-  test('without scopes makes one that may do all', async () => {
+  test('A key without scopes may do everything', async () => {
     const { user, token } = await buildUser(api.identity);
     const { body } = await create(token, { name: 'all' });
     expect(body.scopes).toEqual(['*']);
@@ -53,12 +53,12 @@ describe('POST /api/keys', () => {
     ['a time that is none', { name: 'k', expiresAt: 'tomorrow' }],
     ['a field of ours', { name: 'k', userId: 'usr_1' }],
     ['a hash', { name: 'k', hash: 'x' }],
-  ])('%s is 400', async (_what, body) => {
+  ])('400 for %s', async (_what, body) => {
     const { token } = await buildUser(api.identity);
     expect((await create(token, body)).status).toBe(400);
   });
 
-  test('an unknown scope is named', async () => {
+  test('An unknown scope is named', async () => {
     const { token } = await buildUser(api.identity);
     const { body } = await create(token, { name: 'k', scopes: ['chat', 'drive:raed'] });
     expect(body.errors).toEqual([
@@ -69,7 +69,7 @@ describe('POST /api/keys', () => {
     await expect(unknown).rejects.toThrow('There is no scope "drive:raed".');
   });
 
-  test('an expiry in the past is 422', async () => {
+  test('422 for an expiry in the past', async () => {
     const { token } = await buildUser(api.identity);
     const response = await create(token, { name: 'k', expiresAt: '2020-01-01T00:00:00Z' });
     expect([response.status, response.body.code]).toEqual([422, 'EXPIRY_IN_THE_PAST']);
@@ -78,7 +78,7 @@ describe('POST /api/keys', () => {
 });
 
 describe('a key', () => {
-  test('does what its scopes say, and no more', async () => {
+  test('A key can do what its scopes say, and no more', async () => {
     const { user } = await buildUser(api.identity);
     const { key } = await api.identity.keys.create(user.id, { name: 'k', scopes: ['spaces:read'] });
     expect((await api.as(key).get('/api/spaces')).status).toBe(200);
@@ -87,13 +87,13 @@ describe('a key', () => {
     expect(refused.body.detail).toContain('spaces:write');
   });
 
-  test('that may write may read', async () => {
+  test('A key that may write may also read', async () => {
     const { user } = await buildUser(api.identity);
     const { key } = await api.identity.keys.create(user.id, { name: 'k', scopes: ['spaces:write'] });
     expect((await api.as(key).get('/api/spaces')).status).toBe(200);
   });
 
-  test('never makes a key with more scopes, or a longer life, than its own', async () => {
+  test('A key never makes a key with more scopes or a longer life than its own', async () => {
     const { user } = await buildUser(api.identity);
     const expiresAt = new Date(Date.now() + 3_600_000);
     const { key } = await api.identity.keys.create(user.id, { name: 'k', scopes: ['keys', 'spaces:write'], expiresAt });
@@ -116,24 +116,24 @@ describe('a key', () => {
     );
   });
 
-  test('is refused from its expiry on', async () => {
+  test('A key is refused from its expiry on', async () => {
     const { user } = await buildUser(api.identity);
     const { key } = await api.identity.keys.create(user.id, { name: 'k', expiresAt: new Date(Date.now() + 300) });
     expect((await api.as(key).get('/api/me')).status).toBe(200);
     await waitFor('the refusal', async () => (await api.as(key).get('/api/me')).status === 401);
   });
 
-  test('remembers when it was last used', async () => {
+  test('A key remembers when it was last used', async () => {
     const { user, token } = await buildUser(api.identity);
     const { key } = await api.identity.keys.create(user.id, { name: 'k' });
     await api.as(key).get('/api/me');
     const lastUsed = async () => (await api.as(token).get('/api/keys')).body.data[0].lastUsedAt;
-    expect(await waitFor('the note', lastUsed)).toMatch(/^\d{4}-/);
+    expect(await waitFor('the time of the last use', lastUsed)).toMatch(/^\d{4}-/);
   });
 });
 
 describe('DELETE /api/keys/{keyId}', () => {
-  test('revokes it at once, with the keys made with it, and theirs', async () => {
+  test('Revoking a key takes effect at once, also for the keys made with it, and for theirs', async () => {
     const { token } = await buildUser(api.identity);
     const parent = (await create(token, { name: 'parent' })).body;
     const child = (await create(parent.key, { name: 'child' })).body;
@@ -166,14 +166,14 @@ describe('DELETE /api/keys/{keyId}', () => {
     }
   });
 
-  test('another user’s key is 404, and stays', async () => {
+  test('404 for another user’s key, which stays valid', async () => {
     const [mine, other] = [await buildUser(api.identity), await buildUser(api.identity)];
     const { id, key } = (await create(mine.token, { name: 'k' })).body;
     expect((await api.as(other.token).delete(`/api/keys/${id}`)).status).toBe(404);
     expect((await api.as(key).get('/api/me')).status).toBe(200);
   });
 
-  test('revoked by another API process, it is refused within a second', async () => {
+  test('A key that another API process has revoked is refused within a second', async () => {
     const { user } = await buildUser(api.identity);
     const { key } = await api.identity.keys.create(user.id, { name: 'k' });
     expect((await api.as(key).get('/api/me')).status).toBe(200);
@@ -184,7 +184,7 @@ describe('DELETE /api/keys/{keyId}', () => {
   });
 });
 
-test('GET /api/keys lists in pages, one’s own only', async () => {
+test('GET /api/keys lists only one’s own keys, in pages', async () => {
   const [mine, other] = [await buildUser(api.identity), await buildUser(api.identity)];
   for (const name of ['a', 'b', 'c']) await create(mine.token, { name });
   await create(other.token, { name: 'theirs' });

@@ -22,17 +22,17 @@ async function waitingMails(): Promise<number> {
   return row.n;
 }
 
-/** Nothing is kept of a mail that has been sent. */
+/** A mail that has been sent leaves no row. */
 const allSent = () => waitFor('no mail to be kept', async () => (await waitingMails()) === 0);
 
-test('the link asks, and its form ends in a code', async () => {
+test('The link shows a form, which ends in a code', async () => {
   const user = await product.identity.users.add('ada@example.com');
   const page = await ask(' Ada@Example.com ');
   expect([page.status, page.text]).toEqual([200, expect.stringContaining('ada@example.com')]);
   const link = await product.mailServer.linkFor('ada@example.com');
   expect(link).toMatch(new RegExp(`^${product.publicUrl}/auth/email/[\\w-]{43}$`));
   const browser = createBrowser();
-  // A program that looks at the link, as often as it likes, uses nothing up.
+  // A program that opens the link, however often, does not use it up.
   for (let look = 0; look < 3; look++) expect((await browser.visit(link)).status).toBe(200);
   const me = await product.meOf(codeOn(await browser.visit(link, {})));
   expect(me.id).toBe(user.id);
@@ -54,7 +54,7 @@ test('the code goes to the client’s page, with its state', async () => {
   expect((await product.meOf(searchParams.get('code') ?? '')).email).toBe('bob@example.com');
 });
 
-test('of twenty who follow one link at once, one gets in', async () => {
+test('Of twenty simultaneous visits to one link, one gets in', async () => {
   await product.identity.users.add('race@example.com');
   await ask('race@example.com');
   const link = await product.mailServer.linkFor('race@example.com');
@@ -63,7 +63,7 @@ test('of twenty who follow one link at once, one gets in', async () => {
   expect(visits.filter(({ status }) => status === 410)).toHaveLength(19);
 });
 
-test('a stranger sees the same answer, and gets no mail; an allowed domain opens an account', async () => {
+test('A stranger gets the same answer but no mail, and an allowed domain opens an account', async () => {
   const [known, unknown] = [await ask('ada@example.com'), await ask('nobody@example.com')];
   const neutral = (text: string) => text.replaceAll(/[\w.]+@example\.com/g, 'ADDRESS');
   expect(neutral(unknown.text)).toBe(neutral(known.text));
@@ -89,7 +89,7 @@ test.each([
   'a@example.com, b@example.com',
   'a@example.com\nBcc: b@example.com',
   `${'a'.repeat(260)}@b.c`,
-])('the address %j gets nothing', async (email) => {
+])('No mail is sent to the address %j', async (email) => {
   const before = product.mailServer.offered;
   const { status } = await ask(email);
   expect([200, 400]).toContain(status);
@@ -106,7 +106,7 @@ test.each([
   site({ origin: 'null' }),
   site({ 'sec-fetch-site': 'none', origin: 'https://evil.example' }),
   site({ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:1' }),
-])('another site’s form sends nothing, and signs nobody in: %s', async (_name, headers) => {
+])('403 for a form that another site sends: %s', async (_name, headers) => {
   const post = (path: string) =>
     fetch(product.publicUrl + path, {
       method: 'POST',
@@ -123,7 +123,7 @@ test.each([
   }
 });
 
-test('the work before the answer does not depend on whether the address has an account', async () => {
+test('The work before the answer is the same with and without an account', async () => {
   await product.identity.users.add('timed@example.com');
   const { pool } = product.environment.database;
   const traces: unknown[] = [];
@@ -142,20 +142,20 @@ test('the work before the answer does not depend on whether the address has an a
   expect(product.mailServer.mails.some(({ to }) => to.includes('never-seen@example.com'))).toBe(false);
 });
 
-test('an address gets at most five mails in a quarter of an hour, whoever asks', async () => {
+test('An address gets at most five mails in a quarter of an hour', async () => {
   await product.identity.users.add('flood@example.com');
   const statuses = [];
   for (let i = 0; i < 7; i++) statuses.push((await ask(i % 2 ? 'FLOOD@example.com' : 'flood@example.com')).status);
   expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429]);
 });
 
-test('a mail server that is busy gets the mail later; one that refuses it for good does not get it again', async () => {
+test('A mail is sent again after a temporary refusal, and not after a permanent one', async () => {
   await product.identity.users.add('late@example.com');
   await allSent();
   product.mailServer.refuseWith = 450;
   await ask('late@example.com');
   const before = product.mailServer.offered;
-  await waitFor('a first try', () => product.mailServer.offered > before);
+  await waitFor('a first attempt', () => product.mailServer.offered > before);
   product.mailServer.refuseWith = undefined;
   expect(await product.mailServer.linkFor('late@example.com')).toContain('/auth/email/');
 
@@ -167,12 +167,12 @@ test('a mail server that is busy gets the mail later; one that refuses it for go
   product.mailServer.refuseWith = undefined;
 });
 
-test('killed before it was sent, the mail goes out after the next start', async () => {
+test('A mail that was not sent before a kill goes out after the next start', async () => {
   await product.identity.users.add('kill@example.com');
   product.mailServer.refuseWith = 421;
   const before = product.mailServer.offered;
   await ask('kill@example.com');
-  await waitFor('a try', () => product.mailServer.offered > before);
+  await waitFor('an attempt', () => product.mailServer.offered > before);
   await product.process.kill('SIGKILL');
   product.mailServer.refuseWith = undefined;
   await product.restart();
@@ -180,7 +180,7 @@ test('killed before it was sent, the mail goes out after the next start', async 
   expect((await createBrowser().visit(link, {})).status).toBe(200);
 }, 60_000);
 
-test('a mail whose workflow was never started is the sweeper’s', async () => {
+test('The sweeper sends a mail whose workflow was never started', async () => {
   const { mails } = product.identity;
   const mail = await mails.seal(
     { to: 'swept@example.com', subject: 's', text: 'http://swept' },
@@ -191,7 +191,7 @@ test('a mail whose workflow was never started is the sweeper’s', async () => {
   expect(await product.mailServer.linkFor('swept@example.com')).toBe('http://swept');
 });
 
-test('what is stored of a link and of its mail opens nothing', async () => {
+test('The stored forms of a link and of its mail reveal nothing, and the log has no link', async () => {
   await product.identity.users.add('stored@example.com');
   product.mailServer.refuseWith = 450;
   await ask('stored@example.com');

@@ -19,7 +19,7 @@ async function team() {
   return { owner, editor, viewer, stranger, path: `/api/spaces/${space.id}/members`, spaceId: space.id };
 }
 
-test('GET lists the members to any of them', async () => {
+test('Every member can list the members', async () => {
   const { owner, editor, viewer, path } = await team();
   const { body } = await api.as(viewer.token).get(path);
   const roles = Object.fromEntries(body.data.map(({ email, role }: { email: string; role: Role }) => [email, role]));
@@ -30,7 +30,7 @@ test('GET lists the members to any of them', async () => {
 });
 
 describe('POST', () => {
-  test('invites, whoever has the address or not, and says nothing about it', async () => {
+  test('An invitation looks the same whether or not the address has an account', async () => {
     const { owner, stranger, path, spaceId } = await team();
     const answers = [];
     for (const email of [` ${stranger.user.email.toUpperCase()} `, `nobody-${spaceId}@example.com`]) {
@@ -51,7 +51,7 @@ describe('POST', () => {
     expect((await api.as(stranger.token).get(`/api/spaces/${spaceId}`)).status).toBe(404);
   });
 
-  test('who is a member is not invited', async () => {
+  test('409 for inviting a member', async () => {
     const { owner, viewer, path } = await team();
     const again = await api.as(owner.token).post(path, { email: viewer.user.email, role: 'owner' });
     expect([again.status, again.body.code]).toEqual([409, 'ALREADY_MEMBER']);
@@ -62,13 +62,13 @@ describe('POST', () => {
     ['an unknown role', { email: 'a@example.com', role: 'admin' }],
     ['no e-mail', { role: 'viewer' }],
     ['a field of ours', { email: 'a@example.com', role: 'viewer', userId: 'usr_1' }],
-  ])('%s is 400', async (_what, body) => {
+  ])('400 for %s', async (_what, body) => {
     const { owner, path } = await team();
     expect((await api.as(owner.token).post(path, body)).status).toBe(400);
   });
 });
 
-test('only owners change who belongs', async () => {
+test('Only owners can change the members', async () => {
   const { editor, viewer, stranger, path } = await team();
   for (const { token } of [editor, viewer]) {
     const statuses = [
@@ -82,7 +82,7 @@ test('only owners change who belongs', async () => {
 });
 
 describe('PATCH', () => {
-  test('changes a role, at once, and again is the same', async () => {
+  test('A new role takes effect at once, and the same role again changes nothing', async () => {
     const { owner, editor, path, spaceId } = await team();
     expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).body.role).toBe('editor');
     for (let i = 0; i < 2; i++) {
@@ -92,7 +92,7 @@ describe('PATCH', () => {
     expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).body.role).toBe('viewer');
   });
 
-  test('of somebody who is not a member is 404', async () => {
+  test('404 for changing or removing a user who is not a member', async () => {
     const { owner, stranger, path } = await team();
     for (const id of [stranger.user.id, 'usr_absent']) {
       expect((await api.as(owner.token).patch(`${path}/${id}`, { role: 'viewer' })).status).toBe(404);
@@ -102,7 +102,7 @@ describe('PATCH', () => {
 });
 
 describe('DELETE', () => {
-  test('removes a member, at once, and once', async () => {
+  test('A removed member loses access at once, and a second removal is 404', async () => {
     const { owner, editor, path, spaceId } = await team();
     expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).status).toBe(200);
     expect((await api.as(owner.token).delete(`${path}/${editor.user.id}`)).status).toBe(204);
@@ -110,7 +110,7 @@ describe('DELETE', () => {
     expect((await api.as(owner.token).delete(`${path}/${editor.user.id}`)).status).toBe(404);
   });
 
-  test('anybody may leave', async () => {
+  test('Every member can leave', async () => {
     const { viewer, path, spaceId } = await team();
     expect((await api.as(viewer.token).delete(`${path}/${viewer.user.id}`)).status).toBe(204);
     expect((await api.as(viewer.token).get(`/api/spaces/${spaceId}`)).status).toBe(404);
@@ -118,7 +118,7 @@ describe('DELETE', () => {
 });
 
 describe('the last owner', () => {
-  test('neither leaves nor steps down', async () => {
+  test('The last owner can neither leave nor step down', async () => {
     const { owner, path } = await team();
     const own = `${path}/${owner.user.id}`;
     for (const response of [
@@ -130,7 +130,7 @@ describe('the last owner', () => {
     expect((await api.as(owner.token).patch(own, { role: 'owner' })).status).toBe(200);
   });
 
-  test('is not one who is disabled', async () => {
+  test('A disabled owner does not count as another owner', async () => {
     const { owner, editor, path } = await team();
     await api.as(owner.token).patch(`${path}/${editor.user.id}`, { role: 'owner' });
     await api.identity.users.setDisabled(editor.user.id, true);
@@ -144,7 +144,7 @@ describe('the last owner', () => {
     expect((await api.as(owner.token).delete(`${path}/${editor.user.id}`)).status).toBe(204);
   });
 
-  test('is still there when two owners leave, or put each other down, at once', async () => {
+  test('One owner is left when two owners leave, or demote each other, at the same time', async () => {
     for (let round = 0; round < 5; round++) {
       const { owner, editor, path } = await team();
       await api.as(owner.token).patch(`${path}/${editor.user.id}`, { role: 'owner' });

@@ -17,7 +17,7 @@ const verified = (name: string) => ({
   name: name.toUpperCase(),
 });
 
-test('the page ends in a code that is shown, and the code in a session', async () => {
+test('A sign-in ends in a page with a code, and the code in a session', async () => {
   const user = await product.identity.users.add('ada@example.com', 'Ada');
   product.issuer.person = verified('ada');
   const page = await product.viaIssuer();
@@ -27,7 +27,7 @@ test('the page ends in a code that is shown, and the code in a session', async (
   expect(me).toMatchObject({ id: user.id, email: 'ada@example.com', name: 'Ada' });
 });
 
-test('a client with a page of its own gets the code there, and its state back', async () => {
+test('A client with a page of its own gets the code there, and its state back', async () => {
   await product.identity.users.add('bob@example.com');
   product.issuer.person = verified('bob');
   const query = `?redirect=${encodeURIComponent(clientRedirect)}&state=${encodeURIComponent('a b&c')}`;
@@ -37,7 +37,7 @@ test('a client with a page of its own gets the code there, and its state back', 
   expect((await product.meOf(searchParams.get('code') ?? '')).email).toBe('bob@example.com');
 });
 
-test('a program on the own machine gets it on whatever port it listens', async () => {
+test('A program on the same machine gets the code on any port', async () => {
   await product.identity.users.add('cli@example.com');
   product.issuer.person = verified('cli');
   const redirect = 'http://127.0.0.1:49152/cli';
@@ -57,7 +57,7 @@ test.each([
   'javascript:alert(1)',
   '//evil.example',
   'nonsense',
-])('the redirect %s is not allowed, wherever it is asked for', async (redirect) => {
+])('400 for the redirect %s, wherever it is asked for', async (redirect) => {
   const query = `?redirect=${encodeURIComponent(redirect)}`;
   for (const path of ['/auth/sign-in', '/auth/oidc']) {
     const response = await fetch(`${product.publicUrl}${path}${query}`, { redirect: 'manual' });
@@ -90,7 +90,7 @@ test('an address that the issuer has not verified opens no account', async () =>
   }
 });
 
-test('the account stays the subject’s when the address changes, or passes to somebody else', async () => {
+test('The account stays with its subject when the address changes', async () => {
   const user = await product.identity.users.add('carol@example.com');
   product.issuer.person = verified('carol');
   await product.viaIssuer();
@@ -98,7 +98,7 @@ test('the account stays the subject’s when the address changes, or passes to s
   expect((await product.meOf(codeOn(await product.viaIssuer()))).id).toBe(user.id);
 });
 
-test('a person who says no at the issuer is told, in a page', async () => {
+test('A person who refuses at the issuer gets a page that says so', async () => {
   product.issuer.person = undefined;
   const page = await product.viaIssuer();
   expect([page.status, alertOn(page)]).toEqual([403, 'The sign-in service did not let you through.']);
@@ -112,8 +112,8 @@ test('a disabled user does not get in', async () => {
   expect((await product.viaIssuer()).status).toBe(403);
 });
 
-describe('what comes back from the issuer', () => {
-  /** A browser that the issuer has sent back, at the address where it has not been yet. */
+describe('The answer of the issuer', () => {
+  /** A browser that the issuer has sent back, and the address, which the browser has not visited yet. */
   async function comeBack(name: string) {
     if ((await product.identity.users.byEmail(`${name}@example.com`)) === undefined) {
       await product.identity.users.add(`${name}@example.com`);
@@ -125,7 +125,7 @@ describe('what comes back from the issuer', () => {
     return { browser, url: new URL(url) };
   }
 
-  test('in another browser is refused, and stays good in its own', async () => {
+  test('An answer in another browser is refused, and stays valid in its own', async () => {
     const { browser, url } = await comeBack('dave');
     const stranger = createBrowser();
     await stranger.visit(`${product.publicUrl}/auth/sign-in`);
@@ -137,12 +137,12 @@ describe('what comes back from the issuer', () => {
     expect((await product.meOf(codeOn(await browser.visit(url.href)))).email).toBe('dave@example.com');
   });
 
-  test('by a cookie that no script reads, and no other site sends', async () => {
+  test('The cookie of a sign-in is not for scripts or other sites', async () => {
     const begun = await fetch(`${product.publicUrl}/auth/oidc`, { redirect: 'manual' });
     expect(begun.headers.get('set-cookie')).toMatch(/^atrium-sign-in=[\w-]{43};.*HttpOnly; SameSite=Lax/);
   });
 
-  test('is good once', async () => {
+  test('An answer is valid once', async () => {
     const { browser, url } = await comeBack('once');
     expect((await browser.visit(url.href)).status).toBe(200);
     const page = await browser.visit(url.href);
@@ -155,7 +155,7 @@ describe('what comes back from the issuer', () => {
   test.each([
     ['a made-up state', { state: 'x'.repeat(43) }, 410],
     ['no state', { state: undefined }, 400],
-  ])('with %s is refused', async (_what, changes, status) => {
+  ])('An answer with %s is refused', async (_what, changes, status) => {
     const { url } = await comeBack('erin');
     for (const [name, value] of Object.entries(changes)) {
       if (value === undefined) url.searchParams.delete(name);
@@ -165,13 +165,13 @@ describe('what comes back from the issuer', () => {
     expect(response.status).toBe(status);
   });
 
-  test('with a code of another sign-in is refused: PKCE and nonce bind it', async () => {
+  test('An answer with a code of another sign-in is refused by PKCE and nonce', async () => {
     const [other, mine] = [await comeBack('frank'), await comeBack('grace')];
     mine.url.searchParams.set('code', other.url.searchParams.get('code') ?? '');
     expect((await mine.browser.visit(mine.url.href)).status).toBe(502);
   });
 
-  test('after ten minutes is refused', async () => {
+  test('An answer after ten minutes is refused', async () => {
     const { url } = await comeBack('heidi');
     const { pool } = product.environment.database;
     await pool.query("UPDATE sign_ins SET expires_at = UTC_TIMESTAMP(3) WHERE kind = 'oidc'");
@@ -179,7 +179,7 @@ describe('what comes back from the issuer', () => {
   });
 });
 
-test('what is stored of a sign-in under way tells nothing', async () => {
+test('The stored form of a sign-in under way reveals nothing', async () => {
   await fetch(`${product.publicUrl}/auth/oidc?redirect=${encodeURIComponent(clientRedirect)}&state=canary`, {
     redirect: 'manual',
   });
@@ -189,9 +189,9 @@ test('what is stored of a sign-in under way tells nothing', async () => {
   ).not.toMatch(/canary|app\.example/);
 });
 
-test('an issuer that is down is a page that says so, and a client that asks for JSON gets a problem', async () => {
+test('503 for a client that asks for JSON while the issuer is down', async () => {
   await product.issuer.close();
-  // The metadata is known already: the failure is the token request's.
+  // The metadata is known already, so it is the request for the token that fails.
   product.issuer.person = verified('ada');
   const begun = await fetch(`${product.publicUrl}/auth/oidc`, { redirect: 'manual' });
   expect(begun.status).toBe(303);

@@ -59,7 +59,7 @@ test('the sweeper removes expired codes, sign-ins, mails, sessions, invitations,
   await query('UPDATE invitations SET expires_at = ? WHERE id = ?', [ago(31), old.id]);
   await query('UPDATE sessions SET expires_at = ? WHERE id = ?', [ago(31), session?.id]);
   await query('UPDATE api_keys SET revoked_at = ? WHERE id = ?', [ago(31), dead.row.id]);
-  // Its child lives: revoking goes from parent to child, so the parent must be there to be found.
+  // This key has a living child. A revocation goes from parent to child, so the parent must stay.
   await query('UPDATE api_keys SET expires_at = ? WHERE id = ?', [ago(31), parent.row.id]);
   await query('UPDATE dynamic_secrets SET expires_at = ? WHERE id = ?', [ago(1), secretId]);
 
@@ -86,7 +86,7 @@ test('the sweeper removes expired codes, sign-ins, mails, sessions, invitations,
   expect((await user.fetch('/api/me')).status).toBe(200);
 });
 
-test('more rows than one statement takes are all removed', async () => {
+test('The sweeper removes all rows, also when one statement does not take them all', async () => {
   const rows = Array.from({ length: 2_500 }, (_, i) => [
     Buffer.from(`${i}`.padStart(32, 'x')),
     user.id,

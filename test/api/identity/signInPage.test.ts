@@ -3,7 +3,7 @@ import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildUser } from '../../builders/identity.ts';
 import { clientRedirect } from './support.ts';
 
-// The page itself, where nothing is set up but a client's redirect.
+// The page itself, with nothing set up but the redirects of clients.
 
 let api: TestApi;
 
@@ -15,7 +15,7 @@ afterAll(() => api.close());
 const page = (query = '') => api.as().get(`/auth/sign-in${query}`).set('accept', 'text/html');
 const withRedirect = (redirect: string, state = 's') => `?${new URLSearchParams({ redirect, state })}`;
 
-test('without any other way to sign in it takes a code, and says how one gets it', async () => {
+test('Without other ways to sign in, the page takes a code, and says how to get one', async () => {
   const { status, text, headers } = await page();
   expect([status, text]).toEqual([200, expect.stringContaining('npm run -s atrium -- code')]);
   expect(text).toContain('<form method="post" action="/auth/sign-in">');
@@ -26,14 +26,14 @@ test('without any other way to sign in it takes a code, and says how one gets it
   expect([headers['cache-control'], headers['referrer-policy']]).toEqual(['no-store', 'same-origin']);
 });
 
-test('what it links to is there', async () => {
+test('The files that the page links to are there', async () => {
   const { text } = await page();
   const files = [...text.matchAll(/(?:href|src)="(\/auth\/assets\/[^"]+)"/g)].map(([, file]) => file ?? '');
   expect(files.length).toBeGreaterThan(1);
   for (const file of files) expect((await api.as().get(file)).status).toBe(200);
 });
 
-test('a code that somebody has already goes on to the client’s page, with its state', async () => {
+test('A code from elsewhere goes on to the client’s page, with its state', async () => {
   const { user } = await buildUser(api.identity);
   const { code } = await api.identity.codes.create(user.id);
   const { text } = await page(withRedirect(clientRedirect, 'the state'));
@@ -49,12 +49,12 @@ test('a code that somebody has already goes on to the client’s page, with its 
   expect((await api.as(exchanged.body.sessionToken).get('/api/me')).body.id).toBe(user.id);
 });
 
-test('a code for no app in particular goes to the first that the operator has allowed', async () => {
+test('A code without a redirect goes to the first client that the operator has allowed', async () => {
   const sent = await request(api.app).post('/auth/sign-in').type('form').send({ code: 'K7QD-9XMR-2TWH-PZ4C' });
   expect([sent.status, new URL(sent.headers.location ?? '').origin]).toEqual([303, 'https://app.example.com']);
 });
 
-test('where the operator has allowed none, it is exchanged, and the way back is a link', async () => {
+test('Without allowed redirects, the code is exchanged, and the way back is a link', async () => {
   const bare = await buildApi({ ATRIUM_CORS_ORIGINS: 'https://app.example.com' });
   try {
     const { user } = await buildUser(bare.identity);
@@ -79,20 +79,20 @@ test('where the operator has allowed none, it is exchanged, and the way back is 
   }
 });
 
-test('what comes with the address is written as text', async () => {
+test('Parameters of the address are written as text', async () => {
   const { text } = await page(withRedirect(clientRedirect, '"><script>alert(1)</script>'));
   expect(text).not.toContain('<script>');
   expect(text).toContain('&quot;&gt;&lt;script&gt;');
 });
 
-test('a form of the page may end at the client, of the web or of an app', async () => {
+test('The form of the page may end at the client, on the web or in an app', async () => {
   const web = await page(withRedirect(clientRedirect));
   expect(web.headers['content-security-policy']).toMatch(/form-action 'self' https:\/\/app\.example\.com$/);
   const app = await page(withRedirect('example.app://signed-in'));
   expect(app.headers['content-security-policy']).toMatch(/form-action 'self' example\.app:$/);
 });
 
-test('ways that are not set up are not there', async () => {
+test('404 for ways to sign in that are not set up', async () => {
   for (const path of ['/auth/oidc', '/auth/oidc/callback?state=x']) {
     expect((await api.as().get(path)).status).toBe(404);
   }

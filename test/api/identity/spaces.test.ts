@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test('GET /api/me says who you are, with your spaces', async () => {
+test('GET /api/me names the caller and the caller’s spaces', async () => {
   const { user, token } = await buildUser(api.identity);
   expect((await api.as(token).get('/api/me')).body).toEqual({
     id: user.id,
@@ -28,7 +28,7 @@ test('GET /api/me says who you are, with your spaces', async () => {
 });
 
 describe('POST /api/spaces', () => {
-  test('makes a space that its maker owns', async () => {
+  test('The user who makes a space owns it', async () => {
     const { token } = await buildUser(api.identity);
     const made = await api.as(token).post('/api/spaces', { name: 'Résumé 🗂️' });
     expect([made.status, made.body]).toEqual([
@@ -40,7 +40,7 @@ describe('POST /api/spaces', () => {
     expect(again.body.id).not.toBe(made.body.id);
   });
 
-  test('once per Idempotency-Key', async () => {
+  test('The same Idempotency-Key makes one space', async () => {
     const { token } = await buildUser(api.identity);
     const make = (name: string) => api.as(token).post('/api/spaces', { name }).set('idempotency-key', 'one');
     const made = await make('Once');
@@ -50,7 +50,7 @@ describe('POST /api/spaces', () => {
     expect((await api.as(token).get('/api/spaces')).body.data).toEqual([made.body]);
   });
 
-  test('takes the longest name of the widest characters, and none longer', async () => {
+  test('A name may have 200 of the widest characters, and no more', async () => {
     const { token } = await buildUser(api.identity);
     expect((await api.as(token).post('/api/spaces', { name: '🗂'.repeat(200) })).body.name).toBe('🗂'.repeat(200));
     expect((await api.as(token).post('/api/spaces', { name: '🗂'.repeat(201) })).status).toBe(400);
@@ -63,13 +63,13 @@ describe('POST /api/spaces', () => {
     ['a role', { name: 'x', role: 'owner' }],
     ['another owner', { name: 'x', createdBy: 'usr_1' }],
     ['a prototype', JSON.parse('{"name":"x","__proto__":{"role":"owner"}}')],
-  ])('%s is 400', async (_what, body) => {
+  ])('400 for %s', async (_what, body) => {
     const { token } = await buildUser(api.identity);
     expect((await api.as(token).post('/api/spaces', body)).status).toBe(400);
   });
 });
 
-test('GET /api/spaces lists in pages, one’s own only', async () => {
+test('GET /api/spaces lists only one’s own spaces, in pages', async () => {
   const [mine, other] = [await buildUser(api.identity), await buildUser(api.identity)];
   const made = [];
   for (const name of ['a', 'b', 'c']) made.push((await buildSpace(api.identity, mine.user.id, name)).space.id);
@@ -81,7 +81,7 @@ test('GET /api/spaces lists in pages, one’s own only', async () => {
 });
 
 describe('PATCH and DELETE /api/spaces/{spaceId}', () => {
-  test('are for owners', async () => {
+  test('Only owners can rename and delete a space', async () => {
     const [owner, editor, viewer] = [
       await buildUser(api.identity),
       await buildUser(api.identity),
@@ -102,7 +102,7 @@ describe('PATCH and DELETE /api/spaces/{spaceId}', () => {
     }
   });
 
-  test('renaming to the same name again is fine; to nothing is 400', async () => {
+  test('Renaming a space to its own name succeeds, and 400 for no name', async () => {
     const { user, token } = await buildUser(api.identity);
     const { space } = await buildSpace(api.identity, user.id, 'Same');
     for (let i = 0; i < 2; i++) {
@@ -113,7 +113,7 @@ describe('PATCH and DELETE /api/spaces/{spaceId}', () => {
     }
   });
 
-  test('a deleted space is gone for everybody at once, and another one is the default', async () => {
+  test('A deleted space is gone for all members at once, and another one is the default', async () => {
     const [owner, member] = [await buildUser(api.identity), await buildUser(api.identity)];
     const { space } = await buildSpace(api.identity, owner.user.id);
     const { space: second } = await buildSpace(api.identity, owner.user.id);

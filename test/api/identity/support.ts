@@ -6,18 +6,18 @@ import { startIssuer, type TestIssuer, testClient } from '../../fakes/issuer.ts'
 import { startMailServer, type TestMailServer } from '../../fakes/mailServer.ts';
 import { createBrowser, type TestBrowser, type Visit } from '../../support/browser.ts';
 
-/** A client of Atrium's that has a page of its own. */
+/** The redirect of a client with a page of its own. */
 export const clientRedirect = 'https://app.example.com/signed-in?from=atrium';
 
-/** Atrium with a real issuer and a real mail server beside it. */
+/** Atrium with a real issuer and a real mail server. */
 export interface SignInProduct extends TestProduct {
   issuer: TestIssuer;
   mailServer: TestMailServer;
-  /** ATRIUM_PUBLIC_URL: pages, cookies and links are of this origin. */
+  /** ATRIUM_PUBLIC_URL: the origin of pages, cookies and links. */
   publicUrl: string;
   /** Signs in through the issuer as its current person, and returns where the browser ends. */
   viaIssuer(browser?: TestBrowser, query?: string): Promise<Visit>;
-  /** Exchanges the code, and asks who one is. */
+  /** Exchanges the code, and returns the user with the session token. */
   meOf(
     code: string,
   ): Promise<{ id: string; email: string; name: string; token: string; spaces: { id: string; role: string }[] }>;
@@ -79,7 +79,7 @@ export function codeOn({ text }: Visit): string {
   return /class="code"[^>]*>([^<]+)</.exec(text)?.[1] ?? '';
 }
 
-/** What the alert of a page says. */
+/** The text of the alert on a page. */
 export function alertOn({ text }: Visit): string {
   return /role="alert">([^<]*)</.exec(text)?.[1] ?? '';
 }

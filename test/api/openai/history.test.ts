@@ -1,7 +1,7 @@
 import type { ChatUser, ThreadBody } from '../../builders/chat.ts';
 import { buildProduct, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
 
-// What was said elsewhere becomes the beginning of a thread, which is like any other from there on.
+// A conversation from elsewhere becomes the beginning of a thread, which is then like any other.
 
 let product: TestProduct;
 let user: ChatUser;
@@ -32,7 +32,7 @@ async function complete(messages: object[], more: object = {}): Promise<string> 
   return response.headers.get('x-thread-id') ?? '';
 }
 
-test('calls of tools, their results and those that are missing reach the model', async () => {
+test('Tool calls and their results reach the model, and a missing result is named', async () => {
   const threadId = await complete(conversation);
   const [request] = requestsWith(product.provider, 'Thank you');
   expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool', 'assistant', 'user']);
@@ -47,7 +47,7 @@ test('calls of tools, their results and those that are missing reach the model',
   ]);
 });
 
-test('arguments that no body could have are the text that they are', async () => {
+test('Arguments that no body could have are kept as text', async () => {
   const deep = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
   const odd = ['{"a":"\\u0000"}', '{"a":"\\ud800"}', '{"__proto__":{"a":1}}', deep];
   const calls = odd.map((text, index) => call(`odd_${index}`, text));
@@ -61,7 +61,7 @@ test('arguments that no body could have are the text that they are', async () =>
   expect(inputs).toEqual(odd.map((text) => ({ arguments: text })));
 });
 
-test('a conversation that stopped at results of tools goes on with a message of the user, and not without', async () => {
+test('A conversation that stopped at tool results goes on with a message of the user, and only with one', async () => {
   const stopped = conversation.slice(0, 3);
   await complete([...stopped, { role: 'user', content: 'Go on, then' }]);
   const [request] = requestsWith(product.provider, 'Go on, then');
@@ -73,13 +73,13 @@ test('a conversation that stopped at results of tools goes on with a message of 
   });
 });
 
-test('system messages alone are the user’s message', async () => {
+test('System messages alone become the user’s message', async () => {
   const threadId = await complete([{ role: 'system', content: 'Say which day it is.' }]);
   expect(rolesOf(requestsWith(product.provider, '"Say which day it is.')[0])).toEqual(['system', 'user']);
   expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
 });
 
-test('the thread is copied, exported, gone on with and deleted as others are', async () => {
+test('The thread can be copied, exported, continued and deleted like others', async () => {
   const threadId = await complete(
     conversation.map((message) => ({ ...message })),
     { store: null },
@@ -98,7 +98,7 @@ test('the thread is copied, exported, gone on with and deleted as others are', a
   expect((await user.fetch(path)).status).toBe(404);
 });
 
-test('system and developer messages are instructions of this answer, and of no other', async () => {
+test('System and developer messages are instructions for their own answer only', async () => {
   const metadata = { thread_id: 'with-instructions' };
   const system = { role: 'system', content: 'Answer as a poet.' };
   const developer = { role: 'developer', content: [{ type: 'text', text: 'In four lines.' }] };

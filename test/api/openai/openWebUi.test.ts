@@ -1,7 +1,7 @@
 import type { ChatUser, ThreadBody } from '../../builders/chat.ts';
 import { buildProduct, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
 
-// The requests of Open WebUI: its list of models, the messages of a chat with all that was said before, and what it asks
+// The requests of Open WebUI: its list of models, the messages of a chat with its whole history, and its requests
 // beside the chat for titles, tags and further questions.
 
 let product: TestProduct;
@@ -32,7 +32,7 @@ const titleTask = [
 const post = (body: object, headers: Record<string, string> = {}) =>
   user.fetch('/v1/chat/completions', { method: 'POST', body, headers });
 
-/** A message of a chat, and the answer that it shows. */
+/** Sends the messages of a chat, and returns the answer that is shown. */
 async function chat(messages: Said[], headers: Record<string, string> = {}) {
   const response = await post({ model, messages, stream: true, stream_options: { include_usage: true } }, headers);
   expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/);
@@ -46,18 +46,18 @@ async function chat(messages: Said[], headers: Record<string, string> = {}) {
 
 const threads = async () => (await user.get<{ data: ThreadBody[] }>(`/api/spaces/${user.spaceId}/threads`)).data;
 
-test('the models', async () => {
+test('Open WebUI gets the list of models', async () => {
   const { object, data } = await user.get<{ object: string; data: { id: string }[] }>('/v1/models');
   expect([object, data.map(({ id }) => id)]).toEqual(['list', ['fake-1', 'demo']]);
 });
 
-test('a chat is one thread, though each of its requests has all that was said', async () => {
+test('A chat is one thread, although each request has the whole history', async () => {
   const messages: Said[] = [
     { role: 'system', content: 'Be brief.' },
     { role: 'user', content: 'What is a turn?' },
   ];
   const first = await chat(messages);
-  // It may trim what it has shown.
+  // Open WebUI may trim the answer that it has shown.
   messages.push({ role: 'assistant', content: `${first.content}\n` }, { role: 'user', content: 'And a thread?' });
   const second = await chat(messages);
   expect(second.threadId).toBe(first.threadId);
@@ -68,7 +68,7 @@ test('a chat is one thread, though each of its requests has all that was said', 
   expect(await threads()).toMatchObject([{ id: first.threadId, title: 'What is a turn?' }]);
 });
 
-test('an answer or a message that was edited, and a second branch, are threads of their own', async () => {
+test('An edited answer and a second branch are threads of their own', async () => {
   const question = { role: 'user', content: 'Edit me' };
   const first = await chat([question]);
   const reply = { role: 'assistant', content: first.content };
@@ -82,7 +82,7 @@ test('an answer or a message that was edited, and a second branch, are threads o
   expect(JSON.stringify(request?.body.messages)).not.toContain('Two');
 });
 
-test('nobody goes on with another’s thread', async () => {
+test('A user cannot go on with another user’s thread', async () => {
   const question = { role: 'user', content: 'Said by two' };
   const first = await chat([question]);
   const stranger = await product.user();
@@ -91,7 +91,7 @@ test('nobody goes on with another’s thread', async () => {
   expect(response.headers.get('x-thread-id')).not.toBe(first.threadId);
 });
 
-test('what it asks beside a chat is answered without tools, and kept in no list, whatever thread it names', async () => {
+test('Requests beside a chat are answered without tools, and kept in no list, whatever thread they name', async () => {
   const before = await threads();
   const headers = { 'x-thread-id': 'a-chat-of-open-webui' };
   const { threadId } = await chat([{ role: 'user', content: 'A chat by header' }], headers);

@@ -3,7 +3,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// `store: false`: an answer that nobody wants to find in a list.
+// `store: false`: an answer that should be in no list.
 
 let product: TestProduct;
 let user: ChatUser;
@@ -26,7 +26,7 @@ async function ask(body: object): Promise<{ id: string; finish: string }> {
 const listed = async () =>
   (await user.get<{ data: ThreadBody[] }>(`/api/spaces/${user.spaceId}/threads`)).data.map(({ id }) => id);
 
-test('its thread is in no list and not found, is there for its client, and goes after a day', async () => {
+test('A thread that is not stored is in no list and no search, can be read by its id, and goes after a day', async () => {
   const kept = await ask({});
   const unkept = await ask({ store: false });
   expect(await listed()).toEqual([kept.id]);
@@ -43,14 +43,14 @@ test('its thread is in no list and not found, is there for its client, and goes 
   const [rows] = await pool.query('SELECT expires_at AS at FROM threads WHERE id = ?', [unkept.id]);
   expect((rows as { at: Date }[])[0]?.at.getTime()).toBeGreaterThan(Date.now() + 23 * 60 * 60_000);
   await pool.query('UPDATE threads SET expires_at = NOW() - INTERVAL 1 SECOND WHERE id = ?', [unkept.id]);
-  await waitFor('it to go', async () => {
+  await waitFor('the thread to go', async () => {
     const [left] = await pool.query('SELECT id FROM threads WHERE id = ?', [unkept.id]);
     return (left as object[]).length === 0;
   });
   expect(await listed()).toEqual([kept.id]);
 });
 
-test('a thread that was named is kept', async () => {
+test('A thread that the client names is kept', async () => {
   const named = await ask({ store: false, metadata: { thread_id: 'mine' } });
   expect(await listed()).toContain(named.id);
 });

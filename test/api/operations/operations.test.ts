@@ -13,7 +13,7 @@ interface OperationBody {
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  // Rows of these tests are not the sweeper's to look at.
+  // The sweeper must not look at the rows of these tests.
   product = await buildProduct({ ATRIUM_SWEEP_GRACE_SECONDS: '3600' });
   user = await product.user();
 });
@@ -30,7 +30,7 @@ const begin = (kind: OperationKind = 'deleteThread', userId = user.id) =>
     subjectId: 'thr_none',
   });
 
-test('is visible only to the user who began it', async () => {
+test('An operation is visible only to the user who began it', async () => {
   const operation = await begin();
   expect(await user.get(`/api/operations/${operation.id}`)).toEqual({
     id: operation.id,
@@ -78,7 +78,7 @@ test.each([
   expect(cancelled).not.toEqual(refused);
 });
 
-test('tells how it failed', async () => {
+test('A failed operation tells its error', async () => {
   const operation = await begin();
   await operation.update({ status: 'failed', errorCode: 'WORKFLOW_LOST', errorDetail: 'Lost.', endedAt: new Date() });
   expect(await user.get(`/api/operations/${operation.id}`)).toMatchObject({
@@ -88,7 +88,7 @@ test('tells how it failed', async () => {
   });
 });
 
-test('409 for calling off what has ended, or what is only being cleaned up', async () => {
+test('409 for cancelling an operation that has ended, or that only cleans up', async () => {
   for (const kind of ['deleteThread', 'deleteSpace'] as const) {
     const running = await begin(kind);
     const refused = await cancel(running.id);
@@ -99,7 +99,7 @@ test('409 for calling off what has ended, or what is only being cleaned up', asy
   }
 });
 
-test('a deleted space is purged with all its threads', async () => {
+test('A deleted space is purged with all its threads', async () => {
   const owner = await product.user();
   const answers = [];
   for (const content of ['One', 'Two']) answers.push(await owner.ask({ content }));

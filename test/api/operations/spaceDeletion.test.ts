@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** Without the keys that are reserved for small files: they are nobody's yet, and come and go. */
+/** Without the reserved keys for small files, which belong to no space yet, and come and go. */
 async function contents(of: readonly string[]): Promise<Record<string, string[]>> {
   const all = Object.entries(await contentsOf(product.environment.database, of));
   const isReserved = (row: string) => JSON.parse(row).space_id === noSpace;
@@ -32,7 +32,7 @@ async function contents(of: readonly string[]): Promise<Record<string, string[]>
   );
 }
 
-/** Deletes what is at a path, and waits until nothing of it is left. */
+/** Deletes the object at a path, and waits until the purge has ended. */
 async function remove(user: ChatUser, path: string): Promise<string> {
   const deleted = await user.fetch(path, { method: 'DELETE' });
   const operation = deleted.headers.get('location') ?? '';
@@ -40,12 +40,12 @@ async function remove(user: ChatUser, path: string): Promise<string> {
   return operation.split('/').at(-1) ?? '';
 }
 
-test('a deleted space leaves only what is kept on purpose, and no other space’s rows are deleted', async () => {
+test('A deleted space leaves only what is kept on purpose, and no row of another space is deleted', async () => {
   const user = await product.user();
   const [bare] = await Promise.all([contents(tables)]);
   await fillSpace(product, user);
   const filled = await contents(tables);
-  // Each of them is seen to be emptied.
+  // Each table has got new rows, so that the test sees them go.
   for (const table of tables.filter((name) => name !== 'space_members')) {
     expect([table, filled[table]?.length ?? 0]).not.toEqual([table, bare[table]?.length ?? 0]);
   }
@@ -62,7 +62,7 @@ test('a deleted space leaves only what is kept on purpose, and no other space’
   expect(own('operations').map((row) => JSON.parse(row).id)).toEqual([operationId]);
 });
 
-test('a deleted space gets no new key', async () => {
+test('A deleted space gets no new data key', async () => {
   const user = await product.user();
   await remove(user, `/api/spaces/${user.spaceId}`);
   const { database, config } = product.environment;
@@ -71,7 +71,7 @@ test('a deleted space gets no new key', async () => {
   expect((await contents(['data_keys'])).data_keys?.join()).not.toContain(user.spaceId);
 });
 
-test('of a deleted thread nothing is left', async () => {
+test('A deleted thread leaves nothing', async () => {
   const bare = await contents(ofThread);
   const threadId = await fillThread(product, bystander);
   const filled = await contents(ofThread);

@@ -12,7 +12,7 @@ let product: TestProduct;
 let service: FakePushService;
 beforeAll(async () => {
   service = await startFakePushService();
-  // Inside, nothing but this service's own port can be reached.
+  // Of internal addresses, only the port of this service can be reached.
   product = await buildProduct({
     ...hurriedSweeper,
     ATRIUM_EGRESS_ALLOW_INTERNAL: new URL(service.url).host,
@@ -32,7 +32,7 @@ interface Device {
 }
 
 let devices = 0;
-/** A user with a device of a name of its own. */
+/** A user with a device, which has a name of its own. */
 async function withDevice() {
   const user = await product.user();
   const name = `device-${++devices}`;
@@ -45,7 +45,7 @@ async function withDevice() {
 const add = (user: ChatUser, body: object) => user.fetch('/api/push/subscriptions', { method: 'POST', body });
 const list = async (user: ChatUser) => (await user.get<{ data: Device[] }>('/api/push/subscriptions')).data;
 
-/** Sends a message and goes away before it is answered. */
+/** Sends a message and leaves before the answer. */
 async function sendAndLeave(
   user: ChatUser,
   content: string,
@@ -60,14 +60,14 @@ async function sendAndLeave(
 const slow = (text: string) => fake({ tokens: [text], firstTokenDelayMs: 300 });
 
 describe('subscriptions', () => {
-  test('the key is the installation’s, and stays', async () => {
+  test('All users get the key of the installation, which stays the same', async () => {
     const [one, two] = [await product.user(), await product.user()];
     const { publicKey } = await one.get<{ publicKey: string }>('/api/push/key');
     expect(Buffer.from(publicKey, 'base64url')).toHaveLength(65);
     expect(await two.get('/api/push/key')).toEqual({ publicKey });
   });
 
-  test('the same endpoint again is the same device; a list shows no address and no key', async () => {
+  test('The same endpoint is the same device, and a list shows no address and no key', async () => {
     const { user, name, subscription, id } = await withDevice();
     const again = (await (await add(user, { ...subscription, deviceName: 'renamed' })).json()) as Device;
     expect(again).toMatchObject({ id, deviceName: 'renamed' });
@@ -77,7 +77,7 @@ describe('subscriptions', () => {
       expect(text).not.toContain(secret);
   });
 
-  test('the same endpoint from many requests at once is one device', async () => {
+  test('Simultaneous requests with the same endpoint make one device', async () => {
     const user = await product.user();
     const { subscription } = service.device('at once');
     const answers = await Promise.all(Array.from({ length: 8 }, () => add(user, subscription)));
@@ -85,7 +85,7 @@ describe('subscriptions', () => {
     expect(await list(user)).toHaveLength(1);
   });
 
-  test('somebody else’s device cannot be removed; one’s own can, once', async () => {
+  test('A user can remove their own device once, and not another user’s', async () => {
     const { user, id } = await withDevice();
     const other = await product.user();
     const remove = (who: ChatUser) => who.fetch(`/api/push/subscriptions?subscriptionId=${id}`, { method: 'DELETE' });
@@ -118,7 +118,7 @@ describe('subscriptions', () => {
     'https://169.254.169.254/latest',
     'https://10.0.0.1./send/x',
     'https://push..example.com/send/x',
-  ])('422 for an endpoint that no push goes to: %s', async (endpoint) => {
+  ])('422 for an endpoint that no push may go to: %s', async (endpoint) => {
     const user = await product.user();
     const { subscription } = service.device('unused');
     const response = await add(user, { ...subscription, endpoint });
@@ -129,7 +129,7 @@ describe('subscriptions', () => {
     expect(await list(user)).toEqual([]);
   });
 
-  test('one that was added before it was refused is looked at again when it is dialled', async () => {
+  test('An endpoint that was added before it was refused is checked again when it is dialled', async () => {
     const push = createPushFetch(new EgressGuard({ allowInternal: [], resolve: async () => ['93.184.215.14'] }));
     const init = { method: 'POST', headers: {}, body: Buffer.alloc(0), redirect: 'manual' } as const;
     const { signal } = new AbortController();
@@ -137,7 +137,7 @@ describe('subscriptions', () => {
       await expect(push(endpoint, { ...init, signal })).rejects.toMatchObject({ code: 'PUSH_ENDPOINT_REFUSED' });
   });
 
-  test('the private key, and where devices are, stand nowhere in clear', async () => {
+  test('The keys and addresses of devices are stored nowhere in clear', async () => {
     const { subscription } = await withDevice();
     const { pool } = product.environment.database;
     const [rows] = await pool.query('SELECT * FROM push_subscriptions');
@@ -148,8 +148,8 @@ describe('subscriptions', () => {
   });
 });
 
-describe('a turn that ends unseen', () => {
-  /** Each push comes some seconds after its turn's end: these turns have theirs side by side. */
+describe('A turn that ends unseen', () => {
+  /** A push comes some seconds after the end of its turn, so these turns run side by side. */
   let pushes: Awaited<ReturnType<typeof pushed>>[];
   beforeAll(async () => {
     pushes = await Promise.all([
@@ -167,7 +167,7 @@ describe('a turn that ends unseen', () => {
     return { user, push, ...ids };
   }
 
-  test('is pushed, encrypted for the device and signed by us', async () => {
+  test('A turn is pushed, encrypted for the device and signed by Atrium', async () => {
     const { user, push, turnId, threadId } = pushes[0] as (typeof pushes)[0];
     expect(push?.payload).toMatchObject({
       type: 'turn.completed',
@@ -187,20 +187,20 @@ describe('a turn that ends unseen', () => {
   test.each([
     ['low', 1, { silent: true, requireInteraction: false }],
     ['high', 2, { silent: false, requireInteraction: true, renotify: true }],
-  ])('with priority %s', (priority, at, options) => {
+  ])('A turn with priority %s is pushed with that urgency', (priority, at, options) => {
     const push = pushes[at]?.push;
     expect(push?.headers.urgency).toBe(priority);
     expect(push?.payload).toMatchObject({ priority, options });
   });
 
-  test('so is one that fails, with the sentence that its stream would have had', () => {
+  test('A failed turn is pushed, with the sentence that its stream would have had', () => {
     expect(pushes[3]?.push?.payload).toMatchObject({
       type: 'turn.failed',
       options: { body: 'The model provider refused the request.' },
     });
   });
 
-  test('on each of the user’s devices, and on no others; one that is gone is removed', async () => {
+  test('A push goes only to the user’s own devices, and a device that is gone is removed', async () => {
     const { user, name } = await withDevice();
     const bystander = await withDevice();
     for (const gone of [404, 410]) {
@@ -214,7 +214,7 @@ describe('a turn that ends unseen', () => {
     expect(service.of(bystander.name)).toEqual([]);
   });
 
-  test('a busy service is retried after its Retry-After', async () => {
+  test('A busy push service gets the push again after its Retry-After', async () => {
     const { user, name } = await withDevice();
     service.answer(
       name,
@@ -227,7 +227,7 @@ describe('a turn that ends unseen', () => {
   });
 });
 
-test('a push to an address inside goes nowhere', async () => {
+test('No push goes to an internal address', async () => {
   const { user, name } = await withDevice();
   const inside = await startFakePushService();
   await add(user, inside.device('inside').subscription);
@@ -239,14 +239,17 @@ test('a push to an address inside goes nowhere', async () => {
 });
 
 describe('no push is sent', () => {
-  /** A turn that is pushed, ended after the one that is not: when its push is there, the other's would be too. */
+  /**
+   * Runs a turn that is pushed, after the one that is not: the push of the earlier turn would come first. Returns the
+   * number of pushes.
+   */
   async function pushedLater(user: ChatUser, name: string): Promise<number> {
     const { turnId } = await sendAndLeave(user, slow('Later.'));
     await waitFor('the later push', () => service.of(name).some(({ payload }) => payload.turnId === turnId));
     return service.of(name).length;
   }
 
-  test('for a turn that is read to its end, here or in another process', async () => {
+  test('No push for a turn that is read to its end, also after resuming', async () => {
     const { user, name } = await withDevice();
     await user.ask({ content: 'Read as it comes' });
     const { turnId } = await sendAndLeave(user, slow('Resumed elsewhere.'));
@@ -254,7 +257,7 @@ describe('no push is sent', () => {
     expect(await pushedLater(user, name)).toBe(1);
   });
 
-  test('what its owner has stopped', async () => {
+  test('No push for a turn that its owner has stopped', async () => {
     const { user, name } = await withDevice();
     const { turnId } = await sendAndLeave(user, fake({ tokens: 3, fail: { how: 'stall' } }));
     await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
@@ -262,7 +265,7 @@ describe('no push is sent', () => {
     expect(await pushedLater(user, name)).toBe(1);
   });
 
-  test('a device whose session was revoked', async () => {
+  test('No push to a device whose session was revoked', async () => {
     const { user, name } = await withDevice();
     const kept = service.device(`${name}-kept`);
     const [row] = (
@@ -284,7 +287,7 @@ describe('no push is sent', () => {
   });
 });
 
-test('killed between the end and the push: the device still gets it', async () => {
+test('After a kill between the end and the push, the device still gets the push', async () => {
   const { user, name } = await withDevice();
   const { turnId } = await sendAndLeave(user, slow('Through a crash.'));
   await waitFor('the end', async () => (await user.turn(turnId)).endedAt !== null);

@@ -8,14 +8,14 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import type { FakeScript } from '../../fakes/script.ts';
 import { processesWith } from '../../support/processes.ts';
 
-// Secret values that are everywhere they can be: whatever comes out of Atrium, or is kept by it, must be without them.
+// Secret values are put into every place that takes one. Nothing that Atrium sends or keeps may contain them.
 
 const { History } = proto.temporal.api.history.v1;
 const decoy = `decoy-${randomBytes(6).toString('hex')}`;
-/** As awkward as a value may be: what writes it down in another spelling does not get it past us. */
+/** As awkward as a value can be, so that a value in another spelling is noticed too. */
 const named = `canary-${randomBytes(6).toString('hex')}'"\\\n$é`;
 const typed = `canary-${randomBytes(6).toString('hex')}&?=/ü`;
-/** The part of each that every spelling but base64 has in it. */
+/** The part of each value that all spellings but base64 contain. */
 const cores = [named, typed].map((value) => /canary-[0-9a-f]{12}/.exec(value)?.[0] ?? '');
 const encoded = [named, typed].map((value) => Buffer.from(value).toString('base64').slice(0, 20));
 const traces = [...cores, ...encoded];
@@ -24,7 +24,7 @@ let product: TestProduct;
 let user: ChatUser;
 let secretId: string;
 
-/** Cut anywhere, as a model's tokens are. */
+/** Cuts a text anywhere, like the tokens of a model. */
 const pieces = (text: string) => text.match(/[\s\S]{1,3}/g) ?? [];
 const spelled = (value: string) =>
   `${value} | ${JSON.stringify(value)} | ${encodeURIComponent(value)} | ${Buffer.from(value).toString('base64')} end`;
@@ -66,14 +66,14 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => product.close());
 
-/** Every place, and what is in it. */
+/** Every place with its content. */
 const places: [string, string][] = [];
 
-/** The names of the places that hold any of these. */
+/** The names of the places that contain one of these texts. */
 const holding = (texts: readonly string[]) =>
   places.filter(([, content]) => texts.some((text) => content.includes(text))).map(([place]) => place);
 
-test('turns run, secrets are read and refused', async () => {
+test('Turns run, and secrets are read and refused', async () => {
   for (const name of Object.keys(scripts)) {
     const stream = await user.send({ content: `do: ${name}`, modelId: 'fake-1', mode: 'work' });
     for await (const _event of stream.events);
@@ -98,7 +98,7 @@ test('turns run, secrets are read and refused', async () => {
   for (const [method, path, body] of refusals) {
     const response = await user.fetch(path, { method, body });
     expect(response.ok).toBe(false);
-    // A name that the client has made up itself is said back to it; a value is not.
+    // The answer repeats a name that the client has made up, but never a value.
     places.push([
       `refusal of ${method} ${path}`,
       (await response.text()).replaceAll(JSON.stringify(named).slice(1, -1), ''),
@@ -119,7 +119,7 @@ test('workflow histories, the database, logs and processes are collected', async
   places.push(['ps', traces.flatMap((trace) => processesWith(trace)).join('\n')]);
 });
 
-test('the search finds what is there: a word that is not a secret', () => {
+test('The search finds a word that is not a secret', () => {
   expect(holding([decoy])).toEqual(
     expect.arrayContaining(['stream of say', 'replay of say', 'messages of say', 'database messages']),
   );
@@ -128,7 +128,7 @@ test('the search finds what is there: a word that is not a secret', () => {
   expect(holding([product.environment.config.installation])).toContain('environment');
 });
 
-test('no secret is in any of it, in any spelling', () => {
+test('No place contains a secret, in any spelling', () => {
   expect(holding(traces)).toEqual([]);
   expect(holding(['[redacted]'])).toEqual(
     expect.arrayContaining(['stream of say', 'stream of tools', 'messages of say', 'messages of tools']),
@@ -143,7 +143,7 @@ async function collectHistories(): Promise<void> {
     query: `TaskQueue = '${mainTaskQueue(installation)}'`,
   })) {
     const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-    // Payloads are plain JSON, and lie in these bytes as they are.
+    // Payloads are plain JSON, and are in these bytes unchanged.
     places.push([
       `history ${workflowId}`,
       Buffer.from(History.encode(History.create(history)).finish()).toString('utf8'),

@@ -22,7 +22,7 @@ async function person() {
   return { spaceId: space.id, type, put };
 }
 
-/** Redactors that count the slices of their work, and the reads of a space's values. */
+/** Redactors that record the slices of their work, with a counter of the reads of a space's values. */
 async function counting() {
   const { database, config } = api.environment;
   const slices: number[] = [];
@@ -38,7 +38,7 @@ async function counting() {
 const large = (seed: number) =>
   Array.from({ length: 21_000 }, (_none, n) => String.fromCharCode(0x4e00 + ((n * 7_919 + seed) % 20_000))).join('');
 
-test('the redactor of a space is built once for all who ask, and again only when a secret has changed', async () => {
+test('The redactor of a space is built once for all callers, and again only when a secret has changed', async () => {
   const { spaceId, type, put } = await person();
   await type('typed-secret');
   const { redactors, builds, stop } = await counting();
@@ -46,7 +46,7 @@ test('the redactor of a space is built once for all who ask, and again only when
   expect(new Set([...asked, await redactors.forSpace(spaceId)]).size).toBe(1);
   expect(builds()).toBe(1);
   await put('NAMED', 'named-secret');
-  // While it is built anew, others share that one.
+  // Callers that come during the build share the new one.
   const others = await Promise.all(Array.from({ length: 10 }, () => redactors.forSpace(spaceId)));
   expect(new Set(others).size).toBe(1);
   expect(builds()).toBe(2);
@@ -55,7 +55,7 @@ test('the redactor of a space is built once for all who ask, and again only when
   stop();
 });
 
-test('a secret that changes while a redactor is built is in the one that is asked for afterwards', async () => {
+test('A secret that changes during a build is in the redactor that is requested afterwards', async () => {
   const { spaceId, put } = await person();
   await put('A', 'first-secret');
   const { redactors, stop } = await counting();

@@ -3,13 +3,13 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { runAtrium } from '../../support/atrium.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// `atrium rotate-key`, as an operator runs it, beside a running Atrium whose clients must notice nothing.
+// Runs `atrium rotate-key`, as an operator does, beside a running Atrium, whose clients must notice nothing.
 
 let product: TestProduct;
 const rounds = 2;
 
 beforeAll(async () => {
-  // The master key is the file of the data directory.
+  // The master key is a file in the data directory.
   product = await buildProduct({ ATRIUM_MASTER_KEY: '' });
 }, 60_000);
 afterAll(() => product.close());
@@ -26,7 +26,7 @@ async function readAndWrite(user: ChatUser, state: { stop: boolean; done: number
     const env = await note('env', await user.fetch(`${space}/secrets/env`));
     const { secrets } = (await env.json()) as { secrets: string[] };
     if (secrets[0] !== `export A='value-${turn}'`) state.failed.push(`${turn} is ${secrets[0]}`);
-    // Sealed and opened in another place: the session's signing key, and a form's value.
+    // Two more values that are sealed and opened: the signing key of a session, and the value of a form.
     const form = { name: 'f', field: 'p', value: turn, spaceId: user.spaceId };
     await note('form', await user.fetch('/api/dynamic-ui/secrets', { method: 'POST', body: form }));
     const token = await product.identity.sessions.create(user.id);
@@ -51,7 +51,7 @@ test('no request fails while all keys are rotated, twice', async () => {
   await Promise.all(traffic);
   expect(state.failed).toEqual([]);
   expect(new Set(masterKeys).size).toBe(rounds);
-  // A process that knows none of the former keys opens all of it.
+  // A process that knows none of the former keys can open everything.
   await product.process.stop();
   await product.restart();
   for (const user of users) {

@@ -31,7 +31,7 @@ async function team() {
 
 const codeOf = (response: { status: number; body: { code?: string } }) => [response.status, response.body.code];
 
-test('a secret is set, named, exported, replaced and deleted', async () => {
+test('A secret can be set, listed by name, exported, replaced and deleted', async () => {
   const { editor, viewer, path, people } = await team();
   const made = await editor.put(`${path}/API_KEY`, { value: "it's\n$HOME" });
   const times = { createdAt: expect.any(String), updatedAt: expect.any(String) };
@@ -63,7 +63,7 @@ test('a secret is set, named, exported, replaced and deleted', async () => {
   expect((await editor.get(`${path}/env`)).body.secrets).toEqual(["export B=''"]);
 });
 
-test('the list has pages', async () => {
+test('The list comes in pages', async () => {
   const { editor, path } = await team();
   for (const name of ['C', 'A', 'B']) await editor.put(`${path}/${name}`, { value: 'x' });
   const first = await editor.get(`${path}?limit=2`);
@@ -78,7 +78,7 @@ test.each(['1A', 'A-B', 'A B', 'A=B', "A'", 'Ä', 'a'.repeat(129)])('the name %s
 });
 
 test.each(['PATH', 'IFS', 'LD_PRELOAD', 'BASH_ENV', 'ENV', 'UID', 'path', 'status', '_', 'BASH_FUNC_x', 'ATRIUM_X'])(
-  'the name %s means something to a shell',
+  '422 for the name %s, which means something to a shell',
   async (name) => {
     const { editor, path } = await team();
     expect(codeOf(await editor.put(`${path}/${name}`, { value: 'x' }))).toEqual([422, 'RESERVED_SECRET_NAME']);
@@ -144,7 +144,7 @@ test('a value has at most 64 KiB, no NUL, and is Unicode', async () => {
   expect((await editor.get(`${path}/env`)).body.secrets).toEqual([`export A='${'ä'.repeat(32_768)}'`]);
 });
 
-test('a space has room for so much and no more, and making room helps', async () => {
+test('A space has a limited size for its secrets, and a smaller value makes room again', async () => {
   const { editor, path } = await team();
   const value = 'x'.repeat(65_536);
   for (let i = 0; i < 32; i++) expect((await editor.put(`${path}/S${i}`, { value })).status).toBe(201);
@@ -153,7 +153,7 @@ test('a space has room for so much and no more, and making room helps', async ()
   expect((await editor.put(`${path}/MORE`, { value: 'x' })).status).toBe(201);
 });
 
-test('who may do what', async () => {
+test('403 for a viewer who reads or changes values, 404 for a stranger, and 401 without a token', async () => {
   const { owner, viewer, stranger, path } = await team();
   expect((await owner.put(`${path}/A`, { value: 'x' })).status).toBe(201);
   expect(codeOf(await viewer.put(`${path}/A`, { value: 'x' }))).toEqual([403, 'ROLE_TOO_LOW']);
@@ -170,7 +170,7 @@ test('who may do what', async () => {
   expect((await api.as().get(`${path}/env`)).status).toBe(401);
 });
 
-test('reading values is a permission of its own for keys', async () => {
+test('A key needs the scope secrets:read to read values', async () => {
   const { people, path } = await team();
   const keyWith = async (...scopes: string[]) =>
     api.as((await api.identity.keys.create(people.editor.user.id, { name: 'k', scopes })).key);
@@ -214,7 +214,7 @@ test('every read and change is in the audit log, with actor and address, and wit
   ]);
 });
 
-test('a row that was moved to another space or given another name does not open', async () => {
+test('A row that was moved to another space, or given another name, does not open', async () => {
   const [mine, theirs] = [await team(), await team()];
   await mine.editor.put(`${mine.path}/A`, { value: 'x' });
   const { pool } = api.environment.database;
@@ -227,7 +227,7 @@ test('a row that was moved to another space or given another name does not open'
   expect((await mine.editor.get(`${mine.path}/env`)).body.secrets).toEqual(["export A='x'"]);
 });
 
-test('of many writers at once the last one’s value is there, whole', async () => {
+test('After simultaneous writes, the value of one of them is stored whole', async () => {
   const { editor, path } = await team();
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, index) => editor.put(`${path}/A`, { value: String(index).repeat(1_000) })),

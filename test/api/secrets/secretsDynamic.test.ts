@@ -66,7 +66,7 @@ test.each([
   expect([response.status, response.body.code]).toEqual([400, 'INVALID_TTL']);
 });
 
-test('any JSON value is stored and comes back to a tool as it was', async () => {
+test('Any JSON value is stored, and comes back to a tool unchanged', async () => {
   const { user, spaceId, client } = await person();
   const { dynamic } = api.deps.secrets;
   const samples = [
@@ -89,7 +89,7 @@ test('any JSON value is stored and comes back to a tool as it was', async () => 
   }
 });
 
-test('what is missing, too large, or too much is refused', async () => {
+test('Missing fields, unknown fields and values that are too large are refused', async () => {
   const { client } = await person();
   for (const body of [
     {},
@@ -105,7 +105,7 @@ test('what is missing, too large, or too much is refused', async () => {
   expect((await client.post(path, { ...form, value: 'x'.repeat(65_534) })).status).toBe(200);
 });
 
-test('a space keeps so many that have not expired, and so many bytes of them', async () => {
+test('The values of a space that have not expired have a limited number and size', async () => {
   const { client, spaceId } = await person();
   const { pool } = api.environment.database;
   const store = async (value: string) => {
@@ -118,13 +118,13 @@ test('a space keeps so many that have not expired, and so many bytes of them', a
   expect(await store('x')).toEqual([422, 'TOO_MANY_FORM_SECRETS']);
   await expireAll();
   await Promise.all(Array.from({ length: 199 }, () => store('x')));
-  // Of requests at the same time, only so many as there is room for succeed.
+  // Of simultaneous requests, only as many succeed as there is room for.
   expect((await Promise.all([store('y'), store('z')])).map(([status]) => status).toSorted()).toEqual([200, 422]);
   await expireAll();
   expect(await store('x')).toEqual([200, undefined]);
 });
 
-test('without a space the default one is meant; another tenant’s is not there', async () => {
+test('Without a space, the default one is used, and 404 for another tenant’s space', async () => {
   const [mine, theirs] = [await person(), await person()];
   const { secretId } = (await mine.client.post(path, { ...form, value: 'v' })).body;
   expect((await api.deps.secrets.dynamic.use(mine.spaceId, mine.user.id, [secretId])).size).toBe(1);
@@ -135,7 +135,7 @@ test('without a space the default one is meant; another tenant’s is not there'
   expect((await api.as().post(path, { ...form, value: 'v' })).status).toBe(401);
 });
 
-test('neither another person’s turn nor another space can use it', async () => {
+test('Neither another user’s turn nor another space can use a value', async () => {
   const { user, spaceId, client } = await person();
   const colleague = await buildUser(api.identity);
   await api.identity.members.add(spaceId, colleague.user.email, 'editor');
@@ -147,7 +147,7 @@ test('neither another person’s turn nor another space can use it', async () =>
   expect((await dynamic.use(spaceId, user.id, [secretId, 'sec_absent'])).size).toBe(1);
 });
 
-test('storing and using are in the audit log', async () => {
+test('Storing and using a value are in the audit log', async () => {
   const { user, spaceId, client } = await person();
   const { secretId } = (await client.post(path, { ...form, value: 'canary', spaceId })).body;
   await api.deps.secrets.dynamic.use(spaceId, user.id, [secretId]);
@@ -160,7 +160,7 @@ test('storing and using are in the audit log', async () => {
   expect(log.text).not.toContain('canary');
 });
 
-test('an expired one is gone at once, and from the table with the sweep', async () => {
+test('An expired value is gone at once, and its row with the sweep', async () => {
   const { user, spaceId, client } = await person();
   const [short, long] = [
     (await client.post(path, { ...form, value: 'v', spaceId, ttl: '30s' })).body.secretId,
@@ -177,7 +177,7 @@ test('an expired one is gone at once, and from the table with the sweep', async 
   expect(rows).toEqual([{ id: long }]);
 });
 
-test('references anywhere in an input are resolved, and nothing else is touched', async () => {
+test('References anywhere in an input are resolved, and nothing else is touched', async () => {
   const use = async (ids: readonly string[]) =>
     new Map(ids.filter((id) => id !== 'gone').map((id) => [id, { of: id }]));
   const input = {

@@ -13,12 +13,12 @@ const newKey = () => randomBytes(32).toString('base64');
 let environment: TestEnvironment;
 
 beforeEach(async () => {
-  // The master key is the file of the data directory.
+  // The master key is a file in the data directory.
   environment = await createTestEnvironment({ ATRIUM_MASTER_KEY: '' });
 });
 afterEach(() => environment.close());
 
-/** A process's own view: its own keys in memory, over the same database. */
+/** The view of one process: its own keys in memory, over the same database. */
 async function open(overrides: Partial<TestEnvironment['config']> = {}) {
   const { database, config } = environment;
   const envelope = await openEnvelope(database, { ...config, ...overrides });
@@ -43,7 +43,7 @@ async function masterKeyIds(): Promise<string[]> {
   return (rows as { id: string }[]).map(({ id }) => id);
 }
 
-test('keys are rotated under readers and writers, none of which fails', async () => {
+test('Keys are rotated under readers and writers, and none of them fails', async () => {
   const { process, actor, spaceIds } = await spacesWithSecrets(8);
   const other = await open();
   const [before] = await masterKeyIds();
@@ -82,7 +82,7 @@ test('keys are rotated under readers and writers, none of which fails', async ()
     expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600);
 });
 
-test('a process from before the rotation makes data keys that one from after it opens', async () => {
+test('A process that began before a rotation makes data keys that a later process opens', async () => {
   const { process, actor } = await spacesWithSecrets(1);
   await rotateKeys(environment.database, environment.config);
   const { space } = await buildSpace(process.identity, actor.userId);
@@ -91,7 +91,7 @@ test('a process from before the rotation makes data keys that one from after it 
   expect(await after.secrets.named.readAll(space.id, actor)).toEqual([{ name: 'A', value: 'v' }]);
 });
 
-test('a rotation that was killed is begun again and comes to its end; in between everything opens', async () => {
+test('A rotation that was killed is begun again and ends, and in between everything opens', async () => {
   const { actor, spaceIds } = await spacesWithSecrets(120);
   const { environment: variables, config, database } = environment;
   let kills = 0;
@@ -123,7 +123,7 @@ test('a rotation that was killed is begun again and comes to its end; in between
   }
 });
 
-test('from the file to a key of the environment, and on to another one, step by step', async () => {
+test('The master key moves from the file to a variable, and on to another key, step by step', async () => {
   const { actor, spaceIds } = await spacesWithSecrets(2);
   const [one, two] = [newKey(), newKey()];
   const { database, config } = environment;
@@ -134,8 +134,7 @@ test('from the file to a key of the environment, and on to another one, step by 
   await opens({ masterKey: one });
   const first = await rotateKeys(database, { ...config, masterKey: one });
   expect(first.rewrapped).toBeGreaterThan(0);
-  // While processes are restarted one by one, those that have the new key and those that have the old one work side by
-  // side.
+  // While processes are restarted one by one, processes with the old key and with the new key work side by side.
   await opens({ masterKey: one, otherMasterKeys: [two] });
   await rotateKeys(database, { ...config, masterKey: two, otherMasterKeys: [one] });
   await opens({ masterKey: one, otherMasterKeys: [two] });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   if (still.length > 0) throw new Error(`This test needs ${still.join(' and ')}: apt-get install ${still.join(' ')}`);
 });
 
-/** Texts that shells, quoting and encodings stumble over, among others. */
+/** Texts that are difficult for shells, quoting and encodings, among others. */
 const awkward = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 60 }),
   fc.string({
@@ -45,7 +45,7 @@ const awkward = fc.oneof(
   ),
 );
 
-test.each(shells)('%s gives back 1,000 random values as they were', (shell) => {
+test.each(shells)('%s gives back 1,000 random values unchanged', (shell) => {
   const given = fc
     .sample(awkward, { numRuns: values, seed: 7 })
     .map((value) => value.replaceAll('\0', ''))
@@ -75,7 +75,7 @@ test.each([
   ['bash', 'compgen -v'],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is zsh's own.
   ['zsh', 'zmodload zsh/parameter; print -rl -- ${(k)parameters}'],
-])('no secret can have the name of a variable of %s’s own', (shell, script) => {
+])('A secret cannot have the name of a variable that %s itself uses', (shell, script) => {
   const flags = shell === 'zsh' ? ['-f', '-c'] : shell === 'bash' ? ['--norc', '--noprofile', '-c'] : ['-c'];
   const names = execFileSync(shell, [...flags, script], { env: bare, encoding: 'utf8' })
     .split('\n')

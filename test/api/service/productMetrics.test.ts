@@ -37,7 +37,7 @@ test('turns, model calls, tokens, streams and sweeps are counted', async () => {
   await waitFor('the streams to be closed', async () => (await metric('atrium_open_streams')) === 0);
 });
 
-test('a turn has a line in the log when it begins and when it ends, without what was said', async () => {
+test('The log has a line for the beginning and for the end of a turn, without what was said', async () => {
   const user = await product.user();
   const { turnId } = await user.ask({ content: fake({ tokens: ['Heliotrope'] }), modelId: 'fake-1' });
   const lines = await waitFor('both lines', () => {

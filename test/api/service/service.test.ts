@@ -49,7 +49,7 @@ test('/readyz asks each part, and names the one that does not answer, without it
   isUp = true;
 });
 
-test('/readyz is ready, and says that it is degraded, without its object store', async () => {
+test('/readyz is ready, but degraded, without its object store', async () => {
   isStorageUp = false;
   const { status, body } = await api.as().get('/readyz');
   expect([status, body.status, body.parts.at(-1)]).toEqual([
@@ -64,14 +64,14 @@ test('/metrics is for loopback, or for the operator’s key', async () => {
   const local = await api.as().get('/metrics');
   expect([local.status, local.headers['content-type']]).toEqual([200, expect.stringMatching(/^text\/plain/)]);
   expect(local.text).toContain('atrium_http_request_duration_seconds_bucket');
-  // What a proxy on this machine forwards is not from here.
+  // A request that a proxy on this machine forwards is not local.
   const forwarded = () => api.as().get('/metrics').set('x-forwarded-for', '127.0.0.1');
   expect((await forwarded()).status).toBe(403);
   expect((await forwarded().set('authorization', 'Bearer another-key-altogether')).status).toBe(403);
   expect((await forwarded().set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
 });
 
-test('no gauge of /metrics is named like a counter, and each counter is', async () => {
+test('The counters of /metrics end in _total, and the gauges do not', async () => {
   const types = [...(await api.as().get('/metrics')).text.matchAll(/^# TYPE (\S+) (counter|gauge)$/gm)];
   const misnamed = types.filter(([, name = '', type]) => name.endsWith('_total') !== (type === 'counter'));
   expect(types.length).toBeGreaterThan(10);
@@ -79,7 +79,7 @@ test('no gauge of /metrics is named like a counter, and each counter is', async 
   expect(types.map(([, name]) => name)).toContain('atrium_log_lines_dropped_total');
 });
 
-test('a page whose name was made to lead to loopback reads no /metrics', async () => {
+test('403 for /metrics under a host name that was made to lead to loopback', async () => {
   const by = (host: string) => api.as().get('/metrics').set('host', host);
   for (const name of ['localhost', 'localhost:8080', '127.0.0.1:8080', '127.8.0.1', '[::1]:8080', '[::1]']) {
     expect([name, (await by(name)).status]).toEqual([name, 200]);
@@ -90,7 +90,7 @@ test('a page whose name was made to lead to loopback reads no /metrics', async (
   expect((await by('evil.example').set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
 });
 
-test('where a proxy is trusted, loopback may be anybody: /metrics wants its key', async () => {
+test('Behind a trusted proxy, /metrics needs the operator’s key', async () => {
   const behind = await buildApi({ ATRIUM_METRICS_KEY: metricsKey, ATRIUM_TRUST_PROXY: '1' });
   const ask = () => behind.as().get('/metrics');
   const answer = await ask();
@@ -99,14 +99,14 @@ test('where a proxy is trusted, loopback may be anybody: /metrics wants its key'
   await behind.close();
 });
 
-test('metrics are by operation and not by path', async () => {
+test('Metrics are by operation, and not by path', async () => {
   await api.as().get('/api/spaces/spc_canary');
   const { text } = await api.as().get('/metrics');
   expect(text).toMatch(/duration_seconds_count\{operation="getSpace",method="GET",status="401"\} 1/);
   expect(text).not.toContain('spc_canary');
 });
 
-test('the contract is served as YAML and as JSON, and is the same', async () => {
+test('The contract is served as YAML and as JSON, with the same content', async () => {
   const yaml = await api
     .as()
     .get('/openapi.yaml')
@@ -123,7 +123,7 @@ test('the contract is served as YAML and as JSON, and is the same', async () => 
   expect(load(yaml.body)).toEqual(json.body);
 });
 
-test('the reference page and all it loads come from here, under a strict policy', async () => {
+test('The reference page and all that it loads come from Atrium, under a strict policy', async () => {
   const page = await api.as().get('/docs');
   expect(page.headers['content-type']).toMatch(/^text\/html/);
   expect(page.headers['content-security-policy']).toContain("script-src 'self'");
@@ -137,7 +137,7 @@ test('the reference page and all it loads come from here, under a strict policy'
   expect(page.text).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=/);
 });
 
-test('who opens the address in a browser sees what this is, and gets somewhere from there', async () => {
+test('The start page tells a person with a browser what Atrium is, and its links work', async () => {
   const page = await api.as().get('/').set('accept', 'text/html,*/*');
   expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
   const links = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
@@ -147,7 +147,7 @@ test('who opens the address in a browser sees what this is, and gets somewhere f
   expect([icon.status, icon.headers['content-type']]).toEqual([200, 'image/svg+xml']);
 });
 
-test('nothing else is served beside the page', async () => {
+test('No other files are served beside the reference page', async () => {
   for (const file of ['../index.html', '%2e%2e/openapi.yaml', 'package.json', 'swagger-ui.js', '']) {
     expect((await request(api.app).get(`/docs/assets/${file}`)).status).toBe(404);
   }

@@ -64,14 +64,14 @@ function ended(delivery: Delivery): Promise<Delivery> {
   });
 }
 
-/** As a receiver does it, by the standard's text alone. */
+/** The signature as a receiver computes it, from the text of the standard alone. */
 function signatureOf({ headers, body }: Received, secret: string): string {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
   return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
 }
 
-/** As when the process dies between a request's commit and its answer. */
+/** As if the process had died between the commit of a request and its answer. */
 async function loseAnswer(operation: string, key: string): Promise<void> {
   const sql = `UPDATE idempotency_keys SET response_status = NULL, response_body = NULL, claimed_at = ?
     WHERE caller = ? AND operation = ? AND idempotency_key = ?`;
@@ -81,7 +81,7 @@ async function loseAnswer(operation: string, key: string): Promise<void> {
 const note = (event: Omit<WebhookEvent, 'spaceId'>) =>
   transaction(product.environment.database, (tx) => noteEvent(tx, { ...event, spaceId: user.spaceId }));
 
-test('an endpoint is told of a turn that ends, signed, with ids and nothing that was said', async () => {
+test('An endpoint is told of a turn that ends, signed, with ids and nothing that was said', async () => {
   const endpoint = await make({ events: ['turn.ended'] });
   const { turnId, threadId } = await user.ask({ content: '/say a secret plan', modelId: 'demo' });
   const [received] = await waitFor('a delivery', () => (receiver.received.length > 0 ? receiver.received : undefined));
@@ -96,7 +96,7 @@ test('an endpoint is told of a turn that ends, signed, with ids and nothing that
   expect(data).toMatchObject([{ id: received.headers['webhook-id'], type: 'turn.ended' }]);
 });
 
-test('and of one that needs input', async () => {
+test('An endpoint is told of a turn that needs input', async () => {
   const endpoint = await make({ events: ['turn.needs_input'] });
   const clientTools = [{ name: 'paint', description: 'Paints.', inputSchema: { type: 'object' } }];
   const { turnId, threadId } = await user.ask({ content: '/tool paint {}', modelId: 'demo', clientTools });
@@ -106,7 +106,7 @@ test('and of one that needs input', async () => {
   expect(receiver.received).toHaveLength(1);
 });
 
-test('it is told of what it asks for only, and of each event once', async () => {
+test('An endpoint is told only of the events that it asks for, and of each once', async () => {
   const endpoint = await make({ events: ['credits.low'] });
   await note({ id: 'run.ended:1', type: 'run.ended', data: {} });
   const low = { id: 'credits.low:1', type: 'credits.low', data: { balance: 1 } } as const;
@@ -117,7 +117,7 @@ test('it is told of what it asks for only, and of each event once', async () => 
   expect(receiver.received).toHaveLength(1);
 });
 
-test('one that fails is tried again under the same id, is given up, and can be replayed', async () => {
+test('A delivery that fails is tried again under the same id, is given up, and can be replayed', async () => {
   const endpoint = await make();
   receiver.answerWith(500);
   const delivery = await ping(endpoint);
@@ -131,7 +131,7 @@ test('one that fails is tried again under the same id, is given up, and can be r
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
 });
 
-test('one that does not answer has few deliveries under way, and holds up no other', async () => {
+test('An endpoint that does not answer has few deliveries under way, and does not hold up others', async () => {
   await make({ events: ['run.ended'] });
   const release = receiver.hold();
   for (let count = 1; count <= 10; count++) await note({ id: `run.ended:held-${count}`, type: 'run.ended', data: {} });
@@ -140,7 +140,7 @@ test('one that does not answer has few deliveries under way, and holds up no oth
   expect(await ended(await ping(other))).toMatchObject({ status: 'delivered' });
   expect(receiver.received.length).toBeLessThanOrEqual(4);
   release();
-  await waitFor('all of them', () => receiver.received.length === 10);
+  await waitFor('all ten deliveries', () => receiver.received.length === 10);
 });
 
 test('410 disables the endpoint, which a person can enable again', async () => {
@@ -152,14 +152,14 @@ test('410 disables the endpoint, which a person can enable again', async () => {
   expect(await send('PATCH', `/${endpoint.id}`, { enabled: true })).toMatchObject({ enabled: true, disabled: null });
 });
 
-test('one that has taken nothing for days is disabled, and what waits for it ends', async () => {
+test('An endpoint that has failed for days is disabled, and its waiting deliveries end', async () => {
   const endpoint = await make();
   receiver.answerWith(500);
   const { pool } = product.environment.database;
   const sql = 'UPDATE webhook_endpoints SET failing_since = ?, paused_until = ? WHERE id = ?';
   await pool.query(sql, [new Date(Date.now() - 5 * 86_400_000), new Date(Date.now() + 3_600_000), endpoint.id]);
   for (const id of ['run.ended:1', 'run.ended:2']) await note({ id, type: 'run.ended', data: {} });
-  // Its next attempt is its last.
+  // The next attempt is the last one.
   await pool.query('UPDATE webhook_deliveries SET attempts = 2 WHERE endpoint_id = ?', [endpoint.id]);
   await send('PATCH', `/${endpoint.id}`, { events: ['run.ended'] });
   const { data } = await send<{ data: Delivery[] }>('GET', `/${endpoint.id}/deliveries`);
@@ -168,7 +168,7 @@ test('one that has taken nothing for days is disabled, and what waits for it end
   expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ enabled: false, disabled: { code: 'FAILING' } });
 });
 
-test('one that asks for time is left alone until then, a person’s ping aside', async () => {
+test('An endpoint that asks for time is left alone until then, except for a person’s ping', async () => {
   const endpoint = await make();
   receiver.answerWith(429, { 'retry-after': '3600' });
   const delivery = await ping(endpoint);
@@ -181,11 +181,11 @@ test('one that asks for time is left alone until then, a person’s ping aside',
   receiver.answerWith(204);
   await note({ id: 'run.ended:3', type: 'run.ended', data: {} });
   expect(await ended(await ping(endpoint))).toMatchObject({ status: 'delivered' });
-  await waitFor('the event, too', () => receiver.received.length === 3);
+  await waitFor('the event', () => receiver.received.length === 3);
   expect(await send('GET', `/${endpoint.id}`)).toMatchObject({ failingSince: null });
 });
 
-test('what one answer asks for, a failure beside it does not take back', async () => {
+test('A failure of another delivery does not shorten the pause that an answer asked for', async () => {
   const endpoint = await make();
   receiver.answerWith(429, { 'retry-after': '3600' });
   const delivery = await ping(endpoint);
@@ -205,7 +205,7 @@ test('what one answer asks for, a failure beside it does not take back', async (
   expect(await pausedMs()).toBeGreaterThan(3_500_000);
 });
 
-test('what an address answers that the endpoint no longer has says nothing of the present one', async () => {
+test('An answer from the former URL of an endpoint does not count for its present URL', async () => {
   const endpoint = await make();
   receiver.answerWith(410);
   const release = receiver.hold();
@@ -218,14 +218,14 @@ test('what an address answers that the endpoint no longer has says nothing of th
   expect(neighbour.received.map(({ headers }) => headers['webhook-id'])).toContain(delivery.id);
 });
 
-test('an attempt of before a replay says nothing of the replay', async () => {
+test('An attempt from before a replay does not count for the replay', async () => {
   const endpoint = await make();
   const delivery = await ping(endpoint);
   await ended(delivery);
   receiver.answerWith(429, { 'retry-after': '3600' });
   const replayed = await send<Delivery>('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`);
   expect(replayed).toMatchObject({ attempts: 0, lastAnswer: null, lastError: null });
-  await waitFor('its attempt', async () => (await see(delivery)).attempts === 1);
+  await waitFor('the attempt of the replay', async () => (await see(delivery)).attempts === 1);
   const late = { ...delivery, body: '', attempts: 1, replayId: null };
   const taken = { answer: 204, error: null };
   const limits = { retryDelaysMs: [1_000], failingMs: 86_400_000 };
@@ -233,11 +233,11 @@ test('an attempt of before a replay says nothing of the replay', async () => {
   expect(await see(delivery)).toMatchObject({ status: 'pending', attempts: 1 });
 });
 
-test('the deliveries of a deleted endpoint are forgotten, even where nobody is told of it', async () => {
+test('The deliveries of a deleted endpoint are forgotten by the sweep, also without a hint', async () => {
   const endpoint = await make();
   await ended(await ping(endpoint));
   const { database } = product.environment;
-  // The hint is this process's, where no worker listens.
+  // The hint stays in this process, where no worker listens.
   const endpoints = createWebhookEndpoints(database, {} as Envelope);
   const operator = { userId: null, credentialId: null, address: null };
   await endpoints.remove({ spaceId: user.spaceId, id: endpoint.id }, operator);
@@ -247,7 +247,7 @@ test('the deliveries of a deleted endpoint are forgotten, even where nobody is t
   });
 });
 
-test('an endpoint for which too much waits is disabled, and says so', async () => {
+test('An endpoint for which too many deliveries wait is disabled, and says so', async () => {
   const endpoint = await make();
   receiver.answerWith(429, { 'retry-after': '3600' });
   await ping(endpoint);
@@ -263,7 +263,7 @@ test('an endpoint for which too much waits is disabled, and says so', async () =
   expect(events).toHaveLength(2);
 });
 
-test('both secrets sign during a rotation, and one is revoked at once where that is asked for', async () => {
+test('Both secrets sign during a rotation, and the previous one can be revoked at once', async () => {
   const endpoint = await make();
   const renewed = await send<{ secret: string }>('POST', `/${endpoint.id}/secret`, {});
   await ended(await ping(endpoint));
@@ -278,7 +278,7 @@ test('both secrets sign during a rotation, and one is revoked at once where that
   expect(one.headers['webhook-signature']).toBe(signatureOf(one, last.secret));
 });
 
-test('the same key is the same endpoint with the same secret, the same ping and the same replay', async () => {
+test('The same idempotency key makes one endpoint, one ping and one replay', async () => {
   const headers = { 'idempotency-key': 'once' };
   const body = { url: receiver.url };
   const [one, two] = [await send<Endpoint>('POST', '', body, headers), await send('POST', '', body, headers)];
@@ -301,7 +301,7 @@ test('the same key is the same endpoint with the same secret, the same ping and 
   expect(receiver.received).toHaveLength(2);
 });
 
-test('a replay whose answer was lost is the same replay when it is asked for again', async () => {
+test('A replay that is asked for again after a lost answer is the same replay', async () => {
   const endpoint = await make();
   const delivery = await ping(endpoint);
   await ended(delivery);
@@ -314,7 +314,7 @@ test('a replay whose answer was lost is the same replay when it is asked for aga
   expect(await refusal('POST', `/${endpoint.id}/deliveries/${delivery.id}/replay`)).toEqual([409, 'DELIVERY_PENDING']);
 });
 
-test('what is wrong is refused', async () => {
+test('Bad URLs and events, a replay of a pending delivery, and too many endpoints are refused', async () => {
   const invalid = [422, 'WEBHOOK_URL_INVALID'];
   for (const url of ['http://example.com/', 'https://10.1.2.3/', 'https://localhost/', 'ftp://a.example', 'x']) {
     expect(await refusal('POST', '', { url })).toEqual(invalid);
@@ -333,12 +333,12 @@ test('what is wrong is refused', async () => {
   expect(await refusal('POST', '', { url: receiver.url })).toEqual([422, 'TOO_MANY_WEBHOOK_ENDPOINTS']);
 });
 
-test('strangers see none of it, and a deleted endpoint has nothing any more', async () => {
+test('404 for strangers, and for the deliveries of a deleted endpoint', async () => {
   const endpoint = await make();
   const delivery = await ping(endpoint);
   const stranger = await product.user();
   expect((await refusal('GET', `/${endpoint.id}`, undefined, stranger))[0]).toBe(404);
-  // By way of a space of their own, too.
+  // Also by way of a space of their own.
   const elsewhere = `/api/spaces/${stranger.spaceId}/webhook-endpoints/${endpoint.id}`;
   expect((await stranger.fetch(elsewhere)).status).toBe(404);
   const replay = `${elsewhere}/deliveries/${delivery.id}/replay`;
