@@ -139,7 +139,7 @@ function pictureOf(url: string, pointer: string): StoredPart {
     throw refused(
       'FILE_URL_UNSUPPORTED',
       pointer,
-      'Send the picture as a data: URL. Nothing is fetched from elsewhere.',
+      'Pictures are not fetched from other URLs. Send the picture as a data: URL.',
     );
   }
   if (readDataUrl(url) === undefined) throw refused('FILE_URL_INVALID', pointer, 'This data: URL cannot be read.');

@@ -101,9 +101,14 @@ function tunnel(
 }
 
 function brokeOff(cause: unknown): DomainError {
-  return new DomainError('upstream', 'PORT_ANSWERED_WRONGLY', 'The program on this port does not answer in HTTP.', {
-    cause,
-  });
+  return new DomainError(
+    'upstream',
+    'PORT_ANSWERED_WRONGLY',
+    'The program on this port did not answer with valid HTTP.',
+    {
+      cause,
+    },
+  );
 }
 
 function tooLate(): DomainError {

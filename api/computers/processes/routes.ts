@@ -133,9 +133,9 @@ export function processRoutes(deps: RouteDeps) {
    * it. Editors could run a command that reads the secrets anyway.
    */
   function requireTerminalReader(req: Request): void {
-    requireScope(callerOf(req), 'computers:write', ', which what a terminal has shown needs');
+    requireScope(callerOf(req), 'computers:write', ', which reading the output of a terminal needs');
     if (isAtLeast(spaceOf(req).role, 'editor')) return;
-    const detail = 'What a terminal has shown is for editors of this space: it may have secrets in it.';
+    const detail = 'Only editors of this space may read the output of a terminal, because it may contain secrets.';
     throw new DomainError('forbidden', 'ROLE_TOO_LOW', detail);
   }
 

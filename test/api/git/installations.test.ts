@@ -224,7 +224,7 @@ test('as much as a person may bring is kept, and that there is more is said', as
   const page = await visit(api, github, at, person);
   expect([page.status, page.text]).toEqual([200, expect.stringContaining('The 2400 repositories')]);
   expect(page.text).toContain('The 2600 repositories');
-  expect(page.text).toContain('There is more at GitHub than can be connected at once');
+  expect(page.text).toContain('more installations or repositories than can be shown here');
   for (const { id } of many) expect((await choose(api, page, id)).status).toBe(200);
   const [rows] = await api.environment.database.pool.query(
     'SELECT COUNT(*) AS count FROM git_installation_repositories WHERE space_id = ?',

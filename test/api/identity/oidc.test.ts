@@ -132,7 +132,7 @@ describe('what comes back from the issuer', () => {
     const page = await stranger.visit(url.href);
     expect([page.status, alertOn(page)]).toEqual([
       403,
-      'This sign-in was begun in another browser. Begin again in this one.',
+      'This sign-in was started in another browser. Start again in this one.',
     ]);
     expect((await product.meOf(codeOn(await browser.visit(url.href)))).email).toBe('dave@example.com');
   });
