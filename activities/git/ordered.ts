@@ -111,7 +111,7 @@ async function requireAuthority(
 /** Describes a failure for people. A merge also names the commit that it has made before: that commit stays. */
 function describe(error: unknown, { result }: GitOrder): { code: string; detail: string } {
   const code = codeOf(error);
-  const detail = error instanceof DomainError ? error.message : 'It could not be done; the log says why.';
+  const detail = error instanceof DomainError ? error.message : 'The operation failed; the server’s log says why.';
   const committed = result?.committed;
   if (typeof committed !== 'string') return { code, detail };
   return { code, detail: `${detail} What was not committed in the draft is now: ${committed.slice(0, 10)}.` };

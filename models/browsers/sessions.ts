@@ -148,6 +148,6 @@ const protocols = new Set(['http:', 'https:']);
  */
 export function requireWebAddress(url: string): void {
   if (url === 'about:blank' || (URL.canParse(url) && protocols.has(new URL(url).protocol))) return;
-  const detail = 'A browser goes to addresses that begin with http:// or https://, and to about:blank.';
+  const detail = 'A browser can only open about:blank and addresses that begin with http:// or https://.';
   throw new DomainError('unprocessable', 'URL_REFUSED', detail, { errors: [{ pointer: '/url', detail }] });
 }

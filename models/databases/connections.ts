@@ -110,7 +110,7 @@ export async function databaseOfApp(
   })[];
   if (row === undefined) return undefined;
   if (row.state === 'deleted') {
-    const detail = 'The database that the app is connected to is deleted. Restore it, or disconnect the app.';
+    const detail = 'The database of the app is deleted. Restore it, or disconnect the app.';
     throw new DomainError('conflict', 'DATABASE_DELETED', detail);
   }
   if (row.isUnderWay !== 0) {

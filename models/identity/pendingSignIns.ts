@@ -91,7 +91,7 @@ function signInExpired(): DomainError {
   return new DomainError(
     'gone',
     'SIGN_IN_EXPIRED',
-    'This sign-in is over: it was used, or took too long. Begin again.',
+    'This sign-in was already used or has expired. Start again.',
   );
 }
 

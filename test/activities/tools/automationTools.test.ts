@@ -56,7 +56,7 @@ test('an agent makes one when its user approves, and it is known who made it', a
 test.each([
   ['neither time', { name: 'a', prompt: 'b' }, 'either `cron`'],
   ['a cron without a zone', { name: 'a', prompt: 'b', cron: '0 8 * * *' }, 'either `cron`'],
-  ['too often', { name: 'a', prompt: 'b', cron: '* * * * *', timeZone: 'UTC' }, 'at most every'],
+  ['too often', { name: 'a', prompt: 'b', cron: '* * * * *', timeZone: 'UTC' }, 'runs too often'],
   ['a time that is none', { name: 'a', prompt: 'b', at: 'tomorrow' }, 'is not a time'],
 ])('%s is refused in words', async (_what, args, words) => {
   expect((await call('automation_create', args)).output).toContain(words);

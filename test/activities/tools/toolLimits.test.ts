@@ -31,7 +31,7 @@ test('a model that makes the same call again and again is ended', async () => {
   expect(await user.turn(turnId)).toMatchObject({ status: 'failed', error: { code: 'TOOL_LOOP' } });
   const outputs = toolOutputs(chunks);
   expect(outputs).toHaveLength(12);
-  expect(outputs.at(-1)).toBe('error: The turn ended before it was done.');
+  expect(outputs.at(-1)).toBe('error: The turn ended before this call finished.');
 });
 
 test('calls that differ are no loop; the limit of steps ends them', async () => {
@@ -55,7 +55,7 @@ test('too many calls end the turn before any of the last step is run', async () 
   ]);
   const outputs = toolOutputs(chunks);
   expect(outputs.filter((output) => typeof output === 'object')).toHaveLength(30);
-  expect(outputs.slice(30)).toEqual(Array.from({ length: 11 }, () => 'error: The turn ended before it was done.'));
+  expect(outputs.slice(30)).toEqual(Array.from({ length: 11 }, () => 'error: The turn ended before this call finished.'));
   // The thread goes on.
   script.respond = () => ({});
   expect((await user.ask({ content: 'and now?', threadId })).text).toBe('Hello from the fake provider.');

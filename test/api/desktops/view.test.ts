@@ -434,7 +434,7 @@ describe('the page of a desktop', () => {
     const page = await open((await linkTo(computer, other, { control: true })).url);
     await says(page, 'You are in control');
     await computer.exec(`kill -9 $(cat /tmp/.X${other.display.slice(1)}-lock)`);
-    await overSays(page, 'Its X server has ended by itself.');
+    await overSays(page, 'The X server of the session has exited by itself.');
     // Nothing of it looks as if it went on.
     for (const part of ['#take', '#quality', '#whole']) expect(await page.locator(part).isVisible()).toBe(false);
     expect(await page.locator('canvas').count()).toBe(0);

@@ -272,7 +272,7 @@ test('a connection works once, for whoever may still ask for it, and with GitHub
   const open = (path: string) => api.as().get(path).set('accept', 'text/html');
   expect((await open(back.pathname + back.search)).status).toBe(200);
   const again = await open(back.pathname + back.search);
-  expect([again.status, again.text]).toEqual([410, expect.stringContaining('Begin again')]);
+  expect([again.status, again.text]).toEqual([410, expect.stringContaining('Start again')]);
 
   const refused = await begin();
   expect(

@@ -77,7 +77,7 @@ test('a person without an invitation does not get in, and is told why', async ()
   const page = await product.viaIssuer();
   expect([page.status, alertOn(page)]).toEqual([
     403,
-    'There is no account for you here. Ask somebody for an invitation.',
+    'You have no account here. Ask a member of a space for an invitation.',
   ]);
   expect(await product.identity.users.byEmail('mallory@example.com')).toBeUndefined();
 });
@@ -148,7 +148,7 @@ describe('what comes back from the issuer', () => {
     const page = await browser.visit(url.href);
     expect([page.status, alertOn(page)]).toEqual([
       410,
-      'This sign-in is over: it was used, or took too long. Begin again.',
+      'This sign-in was already used or has expired. Start again.',
     ]);
   });
 
