@@ -6,7 +6,7 @@ import { changesOf } from './changes.ts';
 import { whyItWaits } from './versionRules.ts';
 
 /** The message of a run that uses the version in use while the app has newer content. */
-export const waitsBeside = 'Later changes of the app wait for approval, so the version in use runs.';
+export const waitsBeside = 'A later change of the app waits for approval, so the version in use runs.';
 
 /** Throws 409 `APP_VERSION_WAITS` if no version is in use, or the working tree waits for approval. */
 export function requireVersionInUse({

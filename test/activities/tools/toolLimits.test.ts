@@ -55,7 +55,9 @@ test('too many calls end the turn before any of the last step is run', async () 
   ]);
   const outputs = toolOutputs(chunks);
   expect(outputs.filter((output) => typeof output === 'object')).toHaveLength(30);
-  expect(outputs.slice(30)).toEqual(Array.from({ length: 11 }, () => 'error: The turn ended before this call finished.'));
+  expect(outputs.slice(30)).toEqual(
+    Array.from({ length: 11 }, () => 'error: The turn ended before this call finished.'),
+  );
   // The thread goes on.
   script.respond = () => ({});
   expect((await user.ask({ content: 'and now?', threadId })).text).toBe('Hello from the fake provider.');

@@ -142,7 +142,10 @@ test('five failures in a row pause it and say so, and it begins anew when it is 
   }
   expect(await schedule()).toMatchObject({
     ...{ enabled: false, nextRunAt: null },
-    pause: { code: 'FAILED_REPEATEDLY', detail: expect.stringMatching(/^The schedule was paused after 5 failures in a row\. \S/) },
+    pause: {
+      code: 'FAILED_REPEATEDLY',
+      detail: expect.stringMatching(/^The schedule was paused after 5 failures in a row\. \S/),
+    },
   });
   expect((await apps.resume(id)).body).toMatchObject({ enabled: true, failures: 0, pause: null });
 });

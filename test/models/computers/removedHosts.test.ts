@@ -95,7 +95,10 @@ test('the operator sees what hosts there are, and removes one that is silent, bu
   expect(await run('remove', '--help')).toMatchObject({
     stdout: expect.stringContaining('Usage: npm run -s atrium -- host remove [options] <id>'),
   });
-  expect(await run('remove', other)).toMatchObject({ code: 1, output: expect.stringMatching(/^This host still answers\./) });
+  expect(await run('remove', other)).toMatchObject({
+    code: 1,
+    output: expect.stringMatching(/^This host still answers\./),
+  });
   expect(await run('remove', 'hst_absent')).toMatchObject({ code: 1 });
   expect(await run('remove', gone, '--json')).toMatchObject({ code: 0, stdout: `{"id":"${gone}","computers":1}\n` });
   expect(await findHost(environment.database, gone)).toBeUndefined();
