@@ -51,7 +51,7 @@ export class ResultPictures {
     parts: readonly StoredPart[],
     allowance: FileAllowance,
   ): Promise<ResultPictures> {
-    if (!model.capabilities.images) return new ResultPictures('this model sees no images');
+    if (!model.capabilities.images) return new ResultPictures('this model cannot see images');
     const pictures = new ResultPictures('later pictures take its place');
     const found = parts.flatMap(picturesIn);
     const leftOut = leftOutAtOnce * Math.max(0, Math.floor((found.length - leastShown) / leftOutAtOnce));

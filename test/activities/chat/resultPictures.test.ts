@@ -114,7 +114,7 @@ test('it is in the result of its call, behind the text, for a model that sees im
 test('a model that sees none is told so', async () => {
   await takeSteps({ tcl_1: { picture: await keep('tcl_1', 1) } });
   const { results } = await promptFor({ images: false });
-  expect(results).toMatchObject([{ type: 'text', value: expect.stringContaining('this model sees no images') }]);
+  expect(results).toMatchObject([{ type: 'text', value: expect.stringContaining('this model cannot see images') }]);
 });
 
 test('only the newest are shown, and those left out change at every third one', async () => {

@@ -75,7 +75,7 @@ test('it lists its user’s, and ends only what it has made itself', async () =>
     ],
   });
   expect((await call('automation_delete', { id: byHand.id }, true, other)).output).toContain(
-    'The user has made this one',
+    'The user created this automation',
   );
   expect((await call('automation_delete', { id }, true, other)).output).toEqual({ id, deleted: true });
   expect((await call('automation_delete', { id: byHand.id })).output).toContain('There is no such automation');

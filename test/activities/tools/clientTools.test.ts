@@ -206,7 +206,7 @@ test('the sender’s device, tabs and own tools are offered, as the mode allows'
 test('a call that is wrong, or of no such client, is not put before anybody', async () => {
   const answer = await user.ask({ content: '/tool ask_user {}\n/tool device_read {"path":"/x"}', modelId: 'demo' });
   expect(toolOutputs(answer.chunks)).toEqual([
-    "error: The input does not fit the tool: it must have required property 'question'.",
+    "error: The input of the tool is not valid: it must have required property 'question'.",
     'error: There is no tool named device_read.',
   ]);
 });

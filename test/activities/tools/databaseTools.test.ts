@@ -102,7 +102,7 @@ test('it writes when its user approves, and not else', async () => {
   expect(await read(sql)).toMatchObject({ data: { rows: [['1']] } });
   expect((await write('SELEC 1')).output).toContain('syntax');
   const asking = await call('database_execute', { database: 'shop', sql: 'DELETE FROM notes' });
-  expect(asking.output).toContain('this turn only reads');
+  expect(asking.output).toContain('may only read');
 });
 
 test('neither a viewer, nor a key that only looks, nor another space', async () => {

@@ -140,7 +140,7 @@ test('the model is told of content that is not text, of servers that do not answ
     expect.stringContaining('internal or special (loopback)'),
     expect.stringMatching(/^error: localhost:80 cannot be reached/),
     'error: The URL must begin with http:// or https://.',
-    'error: The URL must not have a user name or a password in it.',
+    'error: The URL must not contain a user name or a password.',
   ]);
 });
 

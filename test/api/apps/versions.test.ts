@@ -226,7 +226,7 @@ test('what an agent changes of an app that is given secrets, or runs by itself, 
   ] as const;
   const { chunks } = await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' });
   const outputs = toolOutputs(chunks).map((output) => JSON.stringify(output));
-  expect(outputs[0]).toContain('approved the new version');
+  expect(outputs[0]).toContain('approves the new version');
   expect(outputs[2]).toContain('cannot be run directly');
   expect(await apps.deliver(id)).toMatchObject({ status: 401 });
   const [waiting] = await versions();

@@ -59,7 +59,7 @@ describe('files', () => {
     expect(toldFor('Seen by one').told).toContain(onePixelPng.toString('base64'));
     expect(toldFor('Seen by one').told).toContain('"media_type":"image/png"');
     const { told } = toldFor('Not by the other');
-    expect(told).toContain('[Attached file: /dot.png (image/png), not shown: this model sees no images]');
+    expect(told).toContain('[Attached file: /dot.png (image/png), not shown: this model cannot see images]');
     expect(told).not.toContain(onePixelPng.toString('base64'));
     const [message] = await user.messages(seen.threadId);
     expect(message?.parts.at(-1)).toMatchObject({
@@ -90,8 +90,8 @@ describe('files', () => {
 
   test.each([
     ['a broken PDF', '/broken.pdf', '%PDF-1.7 and nothing more', 'the PDF cannot be read'],
-    ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes more time or memory'],
-    ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'it is not text'],
+    ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes too much time or memory'],
+    ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'the file is not text'],
   ])('%s: the answer comes, and the model knows', async (_name, path, bytes, why) => {
     await putFile(product, user, path, bytes);
     const answer = await user.ask({ content: `What is ${path}?`, files: [{ path }] });

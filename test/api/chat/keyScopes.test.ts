@@ -260,7 +260,7 @@ describe('what others take further', () => {
     expect((await user.fetch(`/api/keys/${key.keyId}`, { method: 'DELETE' })).status).toBe(204);
     await user.ask(body);
     expect(String((await outputsOf(turnId))[1])).toContain(
-      'the API key that asked for this turn does not hold any more',
+      'the API key that started this turn is no longer valid',
     );
   });
 });
