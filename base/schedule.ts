@@ -32,8 +32,9 @@ export function scheduleFault(
 ): ScheduleFault | undefined {
   if ('at' in schedule) {
     const aheadMs = schedule.at.getTime() - now.getTime();
-    if (aheadMs <= 0)
+    if (aheadMs <= 0) {
       return { code: 'AT_PAST', field: 'at', detail: 'The time in `at` has passed. Choose a later one.' };
+    }
     // A second that no clock has, such as the 60th, gives NaN.
     if (aheadMs <= furthestMs) return undefined;
     return { code: 'AT_INVALID', field: 'at', detail: 'The time must be within the next hundred years.' };

@@ -183,7 +183,7 @@ async function run(
   async function record(tx: Parameters<ToolContext['record']>[0], result: unknown): Promise<void> {
     const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
     if (!(await chatModels(deps.database).ToolCall.recordEffect(call.id, redactor.json(result), tx)))
-      throw new Error('The call is done, or has ended.');
+      throw new Error('The call has already ended.');
   }
 }
 

@@ -107,8 +107,9 @@ export function functionTools(tools: ReadonlyMap<string, Tool>): LanguageModelV4
 }
 
 function refusalOf(tool: Tool, turn: Turn, { role, keyHolds }: Standing): string | undefined {
-  if (turn.mode === 'ask' && tool.access === 'act')
+  if (turn.mode === 'ask' && tool.access === 'act') {
     return `${tool.name} changes things, but this turn is in ask mode and may only read.`;
+  }
   if (role === undefined || !isAtLeast(role, tool.role)) return `The user may not use ${tool.name} in this space.`;
   if (!keyHolds) return `${tool.name} cannot be used: the API key that started this turn is no longer valid.`;
   if (!may(turn, tool.scope)) return scopeRefusal(`${tool.name} cannot be used`, tool.scope);

@@ -101,8 +101,9 @@ export function billingRoutes(deps: RouteDeps) {
       if (threshold === undefined || amountMinor === null || limit === null) {
         throw incomplete({ threshold, amount, monthlyLimit });
       }
-      if (limit < amountMinor)
+      if (limit < amountMinor) {
         throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'is less than the amount of one top-up');
+      }
     }
     await saveAutoTopUp(database, spaceId, actorOf(req), {
       enabled,

@@ -191,7 +191,7 @@ export function chatRoutes(deps: RouteDeps) {
       closing: deps.closing,
       onRead(seq) {
         noteSeen(deps.database, turn, seq).catch((error: unknown) => {
-          logger.warn({ err: error, turnId: turn.id }, 'It could not be noted that a turn was seen.');
+          logger.warn({ err: error, turnId: turn.id }, 'A turn could not be marked as seen.');
         });
       },
       isAllowed: () => mayStillRead(deps, caller, turn),

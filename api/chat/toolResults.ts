@@ -61,8 +61,9 @@ export async function takeToolResults(
   if (turn === undefined) return undefined;
   await authorizeThread(deps, caller, turn.threadId);
   const lacking = lackingOf(authorityOf(caller), turn.scopes);
-  if (lacking !== undefined)
+  if (lacking !== undefined) {
     throw insufficientScope(lacking, ', which this turn has, so this API key cannot continue the turn');
+  }
   if (turn.mode === 'work') await authorizeSpace(deps, caller, turn.spaceId, 'editor');
   const chunks = await Promise.all(
     results.filter(({ toolCallId }) => asked.has(toolCallId)).map((result) => chunkOf(deps, turn, result)),

@@ -59,6 +59,7 @@ export async function recordingFolder(
 }
 
 function requireFolder(kind: string): void {
-  if (kind !== 'folder')
+  if (kind !== 'folder') {
     throw new DomainError('conflict', 'NOT_A_FOLDER', 'The target is not a folder. Name a folder.');
+  }
 }

@@ -27,8 +27,9 @@ interface Asked {
 /** Describes every error that can reach the API in the client's terms. An unknown one is a 500 without details. */
 export function describeFailure(error: unknown, asked: Asked = {}): Failure {
   if (error instanceof DomainError) return describeDomainError(error);
-  if (error instanceof URIError)
+  if (error instanceof URIError) {
     return { status: 400, code: 'INVALID_PATH', detail: 'The path is not valid percent-encoding.' };
+  }
   if (isDatabaseUnavailable(error)) {
     return {
       status: 503,

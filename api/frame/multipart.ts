@@ -61,8 +61,9 @@ export async function readMultipart(
         if (failed.signal.aborted) return stream.resume();
         const fault = partFault(name) ?? partFault(fileName ?? '');
         if (fault !== undefined) return reject(badField('filename', fault));
-        if (name !== fileField)
+        if (name !== fileField) {
           return reject(badField(name, `is not accepted here; send files in the field "${fileField}"`));
+        }
         current = stream;
         files += 1;
         pending = undefined;

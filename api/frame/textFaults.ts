@@ -45,8 +45,9 @@ export function checkPlainData(value: unknown): void {
 function keyFault(key: string, value: unknown): string | undefined {
   if (key === '__proto__') return 'is not allowed as the name of a field';
   const isConstructor = key === 'constructor' && typeof value === 'object' && value !== null;
-  if (isConstructor && Object.hasOwn(value, 'prototype'))
+  if (isConstructor && Object.hasOwn(value, 'prototype')) {
     return 'is not allowed as the name of a field that has the field "prototype"';
+  }
   const fault = textFault(key);
   return fault === undefined ? undefined : `${fault}, in its name`;
 }

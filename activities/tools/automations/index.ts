@@ -72,8 +72,9 @@ export function automationTools(deps: Deps): ServerTool[] {
         };
         const made = await transaction(database, async (tx) => {
           const one = await makeAutomationIn(tx, fields, actorOf(context), config.automations);
-          if (one === undefined)
+          if (one === undefined) {
             throw new DomainError('conflict', 'AUTOMATION_MADE', 'This automation has already been created.');
+          }
           const result = { id, threadId: one.threadId, nextRunAt: one.nextRunAt?.toISOString() ?? null };
           await context.record(tx, result);
           return { ...result, next: one.nextRunAt };

@@ -38,8 +38,9 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
         const { item, place } = await openPath(database, turn, input);
         const names = parsePath(input.to);
         const name = names.at(-1);
-        if (name === undefined)
+        if (name === undefined) {
           throw new DomainError('invalid', 'INVALID_PATH', 'The new path has no name at its end.');
+        }
         const parent = {
           spaceId,
           userId,

@@ -89,11 +89,12 @@ export function driveReadTools({
 
 async function positionOf(database: Database, folderId: string, name: string) {
   const item = await driveModels(database).DriveItem.childOf(folderId, name);
-  if (item === null)
+  if (item === null) {
     throw new DomainError(
       'notFound',
       'NOT_FOUND',
       `The folder has no entry named ${name}. Take \`after\` from the \`nextAfter\` of the previous call.`,
     );
+  }
   return { isFile: item.isFile, nameKey: item.nameKey };
 }

@@ -86,12 +86,13 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const token = new URL(req.url, 'http://link').searchParams.get('token') ?? '';
     // A speculative load must not use up the token.
     const isGuess = /prefetch|prerender/.test(`${req.get('sec-purpose')} ${req.get('purpose')}`);
-    if (isGuess)
+    if (isGuess) {
       throw new DomainError(
         'unavailable',
         'NOT_AHEAD_OF_TIME',
         'Browsers may not prefetch this address. Open it directly.',
       );
+    }
     const asker = await portLinks.askerOf(link.id, token);
     if (asker !== undefined && !(await mayStay(link, [asker]))) throw over();
     const cookie = await portLinks.admit(link.id, token);

@@ -51,8 +51,9 @@ export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
     }
     case 'signal': {
       const { signal } = message;
-      if (typeof signal !== 'string' || !signals.includes(signal))
+      if (typeof signal !== 'string' || !signals.includes(signal)) {
         throw invalid(`\`signal\` must be one of ${signals.join(', ')}.`);
+      }
       return { type: 'signal', signal };
     }
     default:

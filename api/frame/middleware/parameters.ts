@@ -58,8 +58,9 @@ function check({ in: place, name, type, isList }: Parameter, value: unknown): vo
     const text = String(one);
     refuse(textFault(text), name);
     // No encoding is defined for the other bytes of a header.
-    if (place === 'header' && /[^\x20-\x7e]/.test(text))
+    if (place === 'header' && /[^\x20-\x7e]/.test(text)) {
       throw wrongAt(name, 'must contain only visible ASCII characters');
+    }
     if (!isWritten[type](text)) throw wrongAt(name, plainly[type]);
   }
 }
