@@ -114,8 +114,7 @@ export async function abandonCalls(
 const details: Record<string, string> = {
   STEP_LIMIT: 'The turn reached its limit of steps. Send another message to continue.',
   TOOL_CALL_LIMIT: 'The turn reached its limit of tool calls. Send another message to continue.',
-  TIME_LIMIT:
-    'The turn reached its time limit. The answer so far is kept. Send another message to continue.',
+  TIME_LIMIT: 'The turn reached its time limit. The answer so far is kept. Send another message to continue.',
   TOOL_LOOP: 'The model made the same tool calls again and again, so the turn was ended.',
   CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
   SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',

@@ -93,8 +93,7 @@ const details: Readonly<Record<string, string>> = {
   COMPUTER_STOPPED: 'Its computer has stopped.',
   HOST_LOST: 'The host of its computer does not answer.',
   X_SERVER_ENDED: 'The X server of the session has exited by itself.',
-  DESKTOPS_UNAVAILABLE:
-    'This computer has no X server. The operator must install TigerVNC; see docs/desktops.md.',
+  DESKTOPS_UNAVAILABLE: 'This computer has no X server. The operator must install TigerVNC; see docs/desktops.md.',
   DESKTOP_NOT_STARTED: 'Its X server could not be started.',
 };
 

@@ -17,8 +17,7 @@ export function replaceText(
   const pieces = before.split(wanted);
   const matches = pieces.length - 1;
   if (matches === 0) {
-    const detail =
-      'oldText is not in the file. Read the file, and copy the text exactly, without line numbers.';
+    const detail = 'oldText is not in the file. Read the file, and copy the text exactly, without line numbers.';
     throw new DomainError('unprocessable', 'NO_MATCH', detail);
   }
   if (matches > 1 && !all) {

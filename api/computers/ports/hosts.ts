@@ -180,8 +180,7 @@ function ended(): DomainError {
 }
 
 function over(): DomainError {
-  const detail =
-    'The user who created this access can no longer use the link. Ask for a new link.';
+  const detail = 'The user who created this access can no longer use the link. Ask for a new link.';
   return new DomainError('gone', 'PORT_VISIT_ENDED', detail);
 }
 

@@ -86,7 +86,10 @@ test('interrupted: what has arrived need not be sent again', async () => {
   const refused = await complete(upload);
   expect([refused.status, await problemOf(refused)]).toMatchObject([
     409,
-    { code: 'UPLOAD_INCOMPLETE', detail: '1 parts are missing, such as 1. Upload them, and complete the upload again.' },
+    {
+      code: 'UPLOAD_INCOMPLETE',
+      detail: '1 parts are missing, such as 1. Upload them, and complete the upload again.',
+    },
   ]);
   const now = await drive.get<Upload>(`/uploads/${upload.id}`);
   expect(now.parts.map(({ partNumber }) => partNumber)).toEqual([first.partNumber]);
