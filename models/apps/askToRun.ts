@@ -152,7 +152,7 @@ function componentOf(
   const isByDelivery = deliveryId !== undefined;
   if (found.kind === 'web' || isByDelivery !== (found.kind === 'webhook')) {
     const detail = isByDelivery
-      ? `The component ${found.name} is not a webhook any more.`
+      ? `The component ${found.name} is no longer a webhook.`
       : `The component ${found.name} cannot be run directly: ${howItRuns[found.kind]}`;
     throw new DomainError('conflict', 'APP_COMPONENT_KIND', detail);
   }

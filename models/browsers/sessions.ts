@@ -51,7 +51,7 @@ export async function createBrowser(
     const open = await openOn(tx, computerId);
     if (open.some(({ id }) => id === sessionId)) return false;
     if (computer.status !== 'running' && computer.status !== 'starting') {
-      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped in the meantime. Try again.');
     }
     requireRoom(open.filter(({ generation }) => generation === computer.generation).length, computer, config);
     const number = profileId === null ? 0 : await takeProfile(tx, { spaceId, profileId });
@@ -107,7 +107,7 @@ function requireRoom(there: number, computer: Computer, config: Deps['config']):
   const byTasks = Math.floor(config.computers.maxTasks / tasksOfOne);
   const most = Math.min(Math.floor(memoryMiB / memoryMiBOfOne), byTasks);
   if (there < most) return;
-  const detail = `This computer has room for ${most} browser sessions at once. End one, or give it more memory.`;
+  const detail = `This computer can run ${most} browser sessions at once. End one, or give the computer more memory.`;
   throw new DomainError('unprocessable', 'TOO_MANY_BROWSERS', detail);
 }
 

@@ -44,7 +44,7 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
   }
   const former = known.find(({ databaseId }) => databaseId === database.id);
   if (former !== undefined && former.id !== account.id) {
-    const detail = 'The app was connected and disconnected just now. Try again.';
+    const detail = 'The connection of the app was changed at the same time. Try again.';
     throw new DomainError('conflict', 'DATABASE_BUSY', detail, { retryAfterSeconds: 1 });
   }
   if (former === undefined) {

@@ -53,7 +53,7 @@ export async function createDesktop(
     const open = await openOn(tx, computerId);
     if (open.some(({ id }) => id === sessionId)) return false;
     if (computer.status !== 'running' && computer.status !== 'starting') {
-      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped in the meantime. Try again.');
     }
     const beside = open.filter(({ generation }) => generation === computer.generation);
     if (beside.length >= mostAtOnce) {

@@ -90,7 +90,7 @@ const leastStepMs = 5_000;
 const removed: OperationEnd = {
   status: 'failed',
   code: 'GIT_REPOSITORY_REMOVED',
-  detail: 'The repository was deleted meanwhile.',
+  detail: 'The repository was deleted in the meantime.',
 };
 
 /** Returns the first step of the oldest order that is not done. Orders that are over, cancelled or late end here. */

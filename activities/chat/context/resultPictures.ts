@@ -60,7 +60,7 @@ export class ResultPictures {
       const content = await contentOfPicture(database, turn, toolCallId, type);
       const view: FileView =
         content === undefined
-          ? { kind: 'absent', why: 'it has been deleted since' }
+          ? { kind: 'absent', why: 'the file has been deleted since' }
           : await attachments.view(attachments.stored(content), { spaceId: turn.spaceId, model: model.capabilities });
       if (view.kind === 'seen') {
         if (view.base64.length > allowance.seenCharacters) break;

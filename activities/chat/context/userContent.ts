@@ -70,7 +70,7 @@ async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserCont
   const found = await contentOfAttached(deps.database, file, deps.spaceId);
   const view: FileView =
     found === undefined
-      ? { kind: 'absent', why: 'it has been deleted since' }
+      ? { kind: 'absent', why: 'the file has been deleted since' }
       : await deps.attachments.view(deps.attachments.stored(found), readerOf(deps));
   return show(file.path, file.mimeType, view, deps.allowance);
 }

@@ -195,7 +195,7 @@ async function* textOf({ body }: FileContent, path: string): AsyncGenerator<Buff
   let isFirst = true;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     if (isFirst && !isText(chunk.subarray(0, sampleBytes))) {
-      throw new DomainError('unprocessable', 'NOT_TEXT', `${path} is not text, so it has no lines to read.`);
+      throw new DomainError('unprocessable', 'NOT_TEXT', `${path} is not a text file, so its lines cannot be read.`);
     }
     isFirst = false;
     yield chunk;

@@ -98,7 +98,7 @@ export function processRoutes(deps: RouteDeps) {
     const { processId, ...ref } = pathOf<'sendProcessInput'>(req);
     const { writer, seq, text, base64, eof } = bodyOf<'sendProcessInput'>(req);
     if ((writer === undefined) !== (seq === undefined)) {
-      throw new DomainError('invalid', 'INPUT_UNNUMBERED', 'Send `writer` and `seq` together, or neither.');
+      throw new DomainError('invalid', 'INPUT_UNNUMBERED', 'Send both `writer` and `seq`, or neither.');
     }
     const bytes = base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64');
     const client = await liveComputers.asIs(ref);

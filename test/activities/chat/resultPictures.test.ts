@@ -148,7 +148,7 @@ test('a result can name no other file, and one that was deleted is named so', as
   const { results } = await promptFor();
   expect(results).toMatchObject([
     { type: 'content', value: [{}, await shown(1)] },
-    { type: 'text', value: expect.stringContaining('not shown: it has been deleted since') },
+    { type: 'text', value: expect.stringContaining('not shown: the file has been deleted since') },
     { type: 'text', value: expect.not.stringContaining('not shown') },
   ]);
 });

@@ -105,7 +105,7 @@ test('files are written, read, edited, listed and searched', async () => {
     { found: [{ path: 'notes/a.txt', line: 2, text: 'second € line' }], hasMore: false },
     { found: [{ path: './notes/a.txt', line: 1, text: 'changed line' }], hasMore: false },
     expect.stringContaining('error: The search failed'),
-    'error: /bin/true is not text, so it has no lines to read.',
+    'error: /bin/true is not a text file, so its lines cannot be read.',
     expect.stringContaining('error: '),
   ]);
 });

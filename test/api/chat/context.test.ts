@@ -113,7 +113,7 @@ describe('files', () => {
     expect((await user.fetch(`${items}/${item?.id}`, { method: 'DELETE' })).ok).toBe(true);
     await user.ask({ content: 'After the deletion', threadId });
     const later = toldFor('After the deletion').told;
-    expect(later).toContain('not shown: it has been deleted since');
+    expect(later).toContain('not shown: the file has been deleted since');
     expect(later).not.toContain('first content');
   });
 
