@@ -47,8 +47,9 @@ export function readConversation({ messages }: CompletionBody): Conversation {
     } else if (message.role === 'tool') {
       const { tool_call_id: toolCallId = '' } = message;
       const content = textOf(message, pointer);
-      if (toolCallId === '')
+      if (toolCallId === '') {
         throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'A tool message needs `tool_call_id`.');
+      }
       const hasCall = settle(history, { toolCallId, content });
       // The thread may know the call of a result after the last answer.
       if (index > lastAnswer) results.push({ toolCallId, content, index, hasCall });

@@ -74,8 +74,9 @@ function tunnel(
   signal: AbortSignal,
 ): Promise<void> {
   const { handshake } = req;
-  if (handshake === undefined)
+  if (handshake === undefined) {
     throw brokeOff(new Error('The program answered with an upgrade that the request did not ask for.'));
+  }
   const { socket: outside } = handshake;
   res.detachSocket(outside as Socket);
   res.statusCode = 101;
