@@ -25,7 +25,7 @@ export function requireOwnWorkflow(operationId: string): void {
 function notOrdered(): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NOT_ORDERED',
-    message: 'No operation that is under way has ordered this.',
+    message: 'No running operation has ordered this.',
     nonRetryable: true,
   });
 }

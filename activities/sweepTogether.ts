@@ -59,7 +59,7 @@ export function createSweepTogether(deps: RoundDeps, sweeps: Record<string, () =
       const stuck = impatient.then((): Ended => ({ name, how: 'stuck' }));
       const first = await Promise.race([ended, stuck]);
       if (first.how === 'stuck') {
-        logger.warn({ sweep: name }, 'A sweep does not end, and is left behind.');
+        logger.warn({ sweep: name }, 'A sweep does not end; the worker goes on without waiting for it.');
         leftBehind.add(name);
         void ended.then(() => leftBehind.delete(name));
       }

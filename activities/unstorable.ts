@@ -15,7 +15,7 @@ export const withoutVainRetries: ActivityInterceptorsFactory = () => ({
         if (!cannotBeStored(error)) throw error;
         throw ApplicationFailure.create({
           type: 'NOT_STORABLE',
-          message: 'The database does not take this, however often it is tried.',
+          message: 'The database cannot store this value, so a retry would not help.',
           nonRetryable: true,
         });
       }

@@ -44,7 +44,7 @@ export class UnwantedWatch implements Disposable {
     } catch (error) {
       this.#options.logger.debug(
         { err: error, ...this.#options.subject },
-        'Nobody can say whether this is still wanted.',
+        'It could not be checked whether this is still wanted.',
       );
     }
     this.#lookLater();

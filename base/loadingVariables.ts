@@ -37,14 +37,19 @@ export function withoutLoading(env: Record<string, string>): Record<string, stri
 }
 
 export function whyRefused(name: string): string {
-  return `${name} can make programs load other code, so it is not set from outside; set it in the command`;
+  return `${name} can make programs load other code, so it is not allowed here; set it in the command`;
 }
 
 /** Throws 422 `VARIABLE_REFUSED`, naming each refused variable. */
 export function requireNoLoading(env: Record<string, string> | undefined): void {
   const refused = Object.keys(env ?? {}).filter(isLoadingVariable);
   if (refused.length === 0) return;
-  throw new DomainError('unprocessable', 'VARIABLE_REFUSED', `Variables that are refused: ${refused.join(', ')}.`, {
-    errors: refused.map((name) => ({ pointer: `/env/${name}`, detail: whyRefused(name) })),
-  });
+  throw new DomainError(
+    'unprocessable',
+    'VARIABLE_REFUSED',
+    `These variables are not allowed: ${refused.join(', ')}.`,
+    {
+      errors: refused.map((name) => ({ pointer: `/env/${name}`, detail: whyRefused(name) })),
+    },
+  );
 }

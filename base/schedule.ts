@@ -32,14 +32,16 @@ export function scheduleFault(
 ): ScheduleFault | undefined {
   if ('at' in schedule) {
     const aheadMs = schedule.at.getTime() - now.getTime();
-    if (aheadMs <= 0) return { code: 'AT_PAST', field: 'at', detail: 'This time has passed.' };
+    if (aheadMs <= 0) {
+      return { code: 'AT_PAST', field: 'at', detail: 'The time in `at` has passed. Choose a later one.' };
+    }
     // A second that no clock has, such as the 60th, gives NaN.
     if (aheadMs <= furthestMs) return undefined;
-    return { code: 'AT_INVALID', field: 'at', detail: 'This is no time of the next hundred years.' };
+    return { code: 'AT_INVALID', field: 'at', detail: 'The time must be within the next hundred years.' };
   }
   const { timeZone } = schedule;
   if (!isKnownZone(timeZone)) {
-    const detail = `There is no such time zone. Name one of the IANA database as it is spelled there, such as ${knownZone(timeZone) ?? 'Europe/Berlin'}.`;
+    const detail = `There is no such time zone. Use a name of the IANA database with its exact spelling, such as ${knownZone(timeZone) ?? 'Europe/Berlin'}.`;
     return { code: 'TIME_ZONE_UNKNOWN', field: 'timeZone', detail };
   }
   const cron = tryParse(schedule.cron, timeZone);
@@ -49,10 +51,14 @@ export function scheduleFault(
     return { code: 'CRON_INVALID', field: 'cron', detail };
   }
   if (cron.nextRun(now) === null) {
-    return { code: 'CRON_NEVER', field: 'cron', detail: 'No day is ever like this, so it would never run.' };
+    return {
+      code: 'CRON_NEVER',
+      field: 'cron',
+      detail: 'No date matches this cron expression, so it would never run.',
+    };
   }
   if (shortestIntervalMs(schedule.cron, now) >= limits.minIntervalMs) return undefined;
-  const detail = `It may run at most every ${limits.minIntervalMs / 60_000} minutes.`;
+  const detail = `The cron expression runs too often. The minimum interval is ${limits.minIntervalMs / 60_000} minutes.`;
   return { code: 'CRON_TOO_OFTEN', field: 'cron', detail };
 }
 

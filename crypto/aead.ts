@@ -24,7 +24,9 @@ export function decrypt(key: Buffer, associated: Buffer, sealed: Buffer): Buffer
   try {
     return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, sealed.length - tagBytes)), decipher.final()]);
   } catch {
-    throw new DecryptionError('The sealed value does not open: another key, another place, or changed bytes.');
+    throw new DecryptionError(
+      'The sealed value does not open: its key or place is a different one, or its bytes were changed.',
+    );
   }
 }
 

@@ -105,7 +105,7 @@ export async function unwrapDataKey(masterKeys: MasterKeyRing, row: WrappedDataK
   if (masterKey !== undefined) return masterKey.unwrap(row.wrappedKey, contextOf(row.scope, row.version));
   throw new DecryptionError(
     `The data in this database is encrypted under another master key (${row.masterKeyId}). ` +
-      'Restore master.key in the data directory, or set ATRIUM_MASTER_KEY to the key it was.',
+      'Restore master.key in the data directory, or set ATRIUM_MASTER_KEY to that key.',
   );
 }
 

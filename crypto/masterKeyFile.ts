@@ -77,7 +77,7 @@ async function createMasterKey(file: string): Promise<void> {
 async function readMasterKey(file: string): Promise<Buffer> {
   const { mode } = await stat(file);
   if ((mode & 0o077) !== 0) {
-    throw new ConfigError(`${file} can be read by others. Make it yours alone: chmod 600 ${file}`);
+    throw new ConfigError(`Other users can read ${file}. Restrict it to its owner: chmod 600 ${file}`);
   }
   const key = Buffer.from((await readFile(file, 'utf8')).trim(), 'base64');
   if (key.length !== keyBytes) {

@@ -39,7 +39,7 @@ function toStandardError(): { write(line: string): void } {
 }
 
 function lossLine(lostLines: number): string {
-  const msg = 'Log lines were dropped here: their target took none.';
+  const msg = 'Log lines were dropped here, because the log target did not accept them.';
   return `${JSON.stringify({ level: 40, time: new Date().toISOString(), name, lostLines, msg })}\n`;
 }
 

@@ -148,7 +148,7 @@ export function createLauncherKit(options: {
         }
       });
     } catch (error) {
-      logger.warn({ err: error }, 'Workflows could not be listed; each is asked about by itself.');
+      logger.warn({ err: error }, 'Workflows could not be listed; each one is queried separately.');
     }
     return found;
   }

@@ -37,7 +37,7 @@ export function createAppActivities(deps: AppDeps) {
       const run = await findRun(database, runId);
       // After our own failure, the process was ended before.
       if (run?.attempt === attempt && code !== ownFailure && (await goesOn(run))) return;
-      const outcome = notRun(code, 'It could not be run; the log of the server says why.');
+      const outcome = notRun(code, 'The run could not be started; the server’s log says why.');
       await endAttempt(database, { runId, attempt }, outcome);
     },
 

@@ -78,7 +78,7 @@ function asVersionGone(error: unknown): never {
 }
 
 function versionGone(): DomainError {
-  const detail = 'The drive does not keep the files of this version any more. Take the one that waits into use.';
+  const detail = 'The drive no longer has the files of this version. Approve the waiting version.';
   return new DomainError('gone', 'APP_VERSION_GONE', detail);
 }
 

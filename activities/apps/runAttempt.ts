@@ -116,7 +116,7 @@ export function createRunAttempt(deps: AppDeps) {
       return begun.client;
     }
     if (run.isStarted) {
-      const detail = 'Its computer has lost it. What it did until then has happened.';
+      const detail = 'The computer has lost this run. Changes made before that are kept.';
       throw new DomainError('conflict', 'RUN_LOST', detail);
     }
     await requireRight(run);
@@ -192,13 +192,15 @@ export function createRunAttempt(deps: AppDeps) {
   /** The whole log, as far as the computer has it. */
   async function logOf(run: Run, signal: AbortSignal) {
     const found = await processOf(deps, run);
-    if (found === undefined) throw new DomainError('gone', 'RUN_LOG_GONE', 'Its computer has no log of it any more.');
+    if (found === undefined) {
+      throw new DomainError('gone', 'RUN_LOG_GONE', 'The computer no longer has the log of this run.');
+    }
     return outputOf(run, found.client, { signal });
   }
 }
 
 function notAllowed(): DomainError {
-  return new DomainError('forbidden', 'RUN_NOT_ALLOWED', 'Whoever asked for it may not run it any more.');
+  return new DomainError('forbidden', 'RUN_NOT_ALLOWED', 'The user who asked for this run may no longer run the app.');
 }
 
 function filesChanged(): DomainError {
@@ -208,7 +210,7 @@ function filesChanged(): DomainError {
 
 function again(error: unknown): ApplicationFailure {
   const { code } = error as { code?: string };
-  return ApplicationFailure.create({ type: code ?? 'UNAVAILABLE', message: 'A part is away.' });
+  return ApplicationFailure.create({ type: code ?? 'UNAVAILABLE', message: 'A service is unavailable; trying again.' });
 }
 
 async function isKnown(client: HostClient, processId: string): Promise<boolean> {

@@ -75,16 +75,21 @@ async function unauthorized(deps: AutomationDeps, automation: Automation): Promi
     chatModels(deps.database).Thread.open(threadId),
   ]);
   const pauses = (code: string, detail: string): Refusal => ({ code, detail, outcome: 'pauses' });
-  if (role === undefined) return pauses('AUTHOR_LEFT', 'Whoever wrote it is no longer a member of the space.');
-  if (!keyHolds) return pauses('KEY_REVOKED', 'The API key that it was written with does not hold any more.');
+  if (role === undefined) {
+    return pauses('AUTHOR_LEFT', 'The author of the automation is no longer a member of the space.');
+  }
+  if (!keyHolds) return pauses('KEY_REVOKED', 'The API key that the automation was created with is no longer valid.');
   if (!isAtLeast(role, mode === 'work' ? 'editor' : 'viewer')) {
-    return pauses('ROLE_TOO_LOW', 'Whoever wrote it may not change things in the space any more.');
+    return pauses('ROLE_TOO_LOW', 'The author of the automation may no longer change things in the space.');
   }
   if (!may(automation, 'chat') || (files.length > 0 && !may(automation, 'drive:read'))) {
-    return pauses('SCOPE_MISSING', 'The API key that it was written with lacks a scope that it needs.');
+    return pauses(
+      'SCOPE_MISSING',
+      'The API key that the automation was created with lacks a scope that the automation needs.',
+    );
   }
   if (thread === null || thread.userId !== userId) {
-    return pauses('THREAD_DELETED', 'Its thread is deleted. Give it another one.');
+    return pauses('THREAD_DELETED', 'The thread of the automation is deleted. Set another thread.');
   }
   return undefined;
 }

@@ -183,7 +183,8 @@ function endOf({ status, id }: Checkout): OperationEnd {
       return {
         status: 'failed',
         code: 'PAID_OTHER_AMOUNT',
-        detail: 'Another amount was paid than was asked for. Nothing was credited; the operator has been told.',
+        detail:
+          'The amount paid differs from the amount of the checkout. Nothing was credited; the operator was informed.',
       };
     default:
       return { status: 'failed', code: 'PAYMENT_FAILED', detail: 'The payment did not go through.' };

@@ -35,6 +35,6 @@ function noticeOf({ spaceId, name, availableMicro }: LowBalance): { subject: str
     subject: `Few credits left in ${name}`,
     text:
       `The space ${name} (${spaceId}) has ${credits} credits left.\n\n` +
-      `Buy more with POST /api/billing/${spaceId}/top-up, or let it buy them by itself: PUT /api/billing/${spaceId}/auto-top-up.\n`,
+      `Buy more with POST /api/billing/${spaceId}/top-up, or turn on automatic top-ups: PUT /api/billing/${spaceId}/auto-top-up.\n`,
   };
 }

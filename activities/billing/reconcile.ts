@@ -81,7 +81,10 @@ export function createReconciliation(deps: BillingDeps) {
   async function note(report: ReconciliationReport, subjectId: string, finding: Finding): Promise<void> {
     report.unexplained++;
     if (await noteFinding(database, subjectId, finding)) {
-      logger.warn({ subjectId, finding }, 'What the payment provider says cannot be explained.');
+      logger.warn(
+        { subjectId, finding },
+        'The payment provider reports something that the ledger cannot explain. Run `billing check` for details.',
+      );
     }
   }
 }

@@ -37,7 +37,7 @@ export function createSettlements(deps: BillingDeps) {
           try {
             await settle(eventId);
           } catch (error) {
-            deps.logger.warn({ err: error, eventId }, 'A payment could not be settled; it is tried again by itself.');
+            deps.logger.warn({ err: error, eventId }, 'A payment could not be settled; it is retried automatically.');
             left.push(eventId);
           }
         }

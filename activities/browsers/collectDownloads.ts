@@ -60,7 +60,7 @@ async function collect(
   const isThere = await isDownloaded(database, session.id, key);
   if (isThere || isFull) content.body.destroy();
   if (isFull && !isThere) {
-    const detail = `At most ${config.browsers.maxDownloads} files of a session are put into the drive.`;
+    const detail = `The session has more downloads than the maximum of ${config.browsers.maxDownloads}. The others are not saved to the drive.`;
     throw new DomainError('unprocessable', 'TOO_MANY_DOWNLOADS', detail);
   }
   if (!isThere) {

@@ -45,7 +45,7 @@ function isBroken(error: unknown): boolean {
 }
 
 function notOpened(cause?: unknown): DomainError {
-  const detail = 'The saved profile does not open.';
+  const detail = 'The saved profile is damaged and cannot be opened.';
   return new DomainError('unprocessable', 'PROFILE_NOT_OPENED', detail, { cause });
 }
 

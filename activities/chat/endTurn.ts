@@ -99,7 +99,7 @@ export async function abandonCalls(
   const failed = (error: unknown, toolCallId?: string) =>
     logger.warn(
       { err: error, turnId: turn.id, toolCallId },
-      'What the calls of a turn have left running could not be ended.',
+      'Processes that the calls of a turn left running could not be ended.',
     );
   const cut = await chatModels(database)
     .ToolCall.cutOf(turn.id)
@@ -112,18 +112,17 @@ export async function abandonCalls(
 }
 
 const details: Record<string, string> = {
-  STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',
-  TOOL_CALL_LIMIT: 'The turn reached its limit of tool calls. Send another message to go on.',
-  TIME_LIMIT:
-    'The turn has worked for as long as a turn may. The answer so far is kept. Send another message to go on.',
+  STEP_LIMIT: 'The turn reached its limit of steps. Send another message to continue.',
+  TOOL_CALL_LIMIT: 'The turn reached its limit of tool calls. Send another message to continue.',
+  TIME_LIMIT: 'The turn reached its time limit. The answer so far is kept. Send another message to continue.',
   TOOL_LOOP: 'The model made the same tool calls again and again, so the turn was ended.',
   CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
   SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',
   WORKFLOW_LOST: 'The turn was ended by an operator or lost by the workflow server.',
-  ANSWER_TOO_LARGE: 'The answer is larger than the database takes. Its beginning is kept.',
+  ANSWER_TOO_LARGE: 'The answer is too large for the database. Its beginning is kept.',
   ANSWER_CUT_TOO_OFTEN:
-    'The answer was cut off again and again while the model spoke. What it said last is kept. Ask again, or for a shorter one.',
-  INTERNAL: 'Something went wrong on our side. The answer so far is kept.',
+    'The answer of the model was cut off too often. The last attempt is kept. Ask again, or ask for a shorter answer.',
+  INTERNAL: 'The server failed. The answer so far is kept. Try again.',
 };
 
 /**

@@ -91,7 +91,7 @@ export class HeadStarts {
     if (!this.#isOpen) return undefined;
     const run = this.#runs.get(keyOf(input)) ?? this.#begin(input);
     const onAbort = () => {
-      if (!run.isAsked()) run.cancel(new Error('Nobody here waits for it any more.'));
+      if (!run.isAsked()) run.cancel(new Error('Nothing in this process waits for this model call any more.'));
     };
     signal.addEventListener('abort', onAbort, { once: true });
     const patience = delay(forMs, undefined, { ref: false, signal });

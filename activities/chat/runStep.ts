@@ -204,5 +204,5 @@ function smallest(...limits: (number | null | undefined)[]): number | undefined 
 /** Turns a failure that every retry would repeat into an error that ends the turn and that the client sees. */
 function asFailure(error: unknown): unknown {
   if (!(error instanceof SegmentTooLargeError) && !cannotBeStored(error)) return error;
-  return new DomainError('unprocessable', 'ANSWER_TOO_LARGE', 'The answer is larger than the database takes.');
+  return new DomainError('unprocessable', 'ANSWER_TOO_LARGE', 'The answer is too large for the database.');
 }

@@ -155,7 +155,7 @@ async function run(
     cancelled.throwIfAborted();
     if (!hasRun && late.aborted) return failedResult(call.id, tookTooLong(tool));
     if (!hasRun && large.overdue.aborted)
-      return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
+      return failedResult(call.id, 'The result is too large to arrive in time. Ask for less.');
     if (isAway(error)) {
       // Temporal repeats a call that may be repeated, until the unreachable service is back.
       if (tool.afterCrash === 'again') throw error;
@@ -183,7 +183,7 @@ async function run(
   async function record(tx: Parameters<ToolContext['record']>[0], result: unknown): Promise<void> {
     const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
     if (!(await chatModels(deps.database).ToolCall.recordEffect(call.id, redactor.json(result), tx)))
-      throw new Error('The call is done, or has ended.');
+      throw new Error('The call has already ended.');
   }
 }
 

@@ -47,7 +47,7 @@ export class StepHolds {
       everyMs: lookIntervalMs,
       work: () => this.#look(),
       onFailure: (error) =>
-        logger.warn({ err: error }, 'It could not be read which model calls are under way; trying again.'),
+        logger.warn({ err: error }, 'The list of running model calls could not be read; trying again.'),
     });
   }
 

@@ -90,7 +90,7 @@ export async function answered(
     return { kind: 'answered', finishReason, after: after ?? null };
   } catch (error) {
     const turnId = ended.turn?.id;
-    deps.logger.warn({ err: error, turnId }, 'What follows a turn could not be done; its workflow tries again.');
+    deps.logger.warn({ err: error, turnId }, 'The work after a turn failed; the turn’s workflow tries again.');
     return { kind: 'answered', finishReason };
   }
 }

@@ -137,19 +137,19 @@ class AlreadySettled extends Error {}
 
 /** The texts that a model reads for a call without a result. */
 export const interrupted =
-  'The tool was interrupted while it ran. Whether it had its effect is not known: look before you try again.';
+  'The tool was interrupted while it ran. It is unknown whether it had an effect: check before you try again.';
 export const notRun = 'The tool could not be run, and nothing was done. Try again later.';
-export const resultLost = 'The tool was run, and its result could not be kept.';
+export const resultLost = 'The tool was run, but its result could not be stored.';
 export const notAllowed = 'The user has to allow this first. Call the tool again.';
 
 export function targetChanged({ name }: { name: string }): string {
-  return `TOOL_CHANGED: ${name} does not reach the same thing any more as when the call was made, so nothing was sent. Call the tool again if that is still right.`;
+  return `TOOL_CHANGED: ${name} no longer leads to the same server or tool as when the call was made, so nothing was sent. Call the tool again if the call is still right.`;
 }
 
 /** If the tool must not run twice, the text warns that its effect may have happened or may still happen. */
 export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afterCrash: 'again' | 'never' }): string {
   const why = `The tool took longer than ${timeoutMs / 1_000} seconds.`;
-  return afterCrash === 'again' ? why : `${why} Whether it had its effect is not known: look before you try again.`;
+  return afterCrash === 'again' ? why : `${why} It is unknown whether it had an effect: check before you try again.`;
 }
 
 /** Activities for calls that cannot run at once. */

@@ -56,7 +56,7 @@ export class EarlyStarts {
   async #confirm({ id, generation }: Computer): Promise<void> {
     const now = await findComputer(this.#deps.database, id);
     const isWanted = now?.generation === generation && now.deletedAt === null && this.#isOrdered(now);
-    if (!isWanted) throw new Error('Nobody wants this start of the computer any more.');
+    if (!isWanted) throw new Error('This start of the computer is no longer wanted.');
   }
 
   /** Its workflow may have removed it before it was made here, and does not look again. */

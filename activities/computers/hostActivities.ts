@@ -24,11 +24,11 @@ export function createHostActivities(deps: HostDeps) {
     const { computerId, generation } = work;
     const computer = await findComputer(database, computerId);
     if (computer === undefined || computer.generation !== generation || !isOrdered(computer)) {
-      throw refusal('NOT_ORDERED', 'Nobody wants this of the computer any more.');
+      throw refusal('NOT_ORDERED', 'This change of the computer is no longer wanted.');
     }
     heartbeat.cancelled.throwIfAborted();
     await act(computer, heartbeat.cancelled).catch((error: unknown) => {
-      logger.warn({ err: error, computerId, generation }, 'The host could not do what was asked of it.');
+      logger.warn({ err: error, computerId, generation }, 'The host could not carry out an order for a computer.');
       throw failureOf(error);
     });
   }

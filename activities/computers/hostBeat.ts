@@ -85,7 +85,7 @@ export class HostBeat {
     const { computerId, generation } = alive;
     const verdict = await noteAlive(this.#deps, host.hostId, alive, at);
     if (verdict === 'stop') {
-      logger.warn({ computerId, generation }, 'A computer runs that nobody wants any more; it is stopped.');
+      logger.warn({ computerId, generation }, 'A computer is running that should not run any more; it is stopped.');
       await host.stop(computerId, { generation });
     } else if (verdict !== 'fine') await workflows.startComputer({ id: computerId, spaceId: verdict.spaceId });
   }

@@ -19,7 +19,7 @@ export async function fillOf(
   if (restores === null || state !== 'living') return undefined;
   const objectKey = (await findBackup(database, restores))?.objectKey;
   const own = accounts.find(({ isOwn }) => isOwn);
-  if (!objectKey || own === undefined) throw new RestoreRefused('There is no such backup any more.');
+  if (!objectKey || own === undefined) throw new RestoreRefused('The backup no longer exists.');
   return {
     user: own.serverUser,
     signal,
@@ -34,12 +34,12 @@ export async function fillOf(
 
 function absent(error: unknown): never {
   const isAbsent = error instanceof DomainError && error.kind !== 'unavailable';
-  throw isAbsent ? new RestoreRefused('The object store has this backup no more.') : error;
+  throw isAbsent ? new RestoreRefused('The object store no longer has this backup.') : error;
 }
 
 /** Content that differs from what was written stays broken. */
 function refused(error: unknown): never {
   const { code } = error as { code?: unknown };
   const isBroken = error instanceof SyntaxError || code === 'CONTENT_DAMAGED' || String(code).startsWith('Z_');
-  throw isBroken ? new RestoreRefused('The backup is broken.') : error;
+  throw isBroken ? new RestoreRefused('The backup is damaged.') : error;
 }

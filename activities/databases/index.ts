@@ -21,12 +21,12 @@ import { asWanted } from './wanted.ts';
 
 const restoreFailed = {
   code: 'DATABASE_RESTORE_FAILED',
-  detail: 'The server refuses what is in this backup, or it is not whole. The log says why.',
+  detail: 'The database server refused the content of this backup, or the backup is incomplete. The log says why.',
 };
 
 /** A failure that is retried by default. Its reason is in the log, not in the history. */
 function away(type: string, { nonRetryable = false } = {}): ApplicationFailure {
-  return ApplicationFailure.create({ type, message: 'A part is away.', nonRetryable });
+  return ApplicationFailure.create({ type, message: 'A service is unavailable; trying again.', nonRetryable });
 }
 
 /** Retries if a part is unavailable, or another worker has taken over. */
@@ -63,7 +63,7 @@ function createAlign(deps: DatabaseDeps) {
         return 'failed';
       }
       if (!(error instanceof TenantServerError)) return passed(error);
-      logger.warn({ err: error, databaseId }, 'The server does not have a database as it is wanted yet.');
+      logger.warn({ err: error, databaseId }, 'A database is not in its wanted state on the server yet.');
       throw away('DATABASE_SERVER_FAILED');
     }
   }
@@ -95,7 +95,8 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
     giveUpDatabase: ({ databaseId }: { databaseId: string }): Promise<void> =>
       giveUpAlignment(database, databaseId, {
         code: 'DATABASE_SERVER_UNAVAILABLE',
-        detail: 'The server for databases does not do it now. It is tried again by itself.',
+        detail:
+          'The database server does not answer or refuses the change now. The operation is retried automatically.',
       }),
 
     /**

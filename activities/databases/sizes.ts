@@ -22,7 +22,9 @@ export function watchSizes(deps: SizeDeps, tenantServer: TenantServer, signal: A
     namesOf(config.installation).database,
     async (sizes, defined) => {
       const isFullNow = await diskIsFull(config.databases, isDiskFull);
-      if (isFullNow !== isDiskFull) logger.warn({ isFullNow }, 'The disk of the server for databases: full, or not.');
+      if (isFullNow !== isDiskFull) {
+        logger.warn({ isFullNow }, 'The disk of the database server became full, or has space again.');
+      }
       isDiskFull = isFullNow;
       const changed = await recordSizes(database, sizes, { maxBytes, maxTables, isDiskFull, defined });
       for (const one of changed) void workflows.startDatabase(one);

@@ -72,7 +72,9 @@ export function createDatabaseSweeps(deps: DatabaseDeps) {
       }
       // Atrium writes the row first, and the rows were read after the server.
       const unknown = [...onServer].filter((name) => !known.has(name));
-      if (unknown.length > 0) logger.warn({ unknown }, 'The server has databases or accounts that no row knows.');
+      if (unknown.length > 0) {
+        logger.warn({ unknown }, 'The database server has databases or accounts that Atrium does not know.');
+      }
       return { differed, unknown: unknown.length };
     },
 

@@ -48,7 +48,7 @@ export function createSaveRecording(
     const file = await session.receive(body as AsyncIterable<Buffer>, name).finally(() => body.destroy());
     // A program on the computer may have replaced the file.
     if (file.content.contentType !== contentType) {
-      throw new DomainError('unprocessable', 'RECORDING_DAMAGED', 'The file is no longer a video.');
+      throw new DomainError('unprocessable', 'RECORDING_DAMAGED', 'The recorded file is no longer a video.');
     }
     await session.place([{ target, file }], async (tx, [placed]) => {
       const itemId = placed?.item.id ?? '';

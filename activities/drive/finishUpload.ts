@@ -20,7 +20,9 @@ export function createFinishUpload(deps: DriveDeps) {
     using heartbeat = keepAlive();
     try {
       const upload = await driveModels(deps.database).DriveUpload.findByPk(uploadId);
-      if (upload === null) return { kind: 'refused', code: 'UPLOAD_EXPIRED', detail: 'The upload was given up.' };
+      if (upload === null) {
+        return { kind: 'refused', code: 'UPLOAD_EXPIRED', detail: 'The upload has expired or was cancelled.' };
+      }
       if (upload.itemId !== null) return { kind: 'placed', itemId: upload.itemId };
       await assemble(deps.storage, upload);
       const { objectKey, size, target } = upload;
@@ -51,7 +53,7 @@ async function assemble({ parts }: ObjectStore, upload: DriveUpload): Promise<vo
     throw new DomainError(
       'conflict',
       'UPLOAD_INCOMPLETE',
-      `${missing.length} parts are still to come, among them ${some}.`,
+      `${missing.length} parts are missing, such as ${some}. Upload them, and complete the upload again.`,
     );
   }
   await parts.complete(objectKey, storeUploadId, stored.slice(0, partSizes.length));

@@ -39,7 +39,7 @@ export function createDraftActivities(deps: GitDeps) {
       if (baseCommit === undefined || baseBranch === null) {
         throw gitError(
           'GIT_REF_UNKNOWN',
-          'The repository has no commit to begin with: no branch is checked out there.',
+          'The repository has no checked-out branch with a commit. Commit something or check out a branch first.',
         );
       }
       await recordDraft(database, draft.id, { baseBranch, baseCommit });
@@ -105,7 +105,7 @@ export function createDraftActivities(deps: GitDeps) {
       if (order.kind === 'mergeDraft' && (kept?.commit ?? kept?.left) !== undefined) {
         throw gitError(
           'GIT_DRAFT_UNCOMMITTED',
-          'The draft has changes that are in no commit. Commit them, or give a message to have that done.',
+          'The draft has uncommitted changes. Commit them, or give a `message` to commit them now.',
         );
       }
     }),
@@ -181,7 +181,10 @@ export function createDraftActivities(deps: GitDeps) {
     if ((order.input as unknown as DraftInput).message === undefined) return undefined;
     const { branch } = await gitTrees.status(tree, signal);
     if (branch !== draft.branch) {
-      throw gitError('GIT_DRAFT_UNCOMMITTED', 'Another branch is checked out in the draft than its own.');
+      throw gitError(
+        'GIT_DRAFT_UNCOMMITTED',
+        'The draft has another branch checked out than its own. Check out its own branch first.',
+      );
     }
     try {
       return (await commitIn(order, tree, signal)).id;
@@ -198,7 +201,7 @@ function incomplete(files: string | undefined, refs: readonly string[]): DomainE
   const more = refs.length > names.length ? ', …' : '';
   const tooLong = refs.length === 0 ? undefined : `the names of ${names.join(', ')}${more} are too long`;
   const left = [tooLong, files].filter((words) => words !== undefined).join('; ');
-  return left === '' ? undefined : gitError('GIT_DRAFT_INCOMPLETE', `All was saved, but for this: ${left}`);
+  return left === '' ? undefined : gitError('GIT_DRAFT_INCOMPLETE', `The draft was saved except for this: ${left}`);
 }
 
 /** Removes the working tree of a draft, if it ever had one. */
@@ -218,5 +221,5 @@ const draftIdOf = ({ input }: GitOrder) => (input as unknown as DraftInput).draf
 export async function draftFor({ database }: Pick<GitDeps, 'database'>, order: GitOrder): Promise<Draft> {
   const draft = await findDraft(database, draftIdOf(order));
   if (draft !== undefined && draft.status !== 'discarding') return draft;
-  throw gitError('GIT_DRAFT_GONE', 'The draft was discarded meanwhile.');
+  throw gitError('GIT_DRAFT_GONE', 'The draft was discarded in the meantime.');
 }

@@ -105,16 +105,19 @@ async function requireAuthority(
   const { userId } = operation;
   const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
   if (role !== undefined && isAtLeast(role, 'editor') && keyHolds) return;
-  throw gitError('GIT_ORDER_FORBIDDEN', 'Whoever has asked for this may not do it any more.');
+  throw gitError('GIT_ORDER_FORBIDDEN', 'The user who asked for this operation is no longer allowed to do it.');
 }
 
 /** Describes a failure for people. A merge also names the commit that it has made before: that commit stays. */
 function describe(error: unknown, { result }: GitOrder): { code: string; detail: string } {
   const code = codeOf(error);
-  const detail = error instanceof DomainError ? error.message : 'It could not be done; the log says why.';
+  const detail = error instanceof DomainError ? error.message : 'The operation failed; the server’s log says why.';
   const committed = result?.committed;
   if (typeof committed !== 'string') return { code, detail };
-  return { code, detail: `${detail} What was not committed in the draft is now: ${committed.slice(0, 10)}.` };
+  return {
+    code,
+    detail: `${detail} The uncommitted changes of the draft are now in commit ${committed.slice(0, 10)}.`,
+  };
 }
 
 export function codeOf(error: unknown): string {

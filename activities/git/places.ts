@@ -101,6 +101,6 @@ export async function stateOf(
   repository: RepositoryRef,
 ): Promise<MirrorState> {
   const state = await gitMirrors.state(repository);
-  if (state === undefined) throw gitError('GIT_FAILED', 'Nothing has been saved of the repository.');
+  if (state === undefined) throw gitError('GIT_FAILED', 'No saved copy of the repository exists.');
   return state;
 }

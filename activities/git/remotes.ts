@@ -78,17 +78,19 @@ export class MintedTokens {
   async tokenFor(key: InstallationKey, remotePath: string): Promise<string> {
     const provider = this.#deps.gitHosting.provider;
     if (provider === undefined || provider.name !== key.provider) {
-      throw refused('The credential’s provider is not set up here.');
+      throw refused('The provider of the credential is not set up on this installation.');
     }
     const path = remotePath.replace(/\.git$/, '');
     const [, name = '', ...more] = path.split('/');
     const found = more.length > 0 ? undefined : await findInstallationRepository(this.#deps.database, key, path);
     if (found === undefined || name === '') {
-      throw refused('Whoever has connected the installation has shown no access to this repository. Connect it again.');
+      throw refused(
+        'The user who connected the installation had no access to this repository. Connect the installation again.',
+      );
     }
     const mayWrite = this.#purpose === 'write';
     if (mayWrite && !found.mayWrite) {
-      throw refused('Whoever has connected the installation may not change this repository.');
+      throw refused('The user who connected the installation may not change this repository.');
     }
     const last = this.#minted.at(-1);
     if (last !== undefined && performance.now() - last.at < reuseMs) return last.token;

@@ -174,14 +174,14 @@ function branchToPush({ input }: GitOrder, { manifest: { head } }: MirrorState):
   const { branch } = input as ChangeInput;
   if (branch !== undefined) return branch;
   if (head.startsWith('refs/heads/')) return head.slice('refs/heads/'.length);
-  throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Say which one to push.');
+  throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Set `branch` to the branch to push.');
 }
 
 /** Throws 409 `GIT_NO_REMOTE_BRANCH` if the last fetch did not bring the branch. */
 function requireRemoteBranch({ manifest: { refs } }: MirrorState, name: string): void {
   if (refs[`refs/remotes/origin/${name}`] !== undefined) return;
   const shown = cleanWords(name, 100);
-  const detail = `The remote has no branch ${shown}. Push it first, or say by \`branch\` which of the remote’s to pull.`;
+  const detail = `The remote has no branch ${shown}. Push it first, or set \`branch\` to a branch of the remote.`;
   throw gitError('GIT_NO_REMOTE_BRANCH', detail);
 }
 

@@ -60,7 +60,7 @@ export class ToolRegistry {
       const extra = (params as { additionalProperty?: string }).additionalProperty;
       return `${instancePath || 'it'} ${message ?? 'is wrong'}${extra === undefined ? '' : ` ("${extra}")`}`;
     });
-    return `The input does not fit the tool: ${faults.join('; ')}.`;
+    return `The input of the tool is not valid: ${faults.join('; ')}.`;
   }
 
   /** Ends the processes that a call left running, if its tool can. */
@@ -107,9 +107,11 @@ export function functionTools(tools: ReadonlyMap<string, Tool>): LanguageModelV4
 }
 
 function refusalOf(tool: Tool, turn: Turn, { role, keyHolds }: Standing): string | undefined {
-  if (turn.mode === 'ask' && tool.access === 'act') return `${tool.name} changes things, and this turn only reads.`;
+  if (turn.mode === 'ask' && tool.access === 'act') {
+    return `${tool.name} changes things, but this turn is in ask mode and may only read.`;
+  }
   if (role === undefined || !isAtLeast(role, tool.role)) return `The user may not use ${tool.name} in this space.`;
-  if (!keyHolds) return `${tool.name} cannot be used: the API key that asked for this turn does not hold any more.`;
+  if (!keyHolds) return `${tool.name} cannot be used: the API key that started this turn is no longer valid.`;
   if (!may(turn, tool.scope)) return scopeRefusal(`${tool.name} cannot be used`, tool.scope);
   return undefined;
 }

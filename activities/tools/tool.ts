@@ -148,7 +148,7 @@ export function scopesOf({ scope }: Tool, input: unknown): Scope[] {
 
 /** For the model to read. */
 export function scopeRefusal(what: string, scope: Scope): string {
-  return `${what}: the API key that asked for this turn lacks the scope "${scope}".`;
+  return `${what}: the API key that started this turn lacks the scope "${scope}".`;
 }
 
 /** The reason why the tool cannot take this input, for the model: it names a secret, and the tool takes none. */
@@ -160,7 +160,7 @@ export function secretRefusal(
   if (!namesSecrets(input)) return undefined;
   if (takesSecrets)
     return may(turn, secretScope) ? undefined : scopeRefusal(`${name} cannot be given this`, secretScope);
-  return `${name} takes no secrets, so this one was not read. Only tools of MCP servers that an owner of the space lets take secrets can be given one.`;
+  return `${name} accepts no secrets, so the secret was not read. Only tools of MCP servers for which an owner of the space allows secrets can be given one.`;
 }
 
 /** A source of tools for some turns only: a space's servers, a client's own. */

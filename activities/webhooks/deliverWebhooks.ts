@@ -24,7 +24,7 @@ export function createDeliverWebhooks(deps: WebhookDeps) {
     using heartbeat = keepAlive();
     if (await isQuiet(database)) return { do: 'watch', waitMs: quietLookMs };
     if (await disableWhenFull(database, endpointId, webhooks.mostWaiting)) {
-      logger.warn({ endpointId }, 'More deliveries wait for a webhook endpoint than may: it is disabled.');
+      logger.warn({ endpointId }, 'Too many deliveries wait for a webhook endpoint, so it was disabled.');
     }
     const endsAt = performance.now() + turnMs;
     while (performance.now() < endsAt && !heartbeat.cancelled.aborted) {
@@ -47,7 +47,7 @@ export function createDeliverWebhooks(deps: WebhookDeps) {
       deliveries.map(async (delivery) => {
         const { id, body } = delivery;
         const end = await sendWebhook(egressGuard, owner, { id, url, body, secrets });
-        if (end.error !== null) logger.info({ deliveryId: id, endpointId, ...end }, 'A webhook was not taken.');
+        if (end.error !== null) logger.info({ deliveryId: id, endpointId, ...end }, 'A webhook was not accepted.');
         await noteAttempt(database, { endpointId, revision }, delivery, end, webhooks);
       }),
     );

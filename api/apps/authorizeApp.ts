@@ -33,7 +33,7 @@ export async function requireScopesOfMaker(
   { id, authority }: App,
 ): Promise<void> {
   const caller = callerOf(req);
-  const why = ', which what this app runs by itself has';
+  const why = ', which the scheduled runs of this app have';
   if (may(authority, 'secrets:read')) requireScope(caller, 'secrets:read', why);
   if (may(authority, 'databases:write') && (await hasDatabase(database, id))) {
     requireScope(caller, 'databases:write', why);

@@ -39,7 +39,7 @@ export function deliveryRoutes(deps: RouteDeps) {
         const by = { actor: actorOf(req), ...authorityOf(callerOf(req)) };
         const run = await askToRun(database, { ...request, ...by, id });
         void launcher.startRun(run);
-        const message = 'The delivery runs again.';
+        const message = 'A new run was started for the delivery.';
         return { ok: true, runId: run.id, component: run.component, message };
       },
       { status: 200 },

@@ -35,5 +35,5 @@ export function presentOutcome(run: Run): AnswerOf<'runApp'> {
   if (isActive(run)) return { ok: true, runId, status, output: null };
   if (status === 'succeeded') return { ok: true, runId, status, output };
   const code = errorCode ?? 'RUN_CANCELLED';
-  return { ok: false, runId, status, code, error: errorDetail ?? `It was ${status}.`, output };
+  return { ok: false, runId, status, code, error: errorDetail ?? `The run was ${status}.`, output };
 }

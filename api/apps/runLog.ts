@@ -39,7 +39,7 @@ export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
   const { attempts } = await withLogs(deps, run.id);
   const begun = attempts.filter(({ startedAt }) => startedAt !== null);
   if (!isActive(run) && begun.length > 0 && begun.every(({ logKey }) => logKey === null)) {
-    throw new DomainError('gone', 'RUN_LOG_GONE', 'Its log was not kept.');
+    throw new DomainError('gone', 'RUN_LOG_GONE', 'The log of this run was not stored.');
   }
   let bytes = 0;
   for (const attempt of attempts) bytes += attempt.endedAt === null ? await outputBytes(attempt) : lengthOf(attempt);

@@ -74,7 +74,9 @@ export function webhookRoutes(deps: RouteDeps) {
     const sender = await senderOf(req, app, component, signedId);
     const { runId, isNew } = await keepDelivery(database, { app, component, ...content, ...sender }, config.apps);
     void launcher.startRun({ id: runId, spaceId });
-    const kept = isNew ? 'The delivery is kept, and runs.' : 'This delivery was kept before; this is its run.';
+    const kept = isNew
+      ? 'The delivery was stored and started a run.'
+      : 'This delivery was already received. This is its run.';
     const message = app.waitingId === null ? kept : `${kept} ${waitsBeside}`;
     answer<'deliverToApp'>(res, 200, { ok: true, runId, component: component.name, message });
   };
@@ -185,7 +187,7 @@ function webhookOf(app: App, name: string | undefined): WebhookComponent {
   const detail = !isAny
     ? 'The app has no webhook component.'
     : name === undefined
-      ? 'None of the webhook components of the app is the default: add the name of one to the address.'
+      ? 'The app has no default webhook component. Add the name of a component to the address.'
       : 'The app has no webhook component of this name.';
   throw new DomainError('conflict', 'APP_NO_WEBHOOK', detail);
 }

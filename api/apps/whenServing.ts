@@ -30,7 +30,7 @@ export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number
     const diesAgain = run !== undefined && run.retryAt !== null && run.attempt >= 2;
     if (run === undefined || !isActive(run) || diesAgain) {
       if (run?.isStarted === false && run.errorCode !== null) throw neverBegun(run.errorCode, run.errorDetail ?? '');
-      const why = run?.errorDetail ?? 'It was ended.';
+      const why = run?.errorDetail ?? 'The run was ended.';
       throw new DomainError('upstream', 'PREVIEW_ENDED', `${why}${await lastWords(deps, run, gone)}`);
     }
     if (run.isStarted && (await answers(deps, { spaceId, computerId: run.spec.place.computerId }, port, gone))) return;
@@ -72,7 +72,7 @@ async function lastWords(deps: Deps, run: Run | undefined, signal: AbortSignal):
     const shown = log.records(Math.max(0, log.bytes - lastWordsBytes), { follow: false, signal });
     const { stdout, stderr } = await collectOutput(outputOf(shown), { maxBytes: lastWordsBytes });
     const text = lastOf((stdout + stderr).trim(), lastWordsLength);
-    return text === '' ? ' It has put out nothing.' : ` It has put out last: ${text}`;
+    return text === '' ? ' The program has written no output.' : ` The last output of the program: ${text}`;
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof DomainError) return '';

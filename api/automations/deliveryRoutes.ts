@@ -25,7 +25,7 @@ export function automationDeliveryRoutes(deps: RouteDeps) {
     // One line of JSON with everything escaped, so that no text can imitate the end of the data.
     const body = JSON.stringify(req.body);
     if (body.length > maxBodyLength) {
-      throw new DomainError('tooLarge', 'DELIVERY_TOO_LARGE', 'A delivery has at most 256 KiB.');
+      throw new DomainError('tooLarge', 'DELIVERY_TOO_LARGE', 'The delivery is too large. The maximum is 256 KiB.');
     }
     const { runId } = await keepDelivery(database, automationId, { id, body }, config.automations);
     void launcher.startAutomationRun({ id: runId, spaceId: automation.spaceId });

@@ -4,23 +4,26 @@ import type { Page } from '../frame/pages/page.ts';
 import type { CheckoutResult } from './presentBilling.ts';
 
 const texts: Record<CheckoutResult['status'], { title: string; text: string }> = {
-  unknown: { title: 'No checkout', text: 'This page belongs to no checkout that we know. Nothing has been changed.' },
+  unknown: { title: 'No checkout', text: 'We know no checkout for this page. Nothing was changed.' },
   open: {
     title: 'Not paid yet',
-    text: 'We have not heard of a payment. If you have just paid, this page will say so in a moment.',
+    text: 'We have not received a payment yet. If you have just paid, wait a moment and reload this page.',
   },
-  processing: { title: 'Payment on its way', text: 'The payment takes a while. The credits come when it has arrived.' },
+  processing: {
+    title: 'Payment on its way',
+    text: 'The payment is still being processed. The credits are added when it arrives.',
+  },
   paid: { title: 'Paid', text: 'The credits have been added to the space.' },
   mispaid: {
     title: 'Another amount was paid',
-    text: 'What was paid is not what this checkout asked for, so nothing was credited. Please ask the operator.',
+    text: 'The amount paid differs from the amount of this checkout, so nothing was credited. Please contact the operator.',
   },
   failed: { title: 'Not paid', text: 'The payment did not go through. Nothing was credited; you can try again.' },
   expired: {
     title: 'Checkout ended',
-    text: 'It was closed before it was paid. Nothing was credited; you can start again.',
+    text: 'The checkout was closed before it was paid. Nothing was credited; you can start again.',
   },
-  cancelled: { title: 'Checkout cancelled', text: 'The purchase was called off. Nothing was credited.' },
+  cancelled: { title: 'Checkout cancelled', text: 'The purchase was cancelled. Nothing was credited.' },
 };
 
 /** A notification of payment arrives at about the time when its buyer returns. */

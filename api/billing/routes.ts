@@ -74,7 +74,7 @@ export function billingRoutes(deps: RouteDeps) {
         throw new DomainError(
           'upstream',
           'PAYMENT_PROVIDER_FAILED',
-          'The payment provider did not do what was asked of it.',
+          'The payment provider refused the request or did not answer. Try again later.',
         );
       },
       { status: 200 },
@@ -101,7 +101,9 @@ export function billingRoutes(deps: RouteDeps) {
       if (threshold === undefined || amountMinor === null || limit === null) {
         throw incomplete({ threshold, amount, monthlyLimit });
       }
-      if (limit < amountMinor) throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'is less than one amount');
+      if (limit < amountMinor) {
+        throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'is less than the amount of one top-up');
+      }
     }
     await saveAutoTopUp(database, spaceId, actorOf(req), {
       enabled,
@@ -135,7 +137,7 @@ function incomplete(fields: Record<string, number | undefined>): DomainError {
   return new DomainError(
     'unprocessable',
     'AUTO_TOP_UP_INCOMPLETE',
-    `To enable it, say ${missing.join(' and ')}, too.`,
+    `To enable auto top-up, also set ${missing.join(' and ')}.`,
     {
       errors: missing.map((name) => ({ pointer: `/${name}`, detail: 'is required' })),
     },
@@ -146,6 +148,6 @@ function noPayments(): DomainError {
   return new DomainError(
     'unprocessable',
     'PAYMENTS_NOT_CONFIGURED',
-    'Nothing can be bought here: the operator has configured no payment provider.',
+    'Credits cannot be bought here, because the operator has not configured a payment provider.',
   );
 }

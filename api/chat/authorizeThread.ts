@@ -112,10 +112,10 @@ export async function defaultSpaceOf(
 ): Promise<string> {
   const spaceId = await identity.users.defaultSpaceId(caller.userId);
   if (spaceId !== undefined) return spaceId;
-  throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
+  throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space. Set `spaceId`.');
 }
 
 /** 403 for another user's thread. `authorizeNamedThread` throws it even if the caller cannot see the thread's space. */
 function notThreadOwner(): DomainError {
-  return new DomainError('forbidden', 'NOT_THREAD_OWNER', 'This thread belongs to somebody else.');
+  return new DomainError('forbidden', 'NOT_THREAD_OWNER', 'This thread belongs to another user.');
 }

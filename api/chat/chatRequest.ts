@@ -30,11 +30,11 @@ export function readMessage(body: ChatStreamBody): ReadMessage {
   }
   const message = body.messages?.findLast(({ role }) => role === 'user');
   if (message === undefined) {
-    throw new DomainError('unprocessable', 'NO_USER_MESSAGE', 'None of the messages is the user’s.');
+    throw new DomainError('unprocessable', 'NO_USER_MESSAGE', 'None of the messages has the role user.');
   }
   const read = partsOf(message);
   if (read.parts.length + read.files.length + files.length === 0) {
-    throw new DomainError('unprocessable', 'EMPTY_MESSAGE', 'The last user message has neither text nor a file.');
+    throw new DomainError('unprocessable', 'EMPTY_MESSAGE', 'The last user message has no text and no file.');
   }
   return {
     parts: read.parts,
@@ -101,7 +101,7 @@ function referenceIn(data: unknown): FileReference[] {
 const maxFileNameLength = 1_024;
 
 const noRemoteFiles =
-  'Send a file as a data: URL, or upload it and name it in `files`. Nothing is fetched from elsewhere.';
+  'Files are not fetched from other URLs. Send the file as a data: URL, or upload it and name it in `files`.';
 
 function refusedUrl(code: string, detail: string): DomainError {
   return new DomainError('unprocessable', code, detail, { errors: [{ pointer: '/messages', detail }] });

@@ -82,7 +82,7 @@ export function chatRoutes(deps: RouteDeps) {
     const after = await positionIn(deps, turn, req, queryOf<'streamTurn'>(req).after);
     if (turn.logPurgedAt === null) return stream(req, res, turn, after);
     if (after > 0) {
-      const detail = 'This position of the turn’s log is not kept any more. Read the turn from its beginning.';
+      const detail = 'This position of the turn’s log is no longer stored. Read the turn from its beginning.';
       throw new DomainError('gone', 'LOG_EXPIRED', detail);
     }
     await replayMessage(deps.database, res, turn);
@@ -130,7 +130,7 @@ export function chatRoutes(deps: RouteDeps) {
     const thread = name === undefined ? undefined : await authorizeNamedThread(deps, caller, name, body.spaceId);
     if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
     if (thread !== undefined && body.spaceId !== undefined && thread.spaceId !== body.spaceId) {
-      throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread belongs to another space than `spaceId`.');
+      throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread does not belong to the space in `spaceId`.');
     }
     const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(deps, caller));
     const mode = body.mode ?? 'ask';
@@ -191,7 +191,7 @@ export function chatRoutes(deps: RouteDeps) {
       closing: deps.closing,
       onRead(seq) {
         noteSeen(deps.database, turn, seq).catch((error: unknown) => {
-          logger.warn({ err: error, turnId: turn.id }, 'It could not be noted that a turn was seen.');
+          logger.warn({ err: error, turnId: turn.id }, 'A turn could not be marked as seen.');
         });
       },
       isAllowed: () => mayStillRead(deps, caller, turn),

@@ -13,9 +13,9 @@ export function sharePage({ title, data, nextCursor }: SharedThreadView): Page {
   return {
     title: title ?? 'A shared chat',
     isWide: true,
-    body: html`<p class="quiet">Somebody shares this chat with whoever has the link.</p>
+    body: html`<p class="quiet">Everyone who has this link can read this chat.</p>
 ${data.filter(({ parts }) => parts.length > 0).map(messageOf)}
-${nextCursor !== null && html`<a class="button second" href="?cursor=${nextCursor}">Go on</a>`}`,
+${nextCursor !== null && html`<a class="button second" href="?cursor=${nextCursor}">Next page</a>`}`,
   };
 }
 

@@ -61,7 +61,9 @@ export async function takeToolResults(
   if (turn === undefined) return undefined;
   await authorizeThread(deps, caller, turn.threadId);
   const lacking = lackingOf(authorityOf(caller), turn.scopes);
-  if (lacking !== undefined) throw insufficientScope(lacking, ', which this turn has, so it cannot take it further');
+  if (lacking !== undefined) {
+    throw insufficientScope(lacking, ', which this turn has, so this API key cannot continue the turn');
+  }
   if (turn.mode === 'work') await authorizeSpace(deps, caller, turn.spaceId, 'editor');
   const chunks = await Promise.all(
     results.filter(({ toolCallId }) => asked.has(toolCallId)).map((result) => chunkOf(deps, turn, result)),
@@ -146,7 +148,7 @@ async function chunkOf(deps: RouteDeps, turn: Turn, result: ClientResult): Promi
 const maxErrorCharacters = 10_000;
 
 function unknownResult(index: number): DomainError {
-  const detail = 'No call of this id, in this thread, waits for a result of yours.';
+  const detail = 'No tool call with this id waits for a result from you in this thread.';
   return new DomainError('unprocessable', 'TOOL_RESULT_UNKNOWN', detail, {
     errors: [{ pointer: `/toolResults/${Math.max(0, index)}/toolUseId`, detail }],
   });

@@ -83,7 +83,7 @@ export function computerFileRoutes(deps: RouteDeps) {
 /** A missing file means here that the target's folder is missing. */
 function inMissingFolder(error: unknown, path: string): unknown {
   if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') return error;
-  const advice = 'Make it first, or write with parents=true.';
+  const advice = 'Create the folder first, or write with parents=true.';
   return new DomainError('notFound', 'FOLDER_NOT_FOUND', `There is no folder ${posix.dirname(path)}. ${advice}`);
 }
 
@@ -101,7 +101,11 @@ function conditionOf(req: Request): Pick<WriteFileRequest, 'ifMatch' | 'ifNew'> 
   const ifMatch = req.get('if-match');
   const none = req.get('if-none-match');
   if (none !== undefined && none.trim() !== '*') {
-    throw new DomainError('invalid', 'CONDITION_UNKNOWN', 'If-None-Match takes `*` here, for a file that is new.');
+    throw new DomainError(
+      'invalid',
+      'CONDITION_UNKNOWN',
+      'If-None-Match accepts only `*` here. It writes the file only if there is none yet.',
+    );
   }
   return { ...(ifMatch !== undefined && { ifMatch }), ...(none !== undefined && { ifNew: true }) };
 }

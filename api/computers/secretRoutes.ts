@@ -48,7 +48,7 @@ function requireNames(hosts: readonly string[]): void {
   });
   if (index < 0) return;
   const detail = 'Write a name, such as api.example.com or *.example.com, with a :port where it is not 443.';
-  throw new DomainError('unprocessable', 'SECRET_HOST_INVALID', 'A secret cannot be for this host.', {
+  throw new DomainError('unprocessable', 'SECRET_HOST_INVALID', 'This is not a host that a secret can be for.', {
     errors: [{ pointer: `/hosts/${index}`, detail }],
   });
 }

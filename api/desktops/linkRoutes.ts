@@ -95,6 +95,6 @@ function nameOf(controller: Controller | undefined, me: Controller): AnswerOf<'c
 
 function noDomain(): DomainError {
   const detail =
-    'Pages of desktops need a domain: the operator sets ATRIUM_PORTS_DOMAIN to one whose names all lead to this server.';
+    'Pages of desktops need a domain. The operator must set ATRIUM_PORTS_DOMAIN to a domain whose subdomains all lead to this server.';
   return new DomainError('unprocessable', 'PORTS_DOMAIN_MISSING', detail);
 }

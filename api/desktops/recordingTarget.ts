@@ -15,7 +15,7 @@ import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';
  */
 export function driveAuthority(req: Request): Authority {
   const caller = callerOf(req);
-  requireScope(caller, 'drive:write', ', by which a recording is put into the drive');
+  requireScope(caller, 'drive:write', ', which saving a recording to the drive needs');
   return authorityOf(caller);
 }
 
@@ -41,7 +41,7 @@ export async function recordingFolder(
     throw new DomainError(
       'unprocessable',
       'PATH_OR_PARENT',
-      'Name the folder by a path or by a parentId, not by both.',
+      'Give either `path` or `parentId` for the folder, not both.',
     );
   }
   if (parentId !== undefined) {
@@ -59,5 +59,7 @@ export async function recordingFolder(
 }
 
 function requireFolder(kind: string): void {
-  if (kind !== 'folder') throw new DomainError('conflict', 'NOT_A_FOLDER', 'Only a folder takes files.');
+  if (kind !== 'folder') {
+    throw new DomainError('conflict', 'NOT_A_FOLDER', 'The target is not a folder. Name a folder.');
+  }
 }

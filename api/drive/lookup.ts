@@ -34,6 +34,6 @@ export function pathOrParent(): DomainError {
   return new DomainError(
     'unprocessable',
     'PATH_OR_PARENT',
-    'Say where: by a path (and its containerId), or by a parentId and a name.',
+    'Give either a path (with its containerId), or a parentId and a name.',
   );
 }

@@ -57,7 +57,7 @@ export function threadFileRoutes(deps: RouteDeps) {
 }
 
 function threadIdMissing(): DomainError {
-  return new DomainError('invalid', 'INVALID_REQUEST', 'The field threadId comes before the file.', {
+  return new DomainError('invalid', 'INVALID_REQUEST', 'Send the field threadId before the file.', {
     errors: [{ pointer: '/threadId', detail: 'is required before the file' }],
   });
 }

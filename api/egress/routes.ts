@@ -39,8 +39,8 @@ function requirePatterns(name: string, patterns: readonly string[]): void {
   const index = patterns.findIndex((pattern) => parseHostPattern(pattern) === undefined);
   if (index < 0) return;
   const detail =
-    'Write example.com, *.example.com, an address or a network (10.1.0.0/16), each with a :port where only that is meant.';
-  throw new DomainError('unprocessable', 'EGRESS_PATTERN_INVALID', 'This is not a host.', {
+    'Write example.com, *.example.com, an IP address or a network (10.1.0.0/16). Add a :port to allow only that port.';
+  throw new DomainError('unprocessable', 'EGRESS_PATTERN_INVALID', 'This is not a valid host pattern.', {
     errors: [{ pointer: `/${name}/${index}`, detail }],
   });
 }

@@ -75,7 +75,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(upgradeRoutes(areas, routeDeps, connectionLimits));
   app.use(() => {
-    throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
+    throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path. /docs lists all paths.');
   });
   app.use(pageErrors(), errorHandler(areas));
   return app;

@@ -70,7 +70,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
     // A database that is briefly down closes no connection: the next check decides.
     const allowed = await isAllowed().catch(() => 'yes' as const);
     isAsking = false;
-    if (allowed !== 'yes') socket.close(closeCodes[allowed], 'This is no longer yours to use.');
+    if (allowed !== 'yes') socket.close(closeCodes[allowed], 'You no longer have access to this connection.');
   }
 
   function wake(): void {
@@ -80,7 +80,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
 
   function fail(error: unknown): void {
     req.log.error({ err: loggable(error), requestId: req.id }, 'A connection failed.');
-    socket.close(closeCodes.failed, 'Something went wrong here.');
+    socket.close(closeCodes.failed, 'Something went wrong on the server.');
   }
 
   socket.on('pong', () => {

@@ -43,7 +43,7 @@ export class ConnectionCounter {
   enter(userId: string): () => void {
     const open = this.#open.get(userId) ?? 0;
     if (open >= this.#most) {
-      const message = `No more than ${this.#most} connections may be open at once. Close one.`;
+      const message = `You have ${this.#most} open connections, the maximum. Close one first.`;
       throw new DomainError('rateLimited', 'TOO_MANY_CONNECTIONS', message, { retryAfterSeconds: 1 });
     }
     this.#open.set(userId, open + 1);

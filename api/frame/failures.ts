@@ -27,12 +27,14 @@ interface Asked {
 /** Describes every error that can reach the API in the client's terms. An unknown one is a 500 without details. */
 export function describeFailure(error: unknown, asked: Asked = {}): Failure {
   if (error instanceof DomainError) return describeDomainError(error);
-  if (error instanceof URIError) return { status: 400, code: 'INVALID_PATH', detail: 'The path is not well encoded.' };
+  if (error instanceof URIError) {
+    return { status: 400, code: 'INVALID_PATH', detail: 'The path is not valid percent-encoding.' };
+  }
   if (isDatabaseUnavailable(error)) {
     return {
       status: 503,
       code: 'DATABASE_UNAVAILABLE',
-      detail: 'The database does not answer. Try again soon.',
+      detail: 'The database does not answer. Try again in a moment.',
       retryAfterSeconds: databaseRetryAfterSeconds,
     };
   }
@@ -42,7 +44,7 @@ export function describeFailure(error: unknown, asked: Asked = {}): Failure {
 const internalError: Failure = {
   status: 500,
   code: 'INTERNAL_ERROR',
-  detail: 'Something went wrong here. The request id finds it in the log.',
+  detail: 'Something went wrong on the server. An operator can find the error in the log by the request id.',
 };
 
 function describeDomainError(error: DomainError): Failure {
@@ -74,11 +76,16 @@ function describeHttpError(error: unknown, { bodyTypes = [], body }: Asked): Fai
     case 401:
       return describeDomainError(notAuthenticated());
     case 404:
-      return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path; /docs shows what there is.' };
+      return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path. /docs lists all paths.' };
     case 405:
-      return { status, code: 'METHOD_NOT_ALLOWED', detail: `This path takes ${headers?.allow}.`, headers };
+      return { status, code: 'METHOD_NOT_ALLOWED', detail: `This path accepts only ${headers?.allow}.`, headers };
     case 426:
-      return { status, code: 'UPGRADE_REQUIRED', detail: 'This is a WebSocket: connect by one.', headers };
+      return {
+        status,
+        code: 'UPGRADE_REQUIRED',
+        detail: 'This path is for WebSockets. Connect with a WebSocket client.',
+        headers,
+      };
     case 413:
       return { status, code: 'BODY_TOO_LARGE', detail: `The body is larger than ${sizeOf(error as HttpError)}.` };
     case 415:
@@ -93,12 +100,12 @@ function sizeOf({ limit = 2 ** 20 }: HttpError): string {
   return limit < 2 ** 20 ? `${limit / 2 ** 10} KiB` : `${limit / 2 ** 20} MiB`;
 }
 
-const unreadable = 'The body could not be read: it is not what its Content-Encoding says, or it broke off.';
+const unreadable = 'The body could not be read. It does not match its Content-Encoding, or the connection was cut off.';
 
 /** Tells the client what to send instead. */
 function describeMediaType(type: string | undefined, bodyTypes: readonly string[]): string {
   if (type === 'charset.unsupported') return 'Send the body in UTF-8.';
-  if (type === 'encoding.unsupported') return 'Send the body as it is, or compressed by gzip, deflate or br.';
+  if (type === 'encoding.unsupported') return 'Send the body uncompressed, or compressed with gzip, deflate or br.';
   return `Send the body as ${bodyTypes.join(' or ')}.`;
 }
 

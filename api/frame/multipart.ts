@@ -51,7 +51,7 @@ export async function readMultipart(
         const fault = partFault(name) ?? partFault(value);
         if (fault !== undefined) return reject(badField(name.toWellFormed(), fault));
         if (nameTruncated || valueTruncated) return reject(badField(name, 'is too long'));
-        if (!limits.fields.includes(name)) return reject(badField(name, 'is not taken here'));
+        if (!limits.fields.includes(name)) return reject(badField(name, 'is not accepted here'));
         fields[name] = value;
         pending = name;
       });
@@ -61,7 +61,9 @@ export async function readMultipart(
         if (failed.signal.aborted) return stream.resume();
         const fault = partFault(name) ?? partFault(fileName ?? '');
         if (fault !== undefined) return reject(badField('filename', fault));
-        if (name !== fileField) return reject(badField(name, `is not taken here; files are sent as "${fileField}"`));
+        if (name !== fileField) {
+          return reject(badField(name, `is not accepted here; send files in the field "${fileField}"`));
+        }
         current = stream;
         files += 1;
         pending = undefined;
@@ -77,7 +79,7 @@ export async function readMultipart(
       parser.on('finish', () => {
         // A field after the last file would seem to apply to that file if it were ignored.
         if (files > 0 && pending !== undefined)
-          reject(badField(pending, 'comes after the last file; fields come before'));
+          reject(badField(pending, 'comes after the last file; send fields before files'));
         else resolve();
       });
       req.on('error', () => reject(brokenOff()));
@@ -167,13 +169,18 @@ function partFault(text: string): string | undefined {
 }
 
 function malformed(cause: unknown): DomainError {
-  return new DomainError('invalid', 'INVALID_MULTIPART', 'The body is not complete, well-formed multipart/form-data.', {
-    cause,
-  });
+  return new DomainError(
+    'invalid',
+    'INVALID_MULTIPART',
+    'The body is not valid multipart/form-data, or it is incomplete.',
+    {
+      cause,
+    },
+  );
 }
 
 function brokenOff(): DomainError {
-  return new DomainError('invalid', 'BODY_BROKEN_OFF', 'The connection ended before the body did.');
+  return new DomainError('invalid', 'BODY_BROKEN_OFF', 'The connection ended before the whole body arrived.');
 }
 
 function badField(name: string, detail: string): DomainError {

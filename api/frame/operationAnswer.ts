@@ -79,6 +79,6 @@ export async function doneOrLater(
 /** The error that a failed operation means for the request that began it. */
 export function failureOf(operation: Operation): DomainError {
   const { kind, errorCode: code, errorDetail } = operation;
-  if (code === null) return new DomainError('conflict', 'OPERATION_CANCELLED', 'The operation was called off.');
+  if (code === null) return new DomainError('conflict', 'OPERATION_CANCELLED', 'The operation was cancelled.');
   return new DomainError(findDefinition(kind)?.failures[code] ?? 'upstream', code, errorDetail ?? '');
 }

@@ -41,7 +41,11 @@ export function refuseForeignPage({ headers }: IncomingMessage, isOwn: (origin: 
   const { origin } = headers;
   // A page may hide its address. Its origin is then "null", and only Sec-Fetch-Site tells where the request is from.
   if (origin === undefined || headers['sec-fetch-site'] === 'same-origin' || isOwn(origin)) return;
-  throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not do this here.');
+  throw new DomainError(
+    'forbidden',
+    'ORIGIN_NOT_ALLOWED',
+    'Pages of this origin may not do this. The operator can allow the origin in ATRIUM_CORS_ORIGINS.',
+  );
 }
 
 function isLocal(origin: string): boolean {

@@ -17,10 +17,10 @@ const ones: Record<string, string> = { characters: 'character', items: 'item', p
 /** The validator's messages and their plainer words. Messages that match none are passed on unchanged. */
 const words: [RegExp, string | ((...found: string[]) => string)][] = [
   [/^must have required property /, 'is required'],
-  [/^must NOT have (?:additional|unevaluated) properties$/, 'is not taken here'],
+  [/^must NOT have (?:additional|unevaluated) properties$/, 'is not accepted here'],
   [/^Unknown query parameter /, 'is not a parameter of this operation'],
   [/^Empty value found for query parameter /, 'is empty'],
-  [/^Parameter .* must be url encoded/, 'has characters in it that must be percent-encoded'],
+  [/^Parameter .* must be url encoded/, 'contains characters that must be percent-encoded'],
   [/^must NOT have fewer than 1 (?:characters|items|properties)$/, 'must not be empty'],
   [
     /^must NOT have fewer than (\d+) (\w+)$/,
@@ -42,7 +42,7 @@ const words: [RegExp, string | ((...found: string[]) => string)][] = [
   [/^must be > (\S+)$/, (bound) => `must be more than ${bound}`],
   [/^must be < (\S+)$/, (bound) => `must be less than ${bound}`],
   [/^must be multiple of (\S+)$/, (of) => `must be a multiple of ${of}`],
-  [/^must match pattern "(.*)"$/s, (pattern) => patternWords.get(pattern) ?? 'has not the form that it must have'],
+  [/^must match pattern "(.*)"$/s, (pattern) => patternWords.get(pattern) ?? 'does not match the required pattern'],
   [/^must match format "(.*)"$/, (format) => `must be a valid ${format}`],
   [
     /^must be equal to one of the allowed values(?:: (.*))?$/s,
@@ -51,9 +51,9 @@ const words: [RegExp, string | ((...found: string[]) => string)][] = [
       return all.includes(',') ? `must be one of: ${all}` : `must be ${all}`;
     },
   ],
-  [/^must be equal to constant$/, 'has another value than it must have'],
-  [/^must match (?:exactly one schema in oneOf|a schema in anyOf)$/, 'has none of the forms that it may have'],
-  [/^must NOT be valid$/, 'has a form that it must not have'],
+  [/^must be equal to constant$/, 'does not have the required value'],
+  [/^must match (?:exactly one schema in oneOf|a schema in anyOf)$/, 'matches none of the allowed forms'],
+  [/^must NOT be valid$/, 'has a form that is not allowed'],
 ];
 
 /** A request's fault in plain English. It follows the name of the faulty field. */

@@ -17,7 +17,7 @@ export function returnUrlOf(value: string | null | undefined, { http }: Pick<Con
 export function requireReturnUrl(value: string | undefined, config: Pick<Config, 'http'>, pointer: string) {
   const url = returnUrlOf(value, config);
   if (value === undefined || url !== undefined) return url;
-  const detail = 'A return URL is a whole address of this server, or of an origin in ATRIUM_CORS_ORIGINS.';
+  const detail = 'The return URL must be a full URL of this server or of an origin in ATRIUM_CORS_ORIGINS.';
   throw new DomainError('invalid', 'RETURN_URL_NOT_ALLOWED', detail, {
     errors: [{ pointer, detail: 'is not allowed' }],
   });

@@ -56,6 +56,6 @@ export class Screenshots {
 }
 
 function busy(): DomainError {
-  const detail = 'Too many screenshots are made at the moment. Try again soon.';
+  const detail = 'Too many screenshots are being taken. Try again in a moment.';
   return new DomainError('unavailable', 'SCREENSHOTS_BUSY', detail, { retryAfterSeconds: 1 });
 }

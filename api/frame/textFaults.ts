@@ -6,8 +6,8 @@ import { DomainError } from '../../base/errors.ts';
 
 /** What is wrong with a text; undefined when it is fine. */
 export function textFault(text: string): string | undefined {
-  if (text.includes('\0')) return 'has a NUL character in it';
-  return text.isWellFormed() ? undefined : 'has half of a surrogate pair in it';
+  if (text.includes('\0')) return 'contains a NUL character';
+  return text.isWellFormed() ? undefined : 'contains an unpaired surrogate, which is not valid Unicode';
 }
 
 interface Place {
@@ -43,9 +43,11 @@ export function checkPlainData(value: unknown): void {
 }
 
 function keyFault(key: string, value: unknown): string | undefined {
-  if (key === '__proto__') return 'is not a name that a field may have';
+  if (key === '__proto__') return 'is not allowed as the name of a field';
   const isConstructor = key === 'constructor' && typeof value === 'object' && value !== null;
-  if (isConstructor && Object.hasOwn(value, 'prototype')) return 'is not a name that such a field may have';
+  if (isConstructor && Object.hasOwn(value, 'prototype')) {
+    return 'is not allowed as the name of a field that has the field "prototype"';
+  }
   const fault = textFault(key);
   return fault === undefined ? undefined : `${fault}, in its name`;
 }
@@ -93,8 +95,8 @@ function validLength(bytes: Buffer): number {
 export function checkEncoding(query: string): void {
   for (const pair of query.split('&')) {
     const [name = ''] = pair.split('=', 1);
-    if (!isEncoded(name)) throw wrongAt('', 'has a field whose name is not percent-encoded UTF-8');
-    if (!isEncoded(pair)) throw wrongAt(decodeURIComponent(name), 'is not percent-encoded UTF-8');
+    if (!isEncoded(name)) throw wrongAt('', 'has a field whose name is not valid percent-encoded UTF-8');
+    if (!isEncoded(pair)) throw wrongAt(decodeURIComponent(name), 'is not valid percent-encoded UTF-8');
   }
 }
 

@@ -11,9 +11,13 @@ interface Refusal {
   detail: string;
 }
 
-const malformed: Refusal = { status: 400, code: 'INVALID_HTTP', detail: 'This is not a request of HTTP/1.1.' };
+const malformed: Refusal = { status: 400, code: 'INVALID_HTTP', detail: 'This is not a valid HTTP/1.1 request.' };
 
-const unclear: Refusal = { status: 400, code: 'HOST_UNCLEAR', detail: 'A request names one host, and this names two.' };
+const unclear: Refusal = {
+  status: 400,
+  code: 'HOST_UNCLEAR',
+  detail: 'The request names two hosts. Send exactly one.',
+};
 
 /** By Node's error codes for unreadable requests. */
 const refusals: Record<string, Refusal> = {
@@ -26,7 +30,7 @@ const refusals: Record<string, Refusal> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: {
     status: 413,
     code: 'BODY_TOO_LARGE',
-    detail: 'The chunks of the body say too much.',
+    detail: 'The chunk extensions of the body are too large.',
   },
 };
 

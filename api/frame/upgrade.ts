@@ -170,7 +170,7 @@ export function acceptUpgrade(
   });
   server.off('wsClientError', refuse).off('headers', sayId);
   if (accepted === undefined) {
-    throw new DomainError('invalid', 'BAD_HANDSHAKE', `This is not a WebSocket handshake: ${refusal}.`);
+    throw new DomainError('invalid', 'BAD_HANDSHAKE', `The WebSocket handshake is not valid: ${refusal}.`);
   }
   // The log line and the metrics are written when the response closes. Let it close when the WebSocket does.
   res.detachSocket(socket as Socket);
@@ -189,7 +189,7 @@ function expressPath({ path }: Operation): string {
 function requireProtocol(req: Request): void {
   const offered = offeredProtocols(req.get('sec-websocket-protocol'));
   if (offered.length === 0 || offered.includes(protocol)) return;
-  throw new DomainError('invalid', 'SUBPROTOCOL_UNKNOWN', `Offer the subprotocol "${protocol}".`);
+  throw new DomainError('invalid', 'SUBPROTOCOL_UNKNOWN', `Offer the WebSocket subprotocol "${protocol}".`);
 }
 
 function upgradeRequired(): Error {
@@ -197,7 +197,7 @@ function upgradeRequired(): Error {
 }
 
 function serverClosing(): DomainError {
-  return new DomainError('unavailable', 'SERVER_CLOSING', 'This server is closing. Connect again.', {
+  return new DomainError('unavailable', 'SERVER_CLOSING', 'This server is shutting down. Connect again.', {
     retryAfterSeconds: 1,
   });
 }

@@ -89,7 +89,7 @@ export function cloneRoutes(deps: RouteDeps) {
   async function requireFitting(spaceId: string, credentialId: string, remote: RemoteUrl): Promise<void> {
     if (covers(await deps.gitCredentials.get(spaceId, credentialId), remote)) return;
     throw new DomainError('unprocessable', 'GIT_CREDENTIAL_ELSEWHERE', 'The credential is not for this repository.', {
-      errors: [{ pointer: '/credentialId', detail: 'is for another server, or another path of it' }],
+      errors: [{ pointer: '/credentialId', detail: 'is for another server or another path' }],
     });
   }
 

@@ -17,14 +17,14 @@ export interface Choice {
 /** The page on which a person at GitHub chooses what a space may use. */
 export function choicePage({ space, askedBy, person, token, installUrl, connected }: Choice): Page {
   const rows = person.installations.map((installation) => row(installation, token, connected.has(installation.id)));
-  const none = html`<p role="status">No account of yours at GitHub has this App. Install it there, and begin again.</p>`;
+  const none = html`<p role="status">None of your GitHub accounts has this App installed. Install it on GitHub, and start again.</p>`;
   return {
     title: 'Connect GitHub',
     body: html`<p>At GitHub you are <strong>${person.login}</strong>. <strong>${askedBy}</strong> asks for the space
 <strong>${space}</strong>: whoever belongs to it will be able to read, and where you may, change the repositories that
 you choose here. If you do not know who that is, close this page: nothing has been changed.</p>
 ${rows.length === 0 ? [none] : rows}
-${person.isCut && html`<p class="quiet">There is more at GitHub than can be connected at once; it is not listed here.</p>`}
+${person.isCut && html`<p class="quiet">Your GitHub account has more installations or repositories than can be shown here. The others are not listed.</p>`}
 ${installUrl !== undefined && html`<p class="quiet"><a href="${installUrl}">Install the App for another account</a></p>`}`,
   };
 }

@@ -41,7 +41,10 @@ export function connectionRoutes(deps: RouteDeps) {
     const { state, code } = queryOf<'finishGithubConnection'>(req);
     const connection = await gitConnections.take(state);
     if (code === undefined) {
-      throw hostingError('GIT_HOSTING_CODE_REFUSED', 'GitHub was not allowed to say who you are. Nothing was changed.');
+      throw hostingError(
+        'GIT_HOSTING_CODE_REFUSED',
+        'You did not let GitHub confirm who you are. Nothing was changed. Start again and allow it.',
+      );
     }
     const asked = await askedBy(connection);
     const person = await provider.prove(code);

@@ -49,7 +49,7 @@ function serverOf(text: string): string {
   const named = parseAuthority(text);
   if (named === undefined) {
     const detail = 'Write one server’s name, such as git.example.com, with a :port where it is not 443.';
-    throw new DomainError('unprocessable', 'GIT_HOST_INVALID', 'A credential cannot be for this host.', {
+    throw new DomainError('unprocessable', 'GIT_HOST_INVALID', 'This is not a host that a credential can be for.', {
       errors: [{ pointer: '/host', detail }],
     });
   }

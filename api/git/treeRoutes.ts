@@ -81,5 +81,5 @@ export function treeRoutes(deps: RouteDeps) {
 /** A cursor of `GitTrees.log`: the first page's commit, and how many commits to skip. */
 function requireCursor(cursor: string): string {
   if (/^[0-9a-f]{40}\.\d{1,9}$/.test(cursor)) return cursor;
-  throw new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that a page gave.');
+  throw new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not valid. Use the `next` of the page before.');
 }

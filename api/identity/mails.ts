@@ -11,7 +11,7 @@ export function signInMail(to: string, link: string): MailContent {
 
 ${link}
 
-If you have not asked for it, you can ignore this mail: without the link nobody gets in.
+If you did not ask for this link, you can ignore this mail. Nobody can sign in without the link.
 `,
   };
 }
@@ -27,7 +27,7 @@ export function invitationMail(
 
 ${link}
 
-The invitation is for ${email} alone. If you do not know what it is about, you can ignore it.
+Only ${email} can accept the invitation. If you did not expect it, you can ignore it.
 `,
   };
 }

@@ -19,7 +19,7 @@ export function destinationOf({ redirect, state, returnUrl }: Destination, confi
   if (signIn.redirects.some((allowed) => allowed === redirect || isSameLoopback(allowed, redirect))) {
     return state === undefined ? { redirect } : { redirect, state };
   }
-  throw new DomainError('invalid', 'REDIRECT_NOT_ALLOWED', 'This redirect is not one that the operator has allowed.', {
+  throw new DomainError('invalid', 'REDIRECT_NOT_ALLOWED', 'The operator has not allowed this redirect address.', {
     errors: [{ pointer: 'redirect', detail: 'is not allowed' }],
   });
 }
@@ -58,5 +58,5 @@ export function forward(res: Response, code: string, { redirect, state }: Destin
 
 /** The error for a way to sign in that is not configured. */
 export function notSetUp(): DomainError {
-  return new DomainError('notFound', 'NOT_FOUND', 'This way to sign in is not set up here.');
+  return new DomainError('notFound', 'NOT_FOUND', 'This sign-in method is not set up on this installation.');
 }

@@ -44,7 +44,7 @@ ${hiddenFields(to)}<label for="code">One-time code</label>
 /** Shown after a link was requested: the same for every address. */
 export function linkMailedPage(email: string): Page {
   return {
-    title: 'Look at your mail',
+    title: 'Check your mail',
     body: html`<p role="status">If <strong>${email}</strong> may sign in here, a link is on its way. It works once, for 15 minutes.</p>
 <p class="quiet">Nothing there? Look among the spam, or <a href="/auth/sign-in">try again</a>.</p>`,
   };
@@ -76,7 +76,7 @@ ${goOn(returnUrl)}`,
 export function signedInPage(sessionToken: string, returnUrl?: string): Page {
   return {
     title: 'You are signed in',
-    body: html`<p>Nobody has said which app this is for. Programs sign in with this session token, which is shown this once:</p>
+    body: html`<p>No app was named for this sign-in. Programs can sign in with this session token, which is shown only once:</p>
 <p class="code" aria-label="Session token">${sessionToken}</p>
 <p class="quiet">Whoever has it is you. It is in the list of your sessions, where you can revoke it.</p>
 ${goOn(returnUrl)}`,

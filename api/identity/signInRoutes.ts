@@ -69,6 +69,6 @@ function otherBrowser(): DomainError {
   return new DomainError(
     'forbidden',
     'OTHER_BROWSER',
-    'This sign-in was begun in another browser. Begin again in this one.',
+    'This sign-in was started in another browser. Start again in this one.',
   );
 }

@@ -58,7 +58,7 @@ function requireUrl(text: string): void {
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return;
   const detail = 'must begin with http:// or https://, without a user name or a password';
-  throw new DomainError('unprocessable', 'MCP_URL_INVALID', 'The URL is not one of an MCP server.', {
+  throw new DomainError('unprocessable', 'MCP_URL_INVALID', 'This cannot be the URL of an MCP server.', {
     errors: [{ pointer: '/url', detail }],
   });
 }

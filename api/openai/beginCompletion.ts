@@ -47,12 +47,12 @@ export async function beginCompletion(
   const thread =
     place.thread === undefined ? undefined : await findListedThread(deps, caller, place.thread, place.spaceId);
   if (thread !== undefined && place.spaceId !== undefined && thread.spaceId !== place.spaceId) {
-    throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread belongs to another space than the named one.');
+    throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread does not belong to the named space.');
   }
   const continued = await continueTurn(deps, caller, conversation, thread?.id);
   if (conversation.news.length === 0) {
     if (continued !== undefined) return continued;
-    throw refused('CONTENT_REQUIRED', '/messages', 'The last message must be a user’s, or the result of a tool.');
+    throw refused('CONTENT_REQUIRED', '/messages', 'The last message must have the role user or tool.');
   }
   const spaceId = thread?.spaceId ?? continued?.turn.spaceId ?? place.spaceId ?? (await defaultSpaceOf(deps, caller));
   await authorizeSpace(deps, caller, spaceId, place.mode === 'work' ? 'editor' : 'viewer');

@@ -42,7 +42,9 @@ function toolChoiceOf({ tool_choice: choice, tools }: CompletionBody): Completio
   if (choice == null || choice === 'auto') return undefined;
   if (choice === 'none') return choice;
   const names = (tools ?? []).map((tool) => tool.function?.name);
-  if (names.length === 0) throw refused('TOOL_CHOICE_INVALID', '/tool_choice', 'There are no tools to choose from.');
+  if (names.length === 0) {
+    throw refused('TOOL_CHOICE_INVALID', '/tool_choice', 'The request has no tools to choose from.');
+  }
   if (choice === 'required') return choice;
   const { name } = choice.function;
   if (!names.includes(name)) {

@@ -33,7 +33,7 @@ export function completionRoutes(deps: RouteDeps) {
       fail,
       onRead(seq) {
         Promise.all([noteSeen(database, turn, seq), noteDelivered(database, turn.id)]).catch((error: unknown) => {
-          logger.warn({ err: error, turnId: turn.id }, 'It could not be noted that an answer was delivered.');
+          logger.warn({ err: error, turnId: turn.id }, 'An answer could not be marked as delivered.');
         });
       },
     };

@@ -45,6 +45,6 @@ async function requireAllResults(
   const open = await ToolCall.openOf([turn.id]);
   const missing = open.filter(({ id, waitsFor }) => waitsFor === 'client' && !given.has(id));
   if (missing.length === 0) return;
-  const detail = `Each tool call needs a result. There is none for ${missing.map(({ id }) => id).join(', ')}.`;
+  const detail = `Each tool call needs a result. Add results for ${missing.map(({ id }) => id).join(', ')}.`;
   throw refused('TOOL_RESULT_MISSING', '/messages', detail);
 }

@@ -47,7 +47,9 @@ export function readConversation({ messages }: CompletionBody): Conversation {
     } else if (message.role === 'tool') {
       const { tool_call_id: toolCallId = '' } = message;
       const content = textOf(message, pointer);
-      if (toolCallId === '') throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'It is missing.');
+      if (toolCallId === '') {
+        throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'A tool message needs `tool_call_id`.');
+      }
       const hasCall = settle(history, { toolCallId, content });
       // The thread may know the call of a result after the last answer.
       if (index > lastAnswer) results.push({ toolCallId, content, index, hasCall });
@@ -139,7 +141,7 @@ function pictureOf(url: string, pointer: string): StoredPart {
     throw refused(
       'FILE_URL_UNSUPPORTED',
       pointer,
-      'Send the picture as a data: URL. Nothing is fetched from elsewhere.',
+      'Pictures are not fetched from other URLs. Send the picture as a data: URL.',
     );
   }
   if (readDataUrl(url) === undefined) throw refused('FILE_URL_INVALID', pointer, 'This data: URL cannot be read.');

@@ -8,20 +8,21 @@ export function refused(code: string, pointer: string, detail: string): DomainEr
 
 /** For a tool message whose call is not among the earlier messages and does not wait for a result. */
 export function resultUnknown(index: number): DomainError {
-  const detail = 'No message before it has a tool call of this id, and no such call waits for a result of yours.';
+  const detail =
+    'No earlier message has a tool call with this id, and no tool call with this id waits for a result from you.';
   return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
 }
 
 /** For the result of a call that another server's model made: none of our turns can continue with it. */
 export function callFromElsewhere(index: number): DomainError {
   const detail =
-    'No call of this id waits for a result of yours. ' +
-    'A conversation that began elsewhere goes on here with a message of the user behind its results.';
+    'No tool call with this id waits for a result from you. ' +
+    'To continue a conversation that began elsewhere, add a user message after the tool results.';
   return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
 }
 
 export function modelUnknown(): DomainError {
-  const detail = 'There is no such model. GET /v1/models lists those that there are.';
+  const detail = 'There is no such model. GET /v1/models lists the available models.';
   return new DomainError('notFound', 'MODEL_UNKNOWN', detail, { errors: [{ pointer: '/model', detail }] });
 }
 

@@ -77,5 +77,5 @@ export function streamCompletion(
 
 const begunAgain = {
   code: 'ANSWER_BEGUN_AGAIN',
-  detail: 'The model broke off, and answers anew. The turn goes on: read the answer in its thread.',
+  detail: 'The model was cut off and answers again. The turn continues: read the answer in its thread.',
 };

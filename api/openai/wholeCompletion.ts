@@ -56,6 +56,6 @@ export function wholeCompletion(res: Response, { telling, ownTools, usage, onRea
 
 /** OpenAI's clients repeat the request by themselves, and get the answer of the same turn. */
 function interrupted(): DomainError {
-  const detail = 'The answer cannot be waited for here any more. The turn goes on: ask again.';
+  const detail = 'Waiting for the answer was cut off. The turn continues: send the request again.';
   return new DomainError('unavailable', 'ANSWER_INTERRUPTED', detail, { retryAfterSeconds: 1 });
 }

@@ -27,7 +27,7 @@ export function operationRoutes(deps: RouteDeps) {
       throw new DomainError(
         'conflict',
         'OPERATION_ENDED',
-        `The operation has ended already: it is ${operation.status}.`,
+        `The operation has already ended with the status ${operation.status}.`,
       );
     }
     const reason = findDefinition(operation.kind)?.notCancellable;

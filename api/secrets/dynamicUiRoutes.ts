@@ -18,7 +18,7 @@ export function dynamicUiRoutes(deps: RouteDeps) {
     const { name, field, value, ttl, ...body } = bodyOf<'storeDynamicSecret'>(req);
     const spaceId = body.spaceId ?? (await deps.identity.spaces.defaultFor(caller.userId));
     if (spaceId === undefined) {
-      throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
+      throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space. Set `spaceId`.');
     }
     await authorizeOperation(deps, req, spaceId);
     const secret = { name, field, value, ttl: ttl ?? defaultTtl };

@@ -18,7 +18,7 @@ export function requireOperator(
   throw new DomainError(
     'forbidden',
     'OPERATOR_ONLY',
-    'Metrics are for the operator’s key, and for loopback by a loopback name where no proxy stands in front.',
+    'Read metrics with the operator’s key, or from this machine under a loopback name and without a proxy.',
   );
 }
 

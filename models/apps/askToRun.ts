@@ -72,7 +72,7 @@ export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
   const allowed = sharedScopes([{ scopes }, app.authority]);
   const sql = "SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' LIMIT ?";
   if ((await select(tx, sql, [app.id, name, maxQueued])).length === maxQueued) {
-    const detail = 'Too many runs of this component wait. Try again when some of them have ended.';
+    const detail = 'Too many runs of this component are waiting. Try again when some have ended.';
     throw new DomainError('conflict', 'APP_TOO_MANY_RUNS', detail, { retryAfterSeconds: 30 });
   }
   await insert(tx, 'app_runs', {
@@ -110,7 +110,8 @@ export async function setComputer(
   for (const component of app.manifest.components) await requireScopes(database, app, component, by);
   const place = await placeOfRuns(database, app);
   if (place.kind === 'repository' && place.computerId !== computerId) {
-    const detail = 'A repository runs where its working tree is. Clone it again to have it on another computer.';
+    const detail =
+      'A repository can only run on the computer of its working tree. To run it elsewhere, clone it again on another computer.';
     throw new DomainError('conflict', 'APP_COMPUTER_FIXED', detail);
   }
   if (place.kind === 'repository' || app.computerId === computerId) return app;
@@ -143,16 +144,14 @@ function componentOf(
   );
   if (found === undefined) {
     const detail =
-      name === undefined
-        ? 'No component of the app is the default. Say which one is to run.'
-        : `The app has no component ${name}.`;
+      name === undefined ? 'The app has no default component. Set `component`.' : `The app has no component ${name}.`;
     throw new DomainError('conflict', 'APP_COMPONENT_UNKNOWN', detail);
   }
   const isByDelivery = deliveryId !== undefined;
   if (found.kind === 'web' || isByDelivery !== (found.kind === 'webhook')) {
     const detail = isByDelivery
-      ? `The component ${found.name} is not a webhook any more.`
-      : `The component ${found.name} is not run by asking for it: ${howItRuns[found.kind]}`;
+      ? `The component ${found.name} is no longer a webhook.`
+      : `The component ${found.name} cannot be run directly: ${howItRuns[found.kind]}`;
     throw new DomainError('conflict', 'APP_COMPONENT_KIND', detail);
   }
   return found;

@@ -15,5 +15,5 @@ export function checkAppSchedule(
   const fault = scheduleFault({ cron, timeZone }, limits, now);
   if (fault !== undefined) return { field: fault.field as 'cron' | 'timeZone', detail: fault.detail };
   if (jitterSeconds * 1_000 < shortestIntervalMs(cron, now)) return undefined;
-  return { field: 'jitter' as const, detail: 'It must be shorter than the time between two ticks.' };
+  return { field: 'jitter' as const, detail: 'The jitter must be shorter than the time between two runs.' };
 }

@@ -100,7 +100,7 @@ async function keepInRoomOfOthers(database: Database, delivery: NewDelivery, lim
   await makeRoom(database, delivery.app.spaceId, limits.deliveredBytesPerSpace - sizeOf(delivery));
   const kept = await tryToKeep(database, delivery, limits);
   if (kept !== undefined) return kept;
-  const detail = 'The space keeps too much that is still to run. Try again when some of it has.';
+  const detail = 'Too many deliveries of the space are waiting to run. Try again when some have run.';
   throw new DomainError('rateLimited', 'APP_DELIVERIES_FULL', detail, { retryAfterSeconds: 30 });
 }
 
@@ -189,5 +189,5 @@ export async function contentOf(
 }
 
 export function deliveryGone(): DomainError {
-  return new DomainError('gone', 'DELIVERY_GONE', 'What this delivery brought is not kept any more.');
+  return new DomainError('gone', 'DELIVERY_GONE', 'The content of this delivery is no longer stored.');
 }

@@ -38,6 +38,6 @@ export async function filesBelow(
 }
 
 function tooLarge(): DomainError {
-  const detail = `A folder that is an app has at most ${maxFiles} files and ${maxBytes / 1_048_576} MiB. Make it a repository.`;
+  const detail = `The folder of an app can have at most ${maxFiles} files and ${maxBytes / 1_048_576} MiB. Use a repository instead.`;
   return new DomainError('unprocessable', 'APP_TOO_LARGE', detail);
 }

@@ -32,7 +32,7 @@ async function readManifestOf(
 ): Promise<ManifestReading> {
   const source = await sourceOf(database, item);
   if (source !== undefined) return appManifests.read(source, knownTag, signal);
-  const detail = `There is no file ${manifestName} in it.`;
+  const detail = `The folder or repository has no file ${manifestName}.`;
   return { kind: 'refused', tag: missingTag, problem: { code: 'APP_MANIFEST_MISSING', detail, faults: [] } };
 }
 

@@ -17,8 +17,8 @@ interface Exit {
 }
 
 const killed = {
-  memory: { code: 'RUN_OUT_OF_MEMORY', detail: 'It was ended because its computer had no memory left.' },
-  stop: { code: 'RUN_COMPUTER_STOPPED', detail: 'Its computer was stopped while it ran.' },
+  memory: { code: 'RUN_OUT_OF_MEMORY', detail: 'The run was ended because its computer ran out of memory.' },
+  stop: { code: 'RUN_COMPUTER_STOPPED', detail: 'The computer was stopped during the run.' },
 } as const;
 
 /** The outcome of a run whose process has ended. `isCancelled`: we ended the process. */
@@ -29,7 +29,7 @@ export function outcomeOf(
   const { exitCode = null, signal = null, killedBy = null, state = 'lost' } = exit ?? {};
   if (isCancelled) return { status: 'cancelled', exitCode, signal, error: null };
   if (killedBy === 'timeout') {
-    const detail = `It had not ended after ${timeoutSeconds} s, the timeout of its component.`;
+    const detail = `The run was ended after ${timeoutSeconds} s, the timeout of its component.`;
     return { status: 'timed_out', exitCode, signal, error: { code: 'RUN_TIMED_OUT', detail } };
   }
   if (state === 'exited' && exitCode === 0) return { status: 'succeeded', exitCode, signal, error: null };
@@ -38,10 +38,10 @@ export function outcomeOf(
   function reasonOf(): { code: string; detail: string } {
     if (killedBy !== null && killedBy !== 'timeout') return killed[killedBy];
     if (state === 'lost') {
-      return { code: 'RUN_LOST', detail: 'Its computer ended while it ran. What it did until then has happened.' };
+      return { code: 'RUN_LOST', detail: 'The computer ended during the run. Changes made before that are kept.' };
     }
-    if (signal !== null) return { code: 'RUN_KILLED', detail: `It was ended by ${signal}.` };
-    return { code: 'RUN_FAILED', detail: `It ended with exit code ${exitCode}.` };
+    if (signal !== null) return { code: 'RUN_KILLED', detail: `The run was ended by ${signal}.` };
+    return { code: 'RUN_FAILED', detail: `The run failed with exit code ${exitCode}.` };
   }
 }
 

@@ -23,7 +23,7 @@ export async function setPaused(
     if (schedule.enabled !== isPaused) return schedule;
     const target = `${app.itemId}/${component}`;
     await appendAudit(tx, app.spaceId, actor, isPaused ? 'app.schedule-paused' : 'app.schedule-resumed', target);
-    if (isPaused) await pauseIn(tx, schedule, { code: 'PAUSED', detail: 'Somebody has paused it.' });
+    if (isPaused) await pauseIn(tx, schedule, { code: 'PAUSED', detail: 'A user paused the schedule.' });
     else {
       const anew = { enabled: 1, pause_code: null, pause_detail: null, paused_at: null, failures: 0 };
       const row = { ...anew, ...nextOf(schedule, new Date()), version: schedule.version + 1 };

@@ -140,7 +140,7 @@ function webComponentOf({ manifest: { components } }: App, name: string | undefi
   if (found !== undefined) return found;
   const detail =
     name === undefined
-      ? 'No web component of the app is the default. Say which one is to be shown.'
+      ? 'The app has no default web component. Set `component`.'
       : `The app has no web component ${name}.`;
   throw new DomainError('conflict', 'APP_COMPONENT_UNKNOWN', detail);
 }

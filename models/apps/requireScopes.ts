@@ -12,9 +12,9 @@ export async function requireScopes(
   by: Pick<Authority, 'scopes'>,
 ): Promise<void> {
   if (secrets.length > 0 && !may(by, 'secrets:read')) {
-    throw insufficientScope('secrets:read', ', and this component is given secrets');
+    throw insufficientScope('secrets:read', ', because this component is given secrets');
   }
   if (!may(by, 'databases:write') && (await hasDatabase(database, id))) {
-    throw insufficientScope('databases:write', ', and this app is connected to a database');
+    throw insufficientScope('databases:write', ', because this app is connected to a database');
   }
 }

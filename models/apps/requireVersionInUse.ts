@@ -6,7 +6,7 @@ import { changesOf } from './changes.ts';
 import { whyItWaits } from './versionRules.ts';
 
 /** The message of a run that uses the version in use while the app has newer content. */
-export const waitsBeside = 'What was changed in the app since waits for approval; the version in use runs.';
+export const waitsBeside = 'A later change of the app waits for approval, so the version in use runs.';
 
 /** Throws 409 `APP_VERSION_WAITS` if no version is in use, or the working tree waits for approval. */
 export function requireVersionInUse({
@@ -18,12 +18,14 @@ export function requireVersionInUse({
   // Apps from before there were versions run until they are looked at.
   if (versionId !== null || manifest.components.length > 0) return;
   throw versionWaits(
-    'No version of this app is in use yet: one waits for a person with the rights for it to approve it.',
+    'No version of this app is in use yet. A person with the needed rights must approve the waiting version.',
   );
 }
 
 function treeWaits(): DomainError {
-  return versionWaits('The working tree was changed by somebody who may not have it run. A person must approve it.');
+  return versionWaits(
+    'The working tree was changed by a user who may not let it run. A person must approve the change.',
+  );
 }
 
 function versionWaits(detail: string): DomainError {

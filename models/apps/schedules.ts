@@ -143,6 +143,6 @@ export async function countEnd(
   if (failures === schedule.failures) return;
   await execute(tx, 'UPDATE app_schedules SET failures = ? WHERE id = ?', [failures, schedule.id]);
   if (failures < mostFailures || !schedule.enabled) return;
-  const detail = `It has failed ${failures} times in a row. ${run.errorDetail ?? ''}`.trim();
+  const detail = `The schedule was paused after ${failures} failures in a row. ${run.errorDetail ?? ''}`.trim();
   await pauseIn(tx, schedule, { code: 'FAILED_REPEATEDLY', detail });
 }

@@ -235,7 +235,7 @@ async function requireSettledTree(
     : whyItWaits(changes, { ...version, hasDatabase: isConnected }).length > 0;
   if (isStale) throw replaced();
   if (!(await isTreeToChange(tx, itemId))) return;
-  const detail = 'Git is still at work in this repository. Look at the version again when that has ended.';
+  const detail = 'A git operation in this repository is still running. Try again when it has ended.';
   throw new DomainError('conflict', 'GIT_REPOSITORY_BUSY', detail, { retryAfterSeconds: 10 });
 }
 
@@ -276,6 +276,6 @@ export async function requireVersion(
 
 function replaced(): DomainError {
   const detail =
-    'This version does not wait any more: the app was changed, or decided about. Look at its versions again.';
+    'This version no longer waits for approval, because the app was changed or a decision was made. List its versions again.';
   return new DomainError('conflict', 'APP_VERSION_REPLACED', detail);
 }

@@ -46,7 +46,7 @@ export function whyItWaits(authors: readonly AppAuthor[], version: Needing): Why
   return [
     ...lacking.map((scope) => ({
       code: 'SCOPE_MISSING' as const,
-      detail: `Somebody who has changed it lacks the scope "${scope}", which it or the version in use needs.`,
+      detail: `A user who changed the version lacks the scope "${scope}", which this version or the version in use needs.`,
     })),
     ...(isByAgent && isMuch ? [byAgent] : []),
   ];
@@ -55,7 +55,7 @@ export function whyItWaits(authors: readonly AppAuthor[], version: Needing): Why
 const byAgent: WhyItWaits = {
   code: 'CHANGED_BY_AGENT',
   detail:
-    'An agent has changed it, and it or the version in use has a component that runs by itself, or is given secrets or a database. A person must look at it.',
+    'An agent changed this version, and this version or the version in use runs by itself, or is given secrets or a database. A person must review it.',
 };
 
 /**
@@ -76,7 +76,7 @@ function moreThan(before: AppComponent | undefined, now: AppComponent): string |
   const added = now.secrets.filter((name) => before?.secrets.includes(name) !== true);
   if (added.length > 0) return `the secrets ${added.join(', ')}`;
   if (now.kind === 'webhook' && now.auth === 'none' && !(before?.kind === 'webhook' && before.auth === 'none')) {
-    return 'deliveries from anybody';
+    return 'unauthenticated deliveries';
   }
   const runsByItself = now.kind === 'schedule' || now.kind === 'webhook';
   if (runsByItself && before?.kind !== now.kind) return `a ${now.kind}`;

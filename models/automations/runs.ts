@@ -97,7 +97,11 @@ export async function keepDelivery(
     );
     if (known !== undefined) return { runId: known.id, isNew: false };
     if (!automation.enabled) {
-      throw new DomainError('conflict', 'AUTOMATION_PAUSED', 'This automation is paused, and takes no deliveries.');
+      throw new DomainError(
+        'conflict',
+        'AUTOMATION_PAUSED',
+        'This automation is paused and accepts no deliveries. Resume it first.',
+      );
     }
     await requireRoomToday(tx, automationId, limits);
     const runId = newId('automationRun');
@@ -134,8 +138,8 @@ export async function takeDueRun(
   });
 }
 
-const missed = { code: 'MISSED', detail: 'Nothing ran at its time, and by now it is too late.' };
-const dailyLimit = { code: 'DAILY_LIMIT', detail: 'It has run as often as it may in 24 hours.' };
+const missed = { code: 'MISSED', detail: 'The server could not start this run in time, so the run was skipped.' };
+const dailyLimit = { code: 'DAILY_LIMIT', detail: 'The automation has reached its limit of runs in 24 hours.' };
 
 export type PendingRun = Waiting & { spaceId: string; automationId: string };
 

@@ -75,7 +75,7 @@ async function pauseIfFailing(tx: Transaction, automation: Automation, last: str
   if (automation.failures < mostFailures || !automation.enabled) return { automation };
   const why = {
     code: 'FAILED_REPEATEDLY',
-    detail: `It has failed ${automation.failures} times in a row. ${last ?? ''}`.trim(),
+    detail: `The automation was paused after ${automation.failures} failures in a row. ${last ?? ''}`.trim(),
   };
   await pauseAutomation(tx, automation, why);
   const paused = { ...automation, enabled: false, pause: { ...why, at: new Date() } };

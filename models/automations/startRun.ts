@@ -62,12 +62,12 @@ export async function startRun(
     if (run.status !== 'pending') return turnOf(tx, run);
     const { paused } = await settleIn(tx, automation);
     if (paused !== undefined && run.kind !== 'manual') {
-      await skip(tx, runId, { code: 'PAUSED', detail: 'It has paused itself before this run.' });
+      await skip(tx, runId, { code: 'PAUSED', detail: 'The automation was paused before this run.' });
       return { paused };
     }
     const before = await openTurns(tx, automationId);
     if (before.length > 0 && automation.overlap === 'skip') {
-      await skip(tx, runId, { code: 'OVERLAP', detail: 'The run before has not ended.' });
+      await skip(tx, runId, { code: 'OVERLAP', detail: 'The previous run has not ended.' });
       return {};
     }
     const accepted = await acceptMessageIn(tx, await intentOf(tx, automation, run, message, before), admit);

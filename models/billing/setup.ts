@@ -96,10 +96,10 @@ async function refuseBeyondLimits(
       : (given?.byUser ?? 0) + micro > limits.perUser
         ? 'more than you may still give to your spaces'
         : (given?.total ?? 0) + micro > limits.perInstallation
-          ? 'more than this installation may still give'
+          ? 'more than this installation may still give away'
           : undefined;
   if (refusal === undefined) return;
-  throw new DomainError('unprocessable', 'INITIAL_CREDITS_TOO_HIGH', `These initial credits are ${refusal}.`, {
+  throw new DomainError('unprocessable', 'INITIAL_CREDITS_TOO_HIGH', `The initial credits are ${refusal}.`, {
     errors: [{ pointer: '/initialCredits', detail: `is ${refusal}` }],
   });
 }

@@ -17,7 +17,7 @@ export async function keepSave(
   { objectKey, sizeBytes, sha256 }: { objectKey: string; sizeBytes: number; sha256: Buffer },
 ): Promise<void> {
   const { spaceId, profileId, number } = session;
-  if (profileId === null) throw new Error('A session without a profile saves nothing.');
+  if (profileId === null) throw new Error('A session without a profile has nothing to save.');
   await transaction(database, async (tx) => {
     const profile = await lockProfile(tx, { spaceId, profileId });
     if (profile.opened !== number || profile.saved >= number) throw overtaken();
@@ -31,7 +31,11 @@ export async function keepSave(
 }
 
 function overtaken(): DomainError {
-  return new DomainError('conflict', 'PROFILE_OVERTAKEN', 'A later session has had this profile since.');
+  return new DomainError(
+    'conflict',
+    'PROFILE_OVERTAKEN',
+    'A later session has used this profile since, so this one was not saved.',
+  );
 }
 
 /**

@@ -26,7 +26,9 @@ export function createSealedProfiles(envelope: Envelope) {
         yield* openStream(envelope, placeOf(saved), sealed);
       } catch (error) {
         if (!(error instanceof DecryptionError)) throw error;
-        throw new DomainError('unprocessable', 'PROFILE_BROKEN', 'The saved profile does not open.', { cause: error });
+        throw new DomainError('unprocessable', 'PROFILE_BROKEN', 'The saved profile is damaged and cannot be opened.', {
+          cause: error,
+        });
       }
     },
   };

@@ -115,16 +115,16 @@ export function endCodeOf(session: BrowserSession): string | undefined {
 }
 
 const details: Readonly<Record<string, string>> = {
-  BROWSER_DELETED: 'Somebody ended it.',
+  BROWSER_DELETED: 'A user ended the session.',
   COMPUTER_STOPPED: 'Its computer has stopped.',
   HOST_LOST: 'The host of its computer does not answer.',
-  BROWSER_ENDED: 'Its Chromium has ended by itself.',
+  BROWSER_ENDED: 'The Chromium of the session has exited by itself.',
   DESKTOP_ENDED: 'The desktop on which it was shown has ended.',
-  USER_DISABLED: 'Whoever started it may no longer sign in.',
-  MEMBER_REMOVED: 'Whoever started it may no longer use the computers of this space.',
-  BROWSERS_UNAVAILABLE: 'This computer has no Chromium: its operator installs what docs/browsers.md names.',
-  PROFILE_NOT_OPENED: 'Its profile could not be brought to the computer.',
-  PROFILE_UNUSABLE: 'The folder of its profile on the computer cannot be written.',
+  USER_DISABLED: 'The user who started the session can no longer sign in.',
+  MEMBER_REMOVED: 'The user who started the session may no longer use the computers of this space.',
+  BROWSERS_UNAVAILABLE: 'This computer has no Chromium. The operator must install it; see docs/browsers.md.',
+  PROFILE_NOT_OPENED: 'The profile of the session could not be copied to the computer.',
+  PROFILE_UNUSABLE: 'The folder of the session’s profile on the computer cannot be written.',
   NOT_STARTED: 'Its Chromium could not be started.',
 };
 
@@ -146,7 +146,9 @@ export function urlErrorOf({ urlCode, urlDetail }: BrowserSession): { code: stri
 /** The error names the session that uses the profile. Members of the space may list the sessions anyway. */
 export function profileInUse(session: BrowserSession): DomainError {
   const { id, spaceId, createdBy } = session;
-  const state = hasEnded(session) ? 'is ending, and has not saved it yet' : 'has it';
+  const state = hasEnded(session)
+    ? 'is ending and has not saved the profile yet. Try again in a moment'
+    : 'uses this profile. End that session first';
   const who = `Session ${id}, started by ${createdBy},`;
   return new DomainError('conflict', 'PROFILE_IN_USE', `${who} ${state}.`, {
     errors: [{ pointer: 'profileId', detail: `is that of session ${id}` }],

@@ -51,7 +51,7 @@ export async function createBrowser(
     const open = await openOn(tx, computerId);
     if (open.some(({ id }) => id === sessionId)) return false;
     if (computer.status !== 'running' && computer.status !== 'starting') {
-      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped in the meantime. Try again.');
     }
     requireRoom(open.filter(({ generation }) => generation === computer.generation).length, computer, config);
     const number = profileId === null ? 0 : await takeProfile(tx, { spaceId, profileId });
@@ -107,7 +107,7 @@ function requireRoom(there: number, computer: Computer, config: Deps['config']):
   const byTasks = Math.floor(config.computers.maxTasks / tasksOfOne);
   const most = Math.min(Math.floor(memoryMiB / memoryMiBOfOne), byTasks);
   if (there < most) return;
-  const detail = `This computer has room for ${most} browser sessions at once. End one, or give it more memory.`;
+  const detail = `This computer can run ${most} browser sessions at once. End one, or give the computer more memory.`;
   throw new DomainError('unprocessable', 'TOO_MANY_BROWSERS', detail);
 }
 
@@ -148,6 +148,6 @@ const protocols = new Set(['http:', 'https:']);
  */
 export function requireWebAddress(url: string): void {
   if (url === 'about:blank' || (URL.canParse(url) && protocols.has(new URL(url).protocol))) return;
-  const detail = 'A browser goes to addresses that begin with http:// or https://, and to about:blank.';
+  const detail = 'A browser can only open about:blank and addresses that begin with http:// or https://.';
   throw new DomainError('unprocessable', 'URL_REFUSED', detail, { errors: [{ pointer: '/url', detail }] });
 }

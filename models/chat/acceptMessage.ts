@@ -203,18 +203,30 @@ async function findRepeated(tx: Transaction, thread: Thread, intent: SendIntent)
   const message = await Message.find(thread.id, intent.userMessageId, tx);
   if (message === null) return undefined;
   if (message.role !== 'user') {
-    throw new DomainError('conflict', 'MESSAGE_ID_TAKEN', 'Another message of this thread has this userMessageId.');
+    throw new DomainError(
+      'conflict',
+      'MESSAGE_ID_TAKEN',
+      'Another message of this thread already has this userMessageId.',
+    );
   }
   return (await Turn.findByPk(message.turnId, { transaction: tx })) ?? undefined;
 }
 
 async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendIntent): Promise<void> {
   if (intent.onBusy === 'reject') {
-    throw new DomainError('conflict', 'THREAD_BUSY', 'A turn of this thread is running; send again when it has ended.');
+    throw new DomainError(
+      'conflict',
+      'THREAD_BUSY',
+      'A turn of this thread is running. Send the message again when the turn has ended.',
+    );
   }
   const { activeTurnId } = thread;
   if (activeTurnId !== null && (await chatModels(tx).Turn.countQueued(thread.id, activeTurnId, tx)) >= maxQueuedTurns) {
-    throw new DomainError('conflict', 'QUEUE_FULL', `${maxQueuedTurns} messages of this thread are waiting already.`);
+    throw new DomainError(
+      'conflict',
+      'QUEUE_FULL',
+      `${maxQueuedTurns} messages of this thread are already waiting, the maximum. Send the message again later.`,
+    );
   }
 }
 

@@ -67,18 +67,21 @@ export async function decideToolCall(
     const call = await ToolCall.findOne({ where: { id: toolCallId, turnId }, transaction: tx });
     if (turn === null || call === null || call.waitsFor !== 'approval') throw notFound('approval');
     const lacking = lackingOf(by, call.scopes);
-    if (approved && lacking !== undefined)
-      throw insufficientScope(lacking, ', without which it cannot allow this call');
+    if (approved && lacking !== undefined) throw insufficientScope(lacking, ', which allowing this call needs');
     if (call.decision === decision) return { after: call.askedSeq ?? 0 };
     if (call.decision !== null) {
-      throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);
+      throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has already been ${call.decision}.`);
     }
     // An approval is refused after its deadline, even if no worker has expired the call yet.
     if (call.isExpired) {
-      throw new DomainError('conflict', 'APPROVAL_EXPIRED', 'Nobody answered in time, so this call is not made.');
+      throw new DomainError('conflict', 'APPROVAL_EXPIRED', 'This call was not approved in time, so it is not made.');
     }
     if (!call.isOpen || turn.isTerminal) {
-      throw new DomainError('conflict', 'APPROVAL_CLOSED', 'This call is over: its turn has ended.');
+      throw new DomainError(
+        'conflict',
+        'APPROVAL_CLOSED',
+        'The turn of this call has ended, so the call can no longer be decided.',
+      );
     }
     const status = approved ? 'pending' : 'failed';
     await call.answer({ decision, status }, turn.nextSeq - 1, tx);

@@ -18,7 +18,10 @@ export async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, 
   const pending = await ToolCall.pendingOf(turnId, tx);
   await ToolCall.settleRest(turnId, tx);
   const effects = new Map(pending.map(({ id, effect }) => [id, effect]));
-  const errorText = end.status === 'stopped' ? 'Stopped before it was done.' : 'The turn ended before it was done.';
+  const errorText =
+    end.status === 'stopped'
+      ? 'The turn was stopped before this call finished.'
+      : 'The turn ended before this call finished.';
   return openIds.map((toolCallId) => {
     const effect = effects.get(toolCallId);
     return effect

@@ -48,7 +48,7 @@ type Keep = (parts: MessagePart[]) => MessagePart[];
 const tooLarge: TurnEnd = {
   status: 'failed',
   code: 'ANSWER_TOO_LARGE',
-  detail: 'The answer is larger than the database takes. Its beginning is kept.',
+  detail: 'The answer is too large for the database. Its beginning is kept.',
 };
 
 /**

@@ -63,7 +63,11 @@ async function endOf(tx: Transaction, source: Thread, messageId: string | undefi
   const message = await Message.findOne({ where, attributes: ['turnOrdinal', 'position'], transaction: tx });
   if (message === null) throw notFound('message');
   if (message.turnOrdinal >= firstUnended) {
-    throw new DomainError('conflict', 'TURN_NOT_ENDED', 'This message is still being answered, or waits for that.');
+    throw new DomainError(
+      'conflict',
+      'TURN_NOT_ENDED',
+      'The turn of this message has not ended. Try again when it has.',
+    );
   }
   return { turnOrdinal: message.turnOrdinal, position: message.position };
 }
@@ -82,7 +86,11 @@ async function refuseTooLong(tx: Transaction, threadId: string, end: MessagePlac
     upToValues(threadId, end),
   );
   if (size !== undefined && size.messages <= mostMessages && size.pieces <= mostPieces) return;
-  throw new DomainError('unprocessable', 'THREAD_TOO_LONG', 'There is too much before this message to be copied.');
+  throw new DomainError(
+    'unprocessable',
+    'THREAD_TOO_LONG',
+    'The thread is too long to copy up to this message. Choose an earlier message.',
+  );
 }
 
 /**

@@ -64,6 +64,6 @@ export async function parkToolCalls(
 function timeoutOf({ id, waitsFor }: ToolCall): UiChunk {
   return failedResult(
     id,
-    waitsFor === 'client' ? 'The client did not answer in time.' : 'Nobody allowed this in time.',
+    waitsFor === 'client' ? 'The client did not answer in time.' : 'The user did not allow this call in time.',
   );
 }

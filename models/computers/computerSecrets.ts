@@ -76,7 +76,7 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
           [computerId],
         );
         if (others.some((other) => other.variable === variable && other.name !== name)) {
-          const detail = 'Another secret of this computer has this variable.';
+          const detail = 'Another secret of this computer already uses this variable.';
           throw new DomainError('conflict', 'VARIABLE_TAKEN', detail);
         }
         const isThere = others.some((other) => other.name === name);

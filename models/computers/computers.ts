@@ -205,10 +205,10 @@ function assertWithinLimits(
       ['idleMinutes', '/idleMinutes', 1],
     ] as const
   ).flatMap(([field, pointer, unit]) =>
-    (fields[field] ?? 0) > most[field] ? [{ pointer, detail: `is at most ${most[field] / unit} here` }] : [],
+    (fields[field] ?? 0) > most[field] ? [{ pointer, detail: `must be at most ${most[field] / unit}` }] : [],
   );
   if (errors.length === 0) return;
-  const detail = 'The operator allows a computer less than this.';
+  const detail = 'The computer would be larger than the operator allows.';
   throw new DomainError('unprocessable', 'LIMIT_TOO_HIGH', detail, { errors });
 }
 
@@ -218,13 +218,13 @@ function assertEnv(env: Record<string, string>): void {
   for (const [name, value] of Object.entries(env)) {
     bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
     if (!value.isWellFormed() || value.includes('\0'))
-      throw badEnv(`/env/${name}`, 'is not text that a variable can hold');
+      throw badEnv(`/env/${name}`, 'contains characters that an environment variable cannot hold');
   }
   if (bytes > maxEnvBytes) throw badEnv('/env', `has more than ${maxEnvBytes} bytes in all`);
 }
 
 function badEnv(pointer: string, detail: string): DomainError {
-  return new DomainError('unprocessable', 'BAD_ENV', 'The variables cannot be kept.', {
+  return new DomainError('unprocessable', 'BAD_ENV', 'The environment variables are not valid.', {
     errors: [{ pointer, detail }],
   });
 }

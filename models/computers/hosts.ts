@@ -77,7 +77,7 @@ export async function assertOffered(
   const hosts = await listHosts(database);
   const offered = hosts.filter((host) => !isLost(host, config)).flatMap(({ drivers }) => drivers.split(','));
   if (offered.includes(driver)) return;
-  throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', 'The computer cannot be run here.', {
+  throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', 'No host offers this driver.', {
     errors: [{ pointer: '/driver', detail: `no host here has ${driver}; there ${named(offered, config)}` }],
   });
 }

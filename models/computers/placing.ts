@@ -35,14 +35,20 @@ export async function placeComputer(
     if (isGivenUp(own, config)) throw hostLost();
     if (!runs(own)) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
     if (await takePlace(tx, own, computer, config)) return own.id;
-    throw noHost('The host with this computer’s home has no room for it now. Stop others, or try again later.');
+    throw noHost(
+      'The host with this computer’s home has no capacity for it now. Stop other computers, or try again later.',
+    );
   }
   const can = hosts.filter((host) => !isLost(host, config) && runs(host));
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;
   }
-  throw noHost(can.length === 0 ? `No host here runs computers with ${driver}.` : 'No host has room for it now.');
+  throw noHost(
+    can.length === 0
+      ? `No host here runs computers with ${driver}.`
+      : 'No host has capacity for the computer now. Stop other computers, or try again later.',
+  );
 }
 
 function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {

@@ -49,7 +49,7 @@ export function portVisits(database: Database) {
           [link.id],
         );
         if ((counted?.n ?? 0) >= mostVisitors) {
-          const detail = `A link lets at most ${mostVisitors} browsers in. Make another link.`;
+          const detail = `At most ${mostVisitors} browsers can use one link. Create another link.`;
           throw new DomainError('unprocessable', 'TOO_MANY_VISITORS', detail);
         }
         await insert(tx, 'port_link_visits', {

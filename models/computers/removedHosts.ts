@@ -49,7 +49,7 @@ export async function removeHost(deps: Deps, hostId: string): Promise<number> {
     );
     if (host === undefined) throw notFound('host');
     if (!isLost(host, config)) {
-      const detail = 'This host answers. Stop the process that runs it first; its computers would go on.';
+      const detail = 'This host still answers. Stop its process first, or its computers would keep running.';
       throw new DomainError('conflict', 'HOST_ANSWERS', detail);
     }
     await execute(tx, 'DELETE FROM computer_remains WHERE host_id = ?', [hostId]);

@@ -31,7 +31,7 @@ export async function requireRoomToRun(
     [computer.spaceId, activeStatuses, computer.id],
   );
   if (rows.length < computers.runningPerSpace) return;
-  const detail = `At most ${computers.runningPerSpace} computers of a space run at once. Stop one first.`;
+  const detail = `A space can run at most ${computers.runningPerSpace} computers at once. Stop one first.`;
   throw new DomainError('conflict', 'TOO_MANY_RUNNING', detail);
 }
 

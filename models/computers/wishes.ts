@@ -92,7 +92,7 @@ export function askToPause(deps: Deps, request: Request): Promise<Asked> {
   return ask(deps, request, 'pauseComputer', 'computer.paused', async (tx, computer) => {
     if (computer.status === 'paused' && computer.wish === null) return 'done';
     if (computer.status !== 'running') {
-      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'Only a computer that runs can be paused.');
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running, so it cannot be paused.');
     }
     await endComputerOperations(tx, computer.id, ['wakeComputer', 'recoverComputer'], failedWith('COMPUTER_PAUSED'));
     await change(tx, computer, { wish: 'pause' });
@@ -114,7 +114,7 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
     const isHostLost = refusal !== undefined;
     if (isHostLost && !request.discardHome) throw refusal;
     if (request.discardHome && hostId !== null && !isHostLost) {
-      const detail = 'Its host answers: recover it without discardHome, or delete it.';
+      const detail = 'The host of the computer answers. Recover the computer without discardHome, or delete it.';
       throw new DomainError('conflict', 'HOME_IS_THERE', detail);
     }
     await endComputerOperations(tx, computer.id, ['stopComputer', 'pauseComputer'], failedWith('COMPUTER_WOKEN'));
@@ -177,7 +177,7 @@ async function ask(
     await lockSpaceOf(tx, spaceId);
     const computer = await lockComputer(tx, spaceId, computerId);
     if (computer.wish === 'fork' && kind !== 'deleteComputer') {
-      const detail = 'Its home is being copied. Try again in a moment.';
+      const detail = 'The home of the computer is being copied. Try again in a moment.';
       throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 1 });
     }
     const before = `${computer.wish} ${computer.status}`;

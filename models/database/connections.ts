@@ -81,7 +81,7 @@ export class Connections {
 
   /** Ends every connection at once. */
   destroy(): void {
-    for (const socket of this.#open) socket.destroy(silent('The connections to the database were cut.'));
+    for (const socket of this.#open) socket.destroy(silent('The connections to the database were closed.'));
   }
 
   /** Keeps all connections that are open now from being used again. Statements that they carry continue. */

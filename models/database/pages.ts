@@ -29,9 +29,14 @@ export function decodeCursor(cursor: string | undefined, pattern = /^/): string 
 }
 
 export function invalidCursor(): DomainError {
-  return new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that this list has given.', {
-    errors: [{ pointer: 'cursor', detail: 'is not a cursor of this list' }],
-  });
+  return new DomainError(
+    'invalid',
+    'INVALID_CURSOR',
+    'The cursor does not come from this list. Start again without a cursor.',
+    {
+      errors: [{ pointer: 'cursor', detail: 'is not a cursor of this list' }],
+    },
+  );
 }
 
 export function encodeCursor(key: string): string {

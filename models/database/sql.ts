@@ -56,7 +56,7 @@ export interface Statement {
 /** The statement that inserts new instances of one model. `instead` overrides values of their attributes. */
 export function insertionOf(instances: readonly Model[], instead: Readonly<Record<string, unknown>> = {}): Statement {
   const [first] = instances;
-  if (first === undefined) throw new Error('There is nothing to insert.');
+  if (first === undefined) throw new Error('There are no rows to insert.');
   const { tableName, rawAttributes } = first.constructor as ModelStatic<Model>;
   const written = Object.keys(first.dataValues as object).filter((attribute) => attribute in rawAttributes);
   const columns = written.map((attribute) => rawAttributes[attribute]?.field);

@@ -120,7 +120,7 @@ export async function beginFill(database: Database, aligned: Alignment, prefix: 
 }
 
 function takenOver(): DomainError {
-  return new DomainError('unavailable', 'DATABASE_TAKEN_OVER', 'Somebody else is making this database.');
+  return new DomainError('unavailable', 'DATABASE_TAKEN_OVER', 'Another process is already making this database.');
 }
 
 /**

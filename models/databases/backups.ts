@@ -67,7 +67,11 @@ export async function removeBackup(database: Database, { spaceId, databaseId, id
     const found = await lockBackup(tx, id);
     if (found?.databaseId !== databaseId) throw notFound('backup');
     if (found.state === 'making' || (await unused(tx, [found])).length === 0) {
-      throw new DomainError('conflict', 'BACKUP_IN_USE', 'It is being made, or a database is being made from it.');
+      throw new DomainError(
+        'conflict',
+        'BACKUP_IN_USE',
+        'The backup is still being made, or a database is being restored from it. Try again later.',
+      );
     }
     await dropBackups(tx, [found]);
     await appendAudit(tx, spaceId, actor, 'database.backup-removed', databaseId);

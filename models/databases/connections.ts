@@ -44,7 +44,7 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
   }
   const former = known.find(({ databaseId }) => databaseId === database.id);
   if (former !== undefined && former.id !== account.id) {
-    const detail = 'The app was connected and disconnected just now. Try again.';
+    const detail = 'The connection of the app was changed at the same time. Try again.';
     throw new DomainError('conflict', 'DATABASE_BUSY', detail, { retryAfterSeconds: 1 });
   }
   if (former === undefined) {
@@ -110,7 +110,7 @@ export async function databaseOfApp(
   })[];
   if (row === undefined) return undefined;
   if (row.state === 'deleted') {
-    const detail = 'The database that the app is connected to is deleted. Restore it, or disconnect the app.';
+    const detail = 'The database of the app is deleted. Restore it, or disconnect the app.';
     throw new DomainError('conflict', 'DATABASE_DELETED', detail);
   }
   if (row.isUnderWay !== 0) {

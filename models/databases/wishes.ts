@@ -139,10 +139,15 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
     purge: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
       change(asked, 'purgeDatabase', async (tx, { id, state }) => {
         if (state !== 'deleted') {
-          throw new DomainError('conflict', 'DATABASE_NOT_DELETED', 'Only a deleted database can go. Delete it first.');
+          throw new DomainError(
+            'conflict',
+            'DATABASE_NOT_DELETED',
+            'Only a deleted database can be purged. Delete the database first.',
+          );
         }
         if (await isRestoredFrom(tx, id)) {
-          const detail = 'A database is being made from one of its backups. Wait for that.';
+          const detail =
+            'A database is being restored from one of the backups of this database. Wait until that has ended.';
           throw new DomainError('conflict', 'BACKUP_IN_USE', detail);
         }
         return { state: 'purged', purge_at: new Date() };
@@ -242,12 +247,12 @@ const auditOf: Readonly<Record<DatabaseOperation, AuditAction>> = {
 };
 
 function tooMany(most: number): DomainError {
-  const detail = `A space has at most ${most} databases, and deleted ones count until they are gone.`;
+  const detail = `A space has at most ${most} databases. Deleted databases count until they are purged.`;
   return new DomainError('unprocessable', 'TOO_MANY_DATABASES', detail);
 }
 
 function nameTaken(): DomainError {
-  return new DomainError('conflict', 'DATABASE_NAME_TAKEN', 'The space has another database of this name.');
+  return new DomainError('conflict', 'DATABASE_NAME_TAKEN', 'The space already has a database of this name.');
 }
 
 function asNameTaken(error: unknown): never {

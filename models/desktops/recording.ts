@@ -103,10 +103,11 @@ function recordingOf(row: RowDataPacket): DesktopRecording {
 }
 
 const ends: Readonly<Record<string, string>> = {
-  RECORDING_STOPPED: 'Somebody stopped it.',
-  SECONDS_REACHED: 'It was as long as it could become.',
-  BYTES_REACHED: 'Its file was as large as it could become.',
-  RECORDER_ENDED: 'What recorded it has ended by itself, as where the disk or the memory of the computer is full.',
+  RECORDING_STOPPED: 'A user stopped the recording.',
+  SECONDS_REACHED: 'The recording reached its maximum length.',
+  BYTES_REACHED: 'The recording reached its maximum file size.',
+  RECORDER_ENDED:
+    'The recorder has exited by itself, for example because the disk or the memory of the computer is full.',
 };
 
 /** The text for a recording's own end. Other codes are ends of its session. */
@@ -115,18 +116,18 @@ export function recordingEndDetail(code: string): string | undefined {
 }
 
 const failures: Readonly<Record<string, string>> = {
-  RECORDING_UNAVAILABLE: 'This computer has no ffmpeg: its operator installs what docs/desktops.md names.',
-  RECORDING_NOT_STARTED: 'It could not be started.',
-  RECORDING_LOST: 'What was recorded is no longer on the computer.',
-  RECORDING_EMPTY: 'It has no picture.',
-  RECORDING_DAMAGED: 'The file on the computer is not a video any more.',
-  RECORDING_FORBIDDEN: 'Whoever has started it may not put files into the drive any more.',
-  QUOTA_EXCEEDED: 'The drive is full. Make room, and save it again.',
-  FILE_TOO_LARGE: 'It is larger than a file in the drive may be.',
-  FOLDER_GONE: 'The folder in the drive is gone. Save it to another one.',
-  FOLDER_UNFIT: 'It cannot be put there. Save it to another folder.',
-  COMPUTER_SILENT: 'The computer could not be asked for the file for too long.',
-  RECORDING_NOT_SAVED: 'It could not be put into the drive.',
+  RECORDING_UNAVAILABLE: 'This computer has no ffmpeg. The operator must install it; see docs/desktops.md.',
+  RECORDING_NOT_STARTED: 'The recording could not be started.',
+  RECORDING_LOST: 'The recorded file is no longer on the computer.',
+  RECORDING_EMPTY: 'The recording contains no picture.',
+  RECORDING_DAMAGED: 'The recorded file on the computer is no longer a video.',
+  RECORDING_FORBIDDEN: 'The user who started the recording may no longer write to the drive.',
+  QUOTA_EXCEEDED: 'The drive is full. Free some space, and save the recording again.',
+  FILE_TOO_LARGE: 'The recording is larger than the maximum size of a file in the drive.',
+  FOLDER_GONE: 'The folder in the drive no longer exists. Save the recording to another folder.',
+  FOLDER_UNFIT: 'The recording cannot be saved there. Save it to another folder.',
+  COMPUTER_SILENT: 'The computer did not answer for too long, so the file could not be fetched.',
+  RECORDING_NOT_SAVED: 'The recording could not be saved to the drive.',
 };
 
 /** The code to store for a recording that is not in the drive: always one that has a text here. */

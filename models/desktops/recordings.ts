@@ -119,7 +119,11 @@ export async function discardRecording(database: Database, ref: RecordingRef, ac
   });
   const recording = await getRecording(database, ref);
   if (recording.status !== 'saved') return recording;
-  throw new DomainError('conflict', 'RECORDING_SAVED', 'It is a file of the drive now. Delete that file.');
+  throw new DomainError(
+    'conflict',
+    'RECORDING_SAVED',
+    'The recording is saved as a file in the drive. Delete that file instead.',
+  );
 }
 
 /**
@@ -136,12 +140,16 @@ export async function saveAgain(
   const { status, hasFile } = recording;
   if (status === 'saving' || status === 'saved') return recording;
   if (status === 'discarding' || status === 'discarded') {
-    throw new DomainError('conflict', 'RECORDING_DISCARDED', 'The recording was thrown away.');
+    throw new DomainError('conflict', 'RECORDING_DISCARDED', 'The recording was discarded.');
   }
   if (status !== 'failed') {
-    throw new DomainError('conflict', 'RECORDING_NOT_ENDED', 'A recording is saved when it has ended. Stop it first.');
+    throw new DomainError(
+      'conflict',
+      'RECORDING_NOT_ENDED',
+      'The recording has not ended yet. Stop it before you save it.',
+    );
   }
-  if (!hasFile) throw new DomainError('gone', 'RECORDING_GONE', 'Nothing is left of this recording.');
+  if (!hasFile) throw new DomainError('gone', 'RECORDING_GONE', 'The file of this recording no longer exists.');
   await transaction(database, async (tx) => {
     const fields = {
       status: 'saving',

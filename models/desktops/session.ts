@@ -89,12 +89,11 @@ export function endCodeOf(session: DesktopSession): string | undefined {
 }
 
 const details: Readonly<Record<string, string>> = {
-  DESKTOP_DELETED: 'Somebody ended it.',
+  DESKTOP_DELETED: 'A user ended the session.',
   COMPUTER_STOPPED: 'Its computer has stopped.',
   HOST_LOST: 'The host of its computer does not answer.',
-  X_SERVER_ENDED: 'Its X server has ended by itself.',
-  DESKTOPS_UNAVAILABLE:
-    'This computer has no X server: its operator installs TigerVNC, and what docs/desktops.md names.',
+  X_SERVER_ENDED: 'The X server of the session has exited by itself.',
+  DESKTOPS_UNAVAILABLE: 'This computer has no X server. The operator must install TigerVNC; see docs/desktops.md.',
   DESKTOP_NOT_STARTED: 'Its X server could not be started.',
 };
 

@@ -33,7 +33,7 @@ export function resolutionOf(text: string): Resolution {
     width <= largest.width &&
     height <= largest.height;
   if (isFine) return { width, height };
-  const detail = 'A resolution is a width and a height such as 1280x800, from 640x480 to 3840x2160.';
+  const detail = 'The resolution must be a width and a height such as 1280x800, from 640x480 to 3840x2160.';
   throw new DomainError('invalid', 'RESOLUTION_INVALID', detail, { errors: [{ pointer: '/resolution', detail }] });
 }
 
@@ -53,7 +53,7 @@ export async function createDesktop(
     const open = await openOn(tx, computerId);
     if (open.some(({ id }) => id === sessionId)) return false;
     if (computer.status !== 'running' && computer.status !== 'starting') {
-      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped in the meantime. Try again.');
     }
     const beside = open.filter(({ generation }) => generation === computer.generation);
     if (beside.length >= mostAtOnce) {

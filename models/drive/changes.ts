@@ -118,7 +118,11 @@ export async function moveItem(
 /** Replacing by a move puts the replaced item into the trash. Only a file can replace, and only a file. */
 async function makeWay(item: DriveItem, taken: Placed, who: Who, tx: Transaction): Promise<void> {
   if (!item.isFile || !taken.item.isFile) {
-    throw new DomainError('conflict', 'NAME_TAKEN', 'Only a file can be replaced, and only by a file.');
+    throw new DomainError(
+      'conflict',
+      'NAME_TAKEN',
+      'An item of this name exists. Only a file can replace it, and only if it is a file.',
+    );
   }
   await intoTrash(taken, who, tx);
 }
@@ -164,7 +168,11 @@ export async function restoreItem(
     const item = await openTrashed(tx, spaceId, change.itemId);
     const folder = await openFolder(spaceId, change.folderId ?? item.parentId, tx).catch((error: unknown) => {
       if (change.folderId !== undefined) throw error;
-      throw new DomainError('conflict', 'FOLDER_GONE', 'The folder that it was in is gone. Name another one.');
+      throw new DomainError(
+        'conflict',
+        'FOLDER_GONE',
+        'The original folder of the item no longer exists. Name another folder.',
+      );
     });
     const wanted = change.name ?? item.name;
     const taken = await DriveItem.childOf(folder.itself.id, wanted, tx);

@@ -87,6 +87,6 @@ export function quotaExceeded(): DomainError {
   return new DomainError(
     'tooLarge',
     'QUOTA_EXCEEDED',
-    'The space has no room left for this. Empty the trash, or ask for more.',
+    'The drive of the space is full. Empty the trash, or ask the operator for a higher quota.',
   );
 }

@@ -106,7 +106,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
         [change, objectKey],
       );
       if (affectedRows === 0)
-        throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.');
+        throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload has expired or was cancelled. Start it again.');
     }
 
     /**

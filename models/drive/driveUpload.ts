@@ -96,5 +96,5 @@ export function defineDriveUpload(sequelize: Sequelize) {
 }
 
 export function uploadExpired(): DomainError {
-  return new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.');
+  return new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload has expired or was cancelled. Start it again.');
 }

@@ -12,6 +12,6 @@ export function requireMatch(item: DriveItem | null, ifMatch: string | undefined
   throw new DomainError(
     'preconditionFailed',
     'ETAG_MISMATCH',
-    'The file has changed since you read it. Read it again, and then decide.',
+    'The file has changed since you read it. Read it again before you write.',
   );
 }

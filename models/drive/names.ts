@@ -30,15 +30,15 @@ export function isName(name: string): boolean {
 }
 
 function faultOf(name: string): string | undefined {
-  if (name === '') return 'is not empty';
-  if (name === '.' || name === '..') return 'is not "." or ".."';
-  if (name.includes('/')) return 'has no "/" in it';
+  if (name === '') return 'must not be empty';
+  if (name === '.' || name === '..') return 'must not be "." or ".."';
+  if (name.includes('/')) return 'must not contain "/"';
   // A decoder puts U+FFFD where the bytes were not UTF-8. Such a name could not be stored as it was given.
-  if (!name.isWellFormed() || name.includes('\uFFFD')) return 'is valid Unicode';
+  if (!name.isWellFormed() || name.includes('\uFFFD')) return 'must be valid Unicode';
   for (const character of name) {
-    if (character < ' ' || character === '\u007F') return 'has no control characters in it';
+    if (character < ' ' || character === '\u007F') return 'must not contain control characters';
   }
-  if (Buffer.byteLength(name) > maxNameBytes) return `has at most ${maxNameBytes} bytes`;
+  if (Buffer.byteLength(name) > maxNameBytes) return `must have at most ${maxNameBytes} bytes`;
   return undefined;
 }
 

@@ -129,7 +129,7 @@ function requireReplaceable(found: DriveItem | null, { onConflict, ifMatch }: Fi
   requireMatch(found, ifMatch);
   if (found === null || onConflict === 'rename') return;
   if (onConflict === 'replace' && found.isFile) return;
-  throw new DomainError('conflict', 'NAME_TAKEN', 'There is an item of this name already.', {
+  throw new DomainError('conflict', 'NAME_TAKEN', 'An item of this name already exists here.', {
     errors: [{ pointer: 'path', detail: 'is taken' }],
   });
 }

@@ -82,7 +82,7 @@ export async function removeDoomed(
     options.onBatch?.();
   }
   if (spaceId !== undefined && refused.length > 0) {
-    throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove all objects.');
+    throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store did not remove all objects.');
   }
   return { removed, refused: refused.length };
 }

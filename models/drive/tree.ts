@@ -111,7 +111,7 @@ export async function chooseName(
   checkName(name);
   if (taken === null) return name;
   if (onConflict === 'rename') return freeName(folder.itself.id, name, tx);
-  throw new DomainError('conflict', 'NAME_TAKEN', 'The folder has an item of this name already.', {
+  throw new DomainError('conflict', 'NAME_TAKEN', 'The folder already has an item of this name.', {
     errors: [{ pointer: 'name', detail: 'is taken' }],
   });
 }

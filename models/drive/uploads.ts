@@ -75,7 +75,7 @@ export async function abortUpload(
     const { DriveObject, DriveUpload } = driveModels(tx);
     const upload = await DriveUpload.open(id, owner, tx);
     if (upload.itemId !== null || (await lastOperation(upload, tx))?.status === 'running') {
-      throw new DomainError('conflict', 'UPLOAD_COMPLETED', 'The upload is completed, or about to be.');
+      throw new DomainError('conflict', 'UPLOAD_COMPLETED', 'The upload is complete or is being completed.');
     }
     await DriveObject.doom([upload.objectKey], tx);
     await upload.destroy({ transaction: tx });

@@ -98,6 +98,6 @@ function contextOf(token: string): string {
 }
 
 function expired(): DomainError {
-  const detail = 'This connection is over: it was used, or took too long. Begin again.';
+  const detail = 'This connection was already used or has expired. Start again.';
   return new DomainError('gone', 'GIT_CONNECTION_EXPIRED', detail);
 }

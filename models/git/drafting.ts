@@ -133,7 +133,7 @@ async function openAgain(
 async function requireRoomForDraft(tx: Transaction, itemId: string, maxDrafts: number): Promise<void> {
   const sql = 'SELECT id FROM git_drafts WHERE item_id = ? LIMIT ?';
   if ((await select(tx, sql, [itemId, maxDrafts])).length < maxDrafts) return;
-  const detail = 'The repository has as many drafts as it may have. Discard one first.';
+  const detail = 'The repository has the maximum number of drafts. Discard one first.';
   throw new DomainError('conflict', 'GIT_TOO_MANY_DRAFTS', detail);
 }
 

@@ -87,7 +87,7 @@ export async function beginOrder(
   if (known !== null) return known;
   const waiting = await select(tx, 'SELECT id FROM git_orders WHERE item_id = ? LIMIT ?', [itemId, maxWaiting]);
   if (waiting.length === maxWaiting) {
-    const detail = 'Too much is still to be done in this repository. Try again when some of it has ended.';
+    const detail = 'Too many operations of this repository are waiting. Try again when some have ended.';
     throw new DomainError('conflict', 'GIT_REPOSITORY_BUSY', detail, { retryAfterSeconds: 10 });
   }
   const operation = await Operation.begin(
@@ -182,8 +182,7 @@ export async function requireRoomForRemote(
   const sql = `SELECT DISTINCT o.item_id FROM git_orders o JOIN git_repositories r ON r.item_id = o.item_id
     WHERE o.space_id = ? AND o.item_id <> ? AND (o.kind IN (?) OR (o.kind IN (?) AND r.filter IS NOT NULL)) LIMIT ?`;
   if ((await select(tx, sql, [spaceId, itemId, remoteKinds, partialKinds, most])).length < most) return;
-  const detail =
-    'Too many repositories of the space wait for git servers. Try again when one of them has what it needs.';
+  const detail = 'Too many repositories of the space are waiting for git servers. Try again when some have finished.';
   const code = isClone({ kind }) ? 'GIT_TOO_MANY_CLONES' : 'GIT_TOO_MANY_EXCHANGES';
   throw new DomainError('conflict', code, detail, { retryAfterSeconds: 10 });
 }

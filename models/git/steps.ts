@@ -90,7 +90,7 @@ const leastStepMs = 5_000;
 const removed: OperationEnd = {
   status: 'failed',
   code: 'GIT_REPOSITORY_REMOVED',
-  detail: 'The repository was deleted meanwhile.',
+  detail: 'The repository was deleted in the meantime.',
 };
 
 /** Returns the first step of the oldest order that is not done. Orders that are over, cancelled or late end here. */
@@ -223,7 +223,7 @@ async function showNoProgress(tx: Transaction, repository: Repository): Promise<
 
 /** The detail of a failure that no attempt has described. */
 function detailOf(code: string): string {
-  if (code === calledOff) return 'Somebody called it off.';
-  if (code === 'TIMED_OUT') return 'It was not done in its time.';
-  return 'It could not be done; the log says why.';
+  if (code === calledOff) return 'The operation was cancelled.';
+  if (code === 'TIMED_OUT') return 'The operation did not finish in time.';
+  return 'The operation failed; the server’s log says why.';
 }

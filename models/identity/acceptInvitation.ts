@@ -54,7 +54,7 @@ export function createAcceptInvitation(database: Database, parts: Parts, { oidc,
       if (!mayEnter) throw guest.userId === undefined ? signInRequired(invitation) : forAnother(invitation);
       const account = found ?? (await users.add(invitation.email, undefined, tx));
       if (account.disabledAt !== null) {
-        throw new DomainError('forbidden', 'USER_DISABLED', 'This account is switched off.');
+        throw new DomainError('forbidden', 'USER_DISABLED', 'This account is disabled.');
       }
       if (invitation.wasMailed) await arrivals.settleOwner(account.id, tx);
       else if (found === undefined) await insert(tx, 'unproven_users', { user_id: account.id, created_at: new Date() });
@@ -81,10 +81,14 @@ function signInRequired({ email }: InvitationView): DomainError {
   return new DomainError(
     'forbidden',
     'SIGN_IN_REQUIRED',
-    `Sign in as ${email} to accept this invitation: the link alone does not prove that the address is yours.`,
+    `Sign in as ${email} to accept this invitation. The link alone does not prove that this address is yours.`,
   );
 }
 
 function forAnother({ email }: InvitationView): DomainError {
-  return new DomainError('forbidden', 'INVITATION_FOR_ANOTHER', `This invitation is for ${email}. Sign in as them.`);
+  return new DomainError(
+    'forbidden',
+    'INVITATION_FOR_ANOTHER',
+    `This invitation is for ${email}. Sign in with that address.`,
+  );
 }

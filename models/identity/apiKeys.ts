@@ -162,7 +162,7 @@ function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; 
     const known = Object.keys(knownScopes).join(', ');
     const bad = wanted.find((scope) => !isScope(scope));
     const what = bad === undefined ? 'A key needs at least one scope.' : `There is no scope ${JSON.stringify(bad)}.`;
-    throw new DomainError('unprocessable', 'UNKNOWN_SCOPE', `${what} There are these: ${known}.`);
+    throw new DomainError('unprocessable', 'UNKNOWN_SCOPE', `${what} The scopes are: ${known}.`);
   }
   if (expiresAt != null && expiresAt.getTime() <= Date.now()) {
     throw new DomainError('unprocessable', 'EXPIRY_IN_THE_PAST', 'The expiry must be in the future.', {
@@ -172,12 +172,16 @@ function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; 
   if (madeWith === undefined) return { granted, expiresAt: expiresAt ?? null };
   const wider = granted.find((scope) => !allows(madeWith.scopes, scope));
   if (wider !== undefined) {
-    const detail = `A key cannot make a key with more scopes than its own, and lacks "${wider}".`;
+    const detail = `An API key cannot create a key with more scopes than its own. It lacks "${wider}".`;
     throw new DomainError('forbidden', 'SCOPE_TOO_WIDE', detail);
   }
   const until = expiresAt ?? madeWith.expiresAt;
   if (madeWith.expiresAt !== null && until !== null && until > madeWith.expiresAt) {
-    throw new DomainError('forbidden', 'EXPIRY_TOO_LATE', 'A key cannot make a key that outlives it.');
+    throw new DomainError(
+      'forbidden',
+      'EXPIRY_TOO_LATE',
+      'An API key cannot create a key that expires later than itself.',
+    );
   }
   return { granted, expiresAt: until };
 }

@@ -59,8 +59,7 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       const found = known ?? (await users.byEmail(email ?? '', tx));
       if (found === undefined && !(await isWelcome(email ?? '', tx))) throw notInvited();
       const user = found ?? (await users.add(email ?? '', proof.name, tx));
-      if (user.disabledAt !== null)
-        throw new DomainError('forbidden', 'USER_DISABLED', 'This account is switched off.');
+      if (user.disabledAt !== null) throw new DomainError('forbidden', 'USER_DISABLED', 'This account is disabled.');
       const actor = { userId: user.id, credentialId: null, address: proof.address };
       if (known === undefined && proof.subject !== undefined) {
         await insert(tx, 'user_identities', { ...proof.subject, user_id: user.id, created_at: new Date() });
@@ -119,7 +118,7 @@ function notInvited(): DomainError {
   return new DomainError(
     'forbidden',
     'NOT_INVITED',
-    'There is no account for you here. Ask somebody for an invitation.',
+    'You have no account here. Ask a member of a space for an invitation.',
   );
 }
 
@@ -127,6 +126,6 @@ function noAddress(): DomainError {
   return new DomainError(
     'forbidden',
     'NO_VERIFIED_EMAIL',
-    'Your sign-in service does not say that your e-mail address is verified.',
+    'Your sign-in service has not confirmed that your e-mail address is verified. Verify it there, and sign in again.',
   );
 }

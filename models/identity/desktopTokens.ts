@@ -33,5 +33,5 @@ function textOrNull(value: unknown): string | null {
 }
 
 function invalid(): DomainError {
-  return new DomainError('unauthenticated', 'INVALID_TOKEN', 'This address does not hold, or not any more.');
+  return new DomainError('unauthenticated', 'INVALID_TOKEN', 'This address is not valid or has expired.');
 }

@@ -145,10 +145,10 @@ async function findByToken(tx: Transaction, token: string, lock: '' | 'FOR UPDAT
   );
   if (names === undefined) throw notFound('invitation');
   if (row.acceptedAt !== null) {
-    throw new DomainError('gone', 'INVITATION_USED', 'This invitation was accepted already. Sign in instead.');
+    throw new DomainError('gone', 'INVITATION_USED', 'This invitation has already been accepted. Sign in instead.');
   }
   if (row.expiresAt.getTime() <= Date.now()) {
-    throw new DomainError('gone', 'INVITATION_EXPIRED', 'This invitation is too old. Ask for another one.');
+    throw new DomainError('gone', 'INVITATION_EXPIRED', 'This invitation has expired. Ask for a new one.');
   }
   return { ...row, spaceName: names.spaceName, inviter: names.inviter ?? 'Somebody' };
 }
@@ -159,7 +159,7 @@ async function assertNotMember(tx: Transaction, spaceId: string, email: string):
     'SELECT 1 FROM space_members m JOIN users u ON u.id = m.user_id WHERE m.space_id = ? AND u.email = ?',
     [spaceId, email],
   );
-  if (members.length > 0) throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is a member already.');
+  if (members.length > 0) throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is already a member.');
 }
 
 async function assertRoom(tx: Transaction, spaceId: string, now: Date): Promise<void> {

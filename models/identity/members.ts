@@ -69,7 +69,11 @@ export function createMembers(database: Database, users: Users) {
       [spaceId, leaving.userId],
     );
     if (others.length > 0) return;
-    throw new DomainError('conflict', 'LAST_OWNER', 'This is the last owner. Make somebody else an owner first.');
+    throw new DomainError(
+      'conflict',
+      'LAST_OWNER',
+      'This is the last owner of the space. Make another member an owner first.',
+    );
   }
 
   async function present(member: MemberRow): Promise<Member> {
@@ -113,7 +117,7 @@ export function createMembers(database: Database, users: Users) {
         await lockSpace(spaceId, tx);
         const user = await users.byEmail(email, tx);
         if (user === undefined || user.disabledAt !== null) {
-          throw new DomainError('unprocessable', 'UNKNOWN_USER', 'Nobody here has this e-mail address.', {
+          throw new DomainError('unprocessable', 'UNKNOWN_USER', 'No user has this e-mail address.', {
             errors: [{ pointer: '/email', detail: 'belongs to no user' }],
           });
         }
@@ -122,7 +126,7 @@ export function createMembers(database: Database, users: Users) {
           await members.create(row, { transaction: tx });
         } catch (error) {
           if (!(error instanceof UniqueConstraintError)) throw error;
-          throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is a member already.');
+          throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is already a member.');
         }
         await appendAudit(tx, spaceId, actor, 'member.added', user.id);
         return { user, role, joinedAt: row.createdAt };

@@ -88,11 +88,7 @@ export function endOf(kind: SignInKind, from: Date): Date {
 }
 
 function signInExpired(): DomainError {
-  return new DomainError(
-    'gone',
-    'SIGN_IN_EXPIRED',
-    'This sign-in is over: it was used, or took too long. Begin again.',
-  );
+  return new DomainError('gone', 'SIGN_IN_EXPIRED', 'This sign-in was already used or has expired. Start again.');
 }
 
 function contextOf(hash: Buffer): string {

@@ -71,7 +71,7 @@ async function take(connection: PoolConnection): Promise<void> {
 
 function lostHold(): DomainError {
   const detail =
-    'The database let go of the lock that keeps files in the bucket while they are backed up. Run it again.';
+    'The database released the lock that keeps files in the bucket during the backup. Run the backup again.';
   return new DomainError('unavailable', 'BACKUP_LOCK_LOST', detail);
 }
 

@@ -113,7 +113,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
         await appendAudit(tx, spaceId, actor, 'mcp-server.added', id);
       }).catch((error: unknown) => {
         if (!(error instanceof UniqueConstraintError)) throw error;
-        throw new DomainError('conflict', 'MCP_SERVER_NAME_TAKEN', 'The space has an MCP server of this name already.');
+        throw new DomainError('conflict', 'MCP_SERVER_NAME_TAKEN', 'The space already has an MCP server of this name.');
       });
     },
 
@@ -141,7 +141,11 @@ export function createMcpServers(database: Database, envelope: Envelope) {
     async keepTools(id: string, tools: readonly McpTool[]): Promise<void> {
       const text = wellFormedJson(JSON.stringify(tools));
       if (Buffer.byteLength(text) > maxKeptBytes) {
-        throw new DomainError('upstream', 'MCP_TOOLS_TOO_LARGE', 'The server describes its tools in more than 4 MiB.');
+        throw new DomainError(
+          'upstream',
+          'MCP_TOOLS_TOO_LARGE',
+          'The tool descriptions of the server are larger than 4 MiB.',
+        );
       }
       await database.pool.query(
         'UPDATE mcp_servers SET tools = ?, listed_at = ?, failed_at = NULL, failure_code = NULL, failure = NULL WHERE id = ?',

@@ -124,7 +124,7 @@ export function defineIdempotency(sequelize: Sequelize) {
       throw new DomainError(
         'unprocessable',
         'IDEMPOTENCY_KEY_REUSED',
-        'This Idempotency-Key was used for another request.',
+        'This Idempotency-Key was already used for a different request. Use a new key.',
       );
     }
 
@@ -171,9 +171,14 @@ function columnsOf({ caller, operation, key }: IdempotencyKey) {
 }
 
 export function keyInFlight(): DomainError {
-  return new DomainError('conflict', 'IDEMPOTENCY_KEY_IN_FLIGHT', 'The first request with this key is still running.', {
-    retryAfterSeconds: 1,
-  });
+  return new DomainError(
+    'conflict',
+    'IDEMPOTENCY_KEY_IN_FLIGHT',
+    'The first request with this Idempotency-Key is still running. Try again in a moment.',
+    {
+      retryAfterSeconds: 1,
+    },
+  );
 }
 
 export const idempotencyModels = modelsOf((sequelize) => ({ Idempotency: defineIdempotency(sequelize) }));

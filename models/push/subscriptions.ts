@@ -181,7 +181,12 @@ function isPoint(key: string): boolean {
 }
 
 function invalid(pointer: string, detail: string): DomainError {
-  return new DomainError('unprocessable', 'INVALID_SUBSCRIPTION', 'This is not what a browser subscribes with.', {
-    errors: [{ pointer, detail }],
-  });
+  return new DomainError(
+    'unprocessable',
+    'INVALID_SUBSCRIPTION',
+    'This is not a valid push subscription of a browser.',
+    {
+      errors: [{ pointer, detail }],
+    },
+  );
 }

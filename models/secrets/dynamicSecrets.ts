@@ -43,7 +43,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       const ttlMs = parseTtl(secret.ttl);
       const plaintext = Buffer.from(JSON.stringify(secret.value), 'utf8');
       if (plaintext.length > maxValueBytes) {
-        throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A value has at most 64 KiB.');
+        throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A value can have at most 64 KiB.');
       }
       await keepOutOfLogs(leavesOf(secret.value));
       const id = newId('dynamicSecret');
@@ -115,6 +115,6 @@ async function assertRoom(tx: Transaction, spaceId: string, size: number, now: D
   throw new DomainError(
     'unprocessable',
     'TOO_MANY_FORM_SECRETS',
-    `A space has room for ${maxSecrets} form secrets of ${maxTotalBytes / 1_024} KiB in all. Wait until some expire, and choose a shorter ttl.`,
+    `A space can hold ${maxSecrets} form secrets of ${maxTotalBytes / 1_024} KiB in total. Wait until some expire, or choose a shorter ttl.`,
   );
 }

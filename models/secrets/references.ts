@@ -21,7 +21,7 @@ export async function resolveSecretReferences(
     throw new DomainError(
       'unprocessable',
       'UNKNOWN_SECRET',
-      `There is no secret ${missing.slice(0, 60)} for this turn, or it has expired. Ask for it again.`,
+      `This turn has no secret ${missing.slice(0, 60)}, or the secret has expired. Ask the user for it again.`,
     );
   }
   return fill(input, values);

@@ -12,7 +12,7 @@ const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
  * (a test asks the shells).
  */
 const shell: ReservedNames = {
-  why: 'means something to the shell',
+  why: 'has a meaning for the shell',
   names: words(
     `_ ARGC BAUD CDPATH COLUMNS COMPREPLY CPUTYPE DIRSTACK EGID EMACS ENV EPOCHREALTIME EPOCHSECONDS ERRNO EUID FCEDIT FIGNORE FPATH FUNCNAME
     FUNCNEST GID GLOBIGNORE GROUPS HISTCHARS HISTCMD HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HISTSIZE HISTTIMEFORMAT HOME
@@ -27,18 +27,18 @@ const shell: ReservedNames = {
   patterns: [/^(LC|COMP|ZSH|ZLS|ZDOTDIR|ZLE|READLINE)(_|$)/, /^BASH/, /^COPROC/, /^(zsh|dis)_/],
 };
 
-const ours: ReservedNames = { why: 'is kept for Atrium', names: new Set(), patterns: [/^ATRIUM(_|$)/] };
+const ours: ReservedNames = { why: 'is reserved for Atrium', names: new Set(), patterns: [/^ATRIUM(_|$)/] };
 
 /** zsh ties such names to its own variables (`path` to `PATH`), and its modules bring more. */
 const lowerCase: ReservedNames = {
-  why: 'could be a variable of zsh’s own, as all names of small letters and digits could: write capitals or an underscore',
+  why: 'could be a variable of zsh, because it has only lowercase letters and digits: use capitals or an underscore',
   names: new Set(),
   patterns: [/^[a-z0-9]+$/],
 };
 
 /** Names through which an editor of the space could attack everyone who exports its secrets. */
 const loaders: ReservedNames = {
-  why: 'can make programs run somebody else’s code, or read somebody else’s settings',
+  why: 'can make programs run other code or read other settings',
   names: words(
     `GCONV_PATH GETCONF_DIR GLIBC_TUNABLES LOCPATH MALLOC_TRACE NIS_PATH NLSPATH TMPDIR TEMP TMP TZDIR
     BUN_OPTIONS BUN_INSPECT_PRELOAD ELECTRON_RUN_AS_NODE NVM_DIR VIRTUAL_ENV

@@ -15,7 +15,7 @@ const iso =
 export function parseTtl(text: string): number {
   const ms = milliseconds(text);
   if (ms === undefined) throw invalid('is not a duration such as 30s, 15m, 24h, 7d or PT1H30M');
-  if (ms < 1) throw invalid('must be longer than nothing');
+  if (ms < 1) throw invalid('must be longer than 0');
   if (ms > maxTtlMs) throw invalid('must be at most 30 days');
   return ms;
 }

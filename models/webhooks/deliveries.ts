@@ -69,7 +69,11 @@ export async function replayWebhookDelivery(database: Database, of: Of, replayId
     const [row] = await select<{ status: string; replayId: string | null }>(tx, sql, [id]);
     if (row?.replayId === replayId) return;
     if (row?.status === 'pending') {
-      throw new DomainError('conflict', 'DELIVERY_PENDING', 'It is still being delivered.');
+      throw new DomainError(
+        'conflict',
+        'DELIVERY_PENDING',
+        'The delivery is still being attempted. Try again when it has ended.',
+      );
     }
     const anew = {
       ...{ status: 'pending', pending: 1, attempts: 0, next_attempt_at: new Date(), ended_at: null },

@@ -37,7 +37,7 @@ export function renewedRow(known: SecretRow | undefined, sealed: Buffer, { id, r
   const now = Date.now();
   if (known.oldUntil !== null && known.oldUntil.getTime() > now) {
     const until = known.oldUntil.toISOString();
-    const detail = `It was renewed before, and the secret until then holds until ${until}. Wait, or say \`revokePrevious\` to have no other hold than a new one.`;
+    const detail = `The secret was renewed before, and the previous one is valid until ${until}. Wait, or set \`revokePrevious\` to end it now.`;
     throw new DomainError('conflict', 'SECRET_RENEWED_LATELY', detail);
   }
   return { ...fresh, old_secret: known.secret, old_secret_until: new Date(now + rotationMs) };
@@ -54,7 +54,7 @@ export async function shownSecret(
     throw new DomainError(
       'conflict',
       'SECRET_RENEWED',
-      'There is another secret by now, and this one is shown no more.',
+      'The secret has been renewed since, so this one is no longer shown.',
     );
   }
   const [secret = ''] = await openWebhookSecrets(envelope, place, { ...row, oldSecret: null });

@@ -22,7 +22,7 @@ export function createOperationLauncher({ config, kit, logger }: LauncherParts, 
     async startOperation(operation: OperationReference): Promise<Reached> {
       const definition = findDefinition(operation.kind);
       if (definition === undefined) {
-        logger.warn({ operationId: operation.id, kind: operation.kind }, 'No operation of this kind is known here.');
+        logger.warn({ operationId: operation.id, kind: operation.kind }, 'This kind of operation is not known here.');
         return 'late';
       }
       if ('object' in definition) {

@@ -17,7 +17,7 @@ export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
   TOO_MANY_RUNNING: 'conflict',
   CREDITS_EXHAUSTED: 'paymentRequired',
 };
-const notCancellable = 'Ask for what you want instead: stop the computer, or wake it.';
+const notCancellable = 'This operation cannot be cancelled. Stop or wake the computer instead.';
 
 const gentle: ObjectOperation = {
   object: 'computer',

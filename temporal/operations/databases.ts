@@ -5,7 +5,7 @@ const definition: ObjectOperation = {
   isUrgent: false,
   scope: 'databases:write',
   failures: { DATABASE_SERVER_UNAVAILABLE: 'unavailable', DATABASE_RESTORE_FAILED: 'unprocessable' },
-  notCancellable: 'Ask for what you want instead: delete the database, or restore it.',
+  notCancellable: 'This operation cannot be cancelled. Delete or restore the database instead.',
 };
 
 /** Done by the workflow of the database, which makes the server match the row. */

@@ -1,2 +1,2 @@
 /** The request itself has taken effect. Only the cleanup is left. */
-export const staysDeleted = 'What was deleted stays deleted.';
+export const staysDeleted = 'A deletion cannot be cancelled.';

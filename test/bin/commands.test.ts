@@ -46,7 +46,7 @@ test('the operator adds a member to a space without an invitation', async () => 
   const { id: other } = await runJson('user', 'add', 'other@example.org');
   const add = ['member', 'add', 'other@example.org', '--space', String(spaceId)];
   expect(await runJson(...add, '--role', 'editor')).toMatchObject({ userId: other, spaceId, role: 'editor' });
-  expect(await run(...add)).toMatchObject({ code: 1, output: 'This person is a member already.\n' });
+  expect(await run(...add)).toMatchObject({ code: 1, output: 'This person is already a member.\n' });
   expect(await run('member', 'add', 'nobody@example.org', '--space', String(spaceId))).toMatchObject({ code: 1 });
   expect(await run(...add, '--role', 'admin')).toMatchObject({ code: 1 });
 });

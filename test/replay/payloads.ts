@@ -10,6 +10,7 @@ const modelId = /^(demo|fake-\d)$/;
 /** Messages that our own code gives failures. They quote no user. */
 const sentences = [
   /^\d+ parts are still to come, among them [\d, ]+\.$/,
+  /^\d+ parts are missing, such as [\d, ]+\. Upload them, and complete the upload again\.$/,
   /^The payment provider did not do what was asked of it\.$/,
   /^The mail server refuses this mail\.$/,
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
@@ -18,7 +19,9 @@ const sentences = [
   /^(CALLED_OFF|NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|RECORDING_UNAVAILABLE|PROFILE_TOO_LARGE|PROFILE_UNUSABLE|QUOTA_EXCEEDED|ROW_TOO_LARGE|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^A part is away\.$/,
+  /^A service is unavailable; trying again\.$/,
   /^Nobody here waits for it any more\.$/,
+  /^Nothing in this process waits for this model call any more\.$/,
   /^UnhandledCommand$/, // a signal came in between
 ];
 

@@ -66,8 +66,8 @@ export class AttachmentReader {
       this.#cache.set(key, view, bytesOf(key, view));
       return view;
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
-      if (error instanceof DomainError && error.code === 'CONTENT_DAMAGED') return absent('it is damaged');
+      if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('the file no longer exists');
+      if (error instanceof DomainError && error.code === 'CONTENT_DAMAGED') return absent('the file is damaged');
       // The store is unreachable, or too many documents are being read. Anything but a DomainError makes Temporal retry
       // the activity, so the model does not answer as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
@@ -77,14 +77,14 @@ export class AttachmentReader {
   async #readAsText({ contentType, size, read }: FileSource, spaceId: string): Promise<FileView> {
     if (size === 0) return { kind: 'text', text: '', hasMore: false };
     if (isImageType(contentType)) {
-      return absent(size > maxImageBytes ? 'the image is too large' : 'this model sees no images');
+      return absent(size > maxImageBytes ? 'the image is too large' : 'this model cannot see images');
     }
     if (isPdfType(contentType)) {
       if (size > maxReadPdfBytes) return absent('the PDF is too large');
       return viewOfPdf(await this.#documents.pdf(await read(), { spaceId }));
     }
     const bytes = await read(size > maxTextBytes ? { start: 0, end: maxTextBytes - 1 } : undefined);
-    if (!isText(bytes)) return absent('it is not text');
+    if (!isText(bytes)) return absent('the file is not text');
     return { kind: 'text', text: new TextDecoder().decode(bytes, { stream: true }), hasMore: size > bytes.length };
   }
 }
@@ -108,7 +108,7 @@ async function see({ contentType, read }: FileSource): Promise<FileView> {
 
 function viewOfPdf(reading: Reading<'pdf'>): FileView {
   if (reading.kind === 'broken') return absent('the PDF cannot be read');
-  if (reading.kind === 'costly') return absent('reading the PDF takes more time or memory than a document is given');
+  if (reading.kind === 'costly') return absent('reading the PDF takes too much time or memory');
   const { pages, pageCount, isCut } = reading.value;
   if (pages.every((page) => page === '')) return absent('the PDF has no text in it, only pictures');
   const text = pages.map((page, index) => `[page ${index + 1}]\n${page}`).join('\n\n');

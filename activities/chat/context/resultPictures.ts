@@ -51,7 +51,7 @@ export class ResultPictures {
     parts: readonly StoredPart[],
     allowance: FileAllowance,
   ): Promise<ResultPictures> {
-    if (!model.capabilities.images) return new ResultPictures('this model sees no images');
+    if (!model.capabilities.images) return new ResultPictures('this model cannot see images');
     const pictures = new ResultPictures('later pictures take its place');
     const found = parts.flatMap(picturesIn);
     const leftOut = leftOutAtOnce * Math.max(0, Math.floor((found.length - leastShown) / leftOutAtOnce));
@@ -60,7 +60,7 @@ export class ResultPictures {
       const content = await contentOfPicture(database, turn, toolCallId, type);
       const view: FileView =
         content === undefined
-          ? { kind: 'absent', why: 'it has been deleted since' }
+          ? { kind: 'absent', why: 'the file has been deleted since' }
           : await attachments.view(attachments.stored(content), { spaceId: turn.spaceId, model: model.capabilities });
       if (view.kind === 'seen') {
         if (view.base64.length > allowance.seenCharacters) break;

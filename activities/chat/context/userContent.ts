@@ -64,13 +64,13 @@ export async function userContent(
 
 async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserContent> {
   if (!deps.mayReadDrive) {
-    const why = 'the API key that asked for this turn may not read the drive';
+    const why = 'the API key that started this turn may not read the drive';
     return show(file.path, file.mimeType, { kind: 'absent', why }, deps.allowance);
   }
   const found = await contentOfAttached(deps.database, file, deps.spaceId);
   const view: FileView =
     found === undefined
-      ? { kind: 'absent', why: 'it has been deleted since' }
+      ? { kind: 'absent', why: 'the file has been deleted since' }
       : await deps.attachments.view(deps.attachments.stored(found), readerOf(deps));
   return show(file.path, file.mimeType, view, deps.allowance);
 }

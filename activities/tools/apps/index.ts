@@ -36,7 +36,7 @@ export function appTools(deps: AppToolDeps): Tool[] {
     serverTool<Record<string, never>>({
       name: 'app_list',
       description:
-        'Lists the apps of the space: folders and repositories of the drive with a file atrium.yaml that names what can be run of them.',
+        'Lists the apps of the space. An app is a folder or repository of the drive whose file atrium.yaml lists the components that can be run.',
       access: 'read',
       role: 'viewer',
       scope: 'apps:read',
@@ -68,7 +68,7 @@ export function appTools(deps: AppToolDeps): Tool[] {
     serverTool<AppInput & { component?: string; waitSeconds: number }>({
       name: 'app_run',
       description:
-        'Runs a component of an app on its computer and waits for its end, for `waitSeconds` at most; it goes on after that, and app_log shows how. It runs the version that is in use: what you have changed of an app that is given secrets or a database, or runs by itself, waits until the user approves it.',
+        'Runs a component of an app on the app’s computer and waits at most `waitSeconds` for it to end. A longer run continues; read its output with app_log. The run uses the version in use: if the app is given secrets or a database, or runs by itself, your changes take effect only after the user approves them.',
       access: 'act',
       role: 'editor',
       scope: 'apps:write',
@@ -77,7 +77,12 @@ export function appTools(deps: AppToolDeps): Tool[] {
       inputSchema: objectSchema(
         {
           app: appProperty,
-          component: { type: 'string', minLength: 1, maxLength: 63, description: 'The default one without it.' },
+          component: {
+            type: 'string',
+            minLength: 1,
+            maxLength: 63,
+            description: 'The component to run. Default: the app’s default component.',
+          },
           waitSeconds: { type: 'integer', minimum: 0, maximum: longestWaitSeconds, default: 120 },
         },
         ['app'],
@@ -106,14 +111,14 @@ export function appTools(deps: AppToolDeps): Tool[] {
 
     serverTool<{ run: string }>({
       name: 'app_log',
-      description: 'What a run of an app has put out, the beginning and the end of it, and how the run is.',
+      description: 'Shows the status of a run of an app, and the beginning and end of its output.',
       access: 'read',
       role: 'viewer',
       scope: 'apps:read',
       timeoutMs: 60_000,
       afterCrash: 'again',
       inputSchema: objectSchema(
-        { run: { type: 'string', minLength: 1, maxLength: 80, description: 'The `run` of app_run.' } },
+        { run: { type: 'string', minLength: 1, maxLength: 80, description: 'The `run` that app_run returned.' } },
         ['run'],
       ),
       async run({ run: id }, { turn, signal }) {

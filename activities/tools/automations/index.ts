@@ -30,7 +30,7 @@ export function automationTools(deps: Deps): ServerTool[] {
       ...common,
       name: 'automation_create',
       description:
-        'Makes an automation: a prompt that is sent to you by itself, at the times of a cron expression or once, without anybody there. Write the prompt so that it can be understood without this conversation. The user must approve.',
+        'Creates an automation: a prompt that is sent to you automatically, at the times of a cron expression or once, while no user is present. Write the prompt so that it can be understood without this conversation. The user must approve.',
       access: 'act',
       isDangerous: true,
       inputSchema: objectSchema(
@@ -42,13 +42,21 @@ export function automationTools(deps: Deps): ServerTool[] {
             maxLength: 200,
             description: 'Five fields: minute, hour, day of the month, month, day of the week. Needs `timeZone`.',
           },
-          timeZone: { type: 'string', maxLength: 100, description: 'Of the IANA database, such as Europe/Berlin.' },
-          at: { type: 'string', maxLength: 40, description: 'Instead of `cron`: once, at this time (RFC 3339).' },
+          timeZone: {
+            type: 'string',
+            maxLength: 100,
+            description: 'A time zone of the IANA database, such as Europe/Berlin.',
+          },
+          at: {
+            type: 'string',
+            maxLength: 40,
+            description: 'Runs once at this time (RFC 3339). Use instead of `cron`.',
+          },
           mode: { enum: ['ask', 'work'], default: 'ask', description: '`ask` only reads, `work` may change things.' },
           here: {
             type: 'boolean',
             default: false,
-            description: 'Whether it runs in this conversation; otherwise it gets a thread of its own.',
+            description: 'Whether the automation runs in this conversation. If false, it gets its own thread.',
           },
         },
         ['name', 'prompt'],
@@ -64,7 +72,9 @@ export function automationTools(deps: Deps): ServerTool[] {
         };
         const made = await transaction(database, async (tx) => {
           const one = await makeAutomationIn(tx, fields, actorOf(context), config.automations);
-          if (one === undefined) throw new DomainError('conflict', 'AUTOMATION_MADE', 'It has been made already.');
+          if (one === undefined) {
+            throw new DomainError('conflict', 'AUTOMATION_MADE', 'This automation has already been created.');
+          }
           const result = { id, threadId: one.threadId, nextRunAt: one.nextRunAt?.toISOString() ?? null };
           await context.record(tx, result);
           return { ...result, next: one.nextRunAt };
@@ -81,7 +91,8 @@ export function automationTools(deps: Deps): ServerTool[] {
     serverTool<Record<string, never>>({
       ...common,
       name: 'automation_list',
-      description: 'Lists the automations of the user in this space: when each runs next, and which were made by you.',
+      description:
+        'Lists the automations of the user in this space, with the time of the next run and whether you created it.',
       access: 'read',
       inputSchema: objectSchema({}),
       async run(_input, { turn: { spaceId, userId } }) {
@@ -99,7 +110,8 @@ export function automationTools(deps: Deps): ServerTool[] {
     serverTool<{ id: string }>({
       ...common,
       name: 'automation_delete',
-      description: 'Deletes an automation that you have made, by its id. Those that the user has made are the user’s.',
+      description:
+        'Deletes an automation that you created, by its id. You cannot delete automations that the user created.',
       access: 'act',
       inputSchema: objectSchema({ id: { type: 'string', minLength: 1, maxLength: 200 } }, ['id']),
       async run({ id }, context) {
@@ -110,7 +122,7 @@ export function automationTools(deps: Deps): ServerTool[] {
           throw new DomainError(
             'forbidden',
             'NOT_YOUR_AUTOMATION',
-            'The user has made this one. Ask them to delete it.',
+            'The user created this automation. Ask them to delete it.',
           );
         }
         const result = { id, deleted: true };

@@ -15,7 +15,7 @@ const element = {
   minLength: 1,
   maxLength: 80,
   pattern: '^[A-Za-z0-9_-]+$',
-  description: 'Its reference, without brackets.',
+  description: 'The reference of the element, without brackets.',
 };
 const coordinate = { type: 'integer', minimum: 0, maximum: 16_383 };
 
@@ -46,7 +46,7 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
     serverTool<BrowserInput & At & { button: 'left' | 'middle' | 'right'; count: 1 | 2 | 3; acceptDialogs: boolean }>({
       ...act,
       name: 'browser_click',
-      description: 'Clicks an element of the page by its reference, or a point of browser_screenshot’s picture.',
+      description: 'Clicks an element of the page by its reference, or a point in the picture of browser_screenshot.',
       inputSchema: objectSchema({
         element,
         x: coordinate,
@@ -56,7 +56,7 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
         acceptDialogs: {
           type: 'boolean',
           default: false,
-          description: 'Whether dialogs that it opens are accepted; else they are dismissed.',
+          description: 'Whether to accept dialogs that the click opens. If false, they are dismissed.',
         },
         ...browserProperties,
       }),
@@ -74,12 +74,12 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
     serverTool<BrowserInput & { element: string; text: string; submit: boolean }>({
       ...act,
       name: 'browser_type',
-      description: 'Puts text into a field of the page in place of what is there.',
+      description: 'Replaces the text of a field of the page.',
       inputSchema: objectSchema(
         {
           element,
           text: { type: 'string', maxLength: longestText },
-          submit: { type: 'boolean', default: false, description: 'Press Enter after it.' },
+          submit: { type: 'boolean', default: false, description: 'Whether to press Enter afterwards.' },
           ...browserProperties,
         },
         ['element', 'text'],
@@ -91,7 +91,7 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
     serverTool<BrowserInput & { element: string; options: string[] }>({
       ...act,
       name: 'browser_select',
-      description: 'Selects options of a list, by what they are called.',
+      description: 'Selects options of a list by their labels.',
       inputSchema: objectSchema(
         {
           element,
@@ -107,7 +107,8 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
     serverTool<BrowserInput & { keys: string }>({
       ...act,
       name: 'browser_press',
-      description: 'Presses a key or a chord, such as Enter, Escape or ctrl+a, where the page has its focus.',
+      description:
+        'Presses a key or a key combination, such as Enter, Escape or ctrl+a, in the focused element of the page.',
       inputSchema: objectSchema({ keys: { type: 'string', minLength: 1, maxLength: 60 }, ...browserProperties }, [
         'keys',
       ]),
@@ -117,14 +118,15 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
     serverTool<BrowserInput & { down: number; element?: string }>({
       ...act,
       name: 'browser_scroll',
-      description: 'Scrolls the page, or what an element is in. browser_read shows what is out of view, too.',
+      description:
+        'Scrolls the page, or the area that contains an element. browser_read also shows content that is out of view.',
       inputSchema: objectSchema({
         down: {
           type: 'integer',
           minimum: -farthest,
           maximum: farthest,
           default: 600,
-          description: 'Pixels; up if negative.',
+          description: 'Pixels to scroll down. Negative values scroll up.',
         },
         element,
         ...browserProperties,
@@ -138,7 +140,7 @@ export function browserInputTools(deps: BrowserToolDeps): ServerTool[] {
 function placeOf({ element: ref, x, y }: At): Place {
   if (ref !== undefined && x === undefined && y === undefined) return { ref };
   if (ref === undefined && x !== undefined && y !== undefined) return { x, y };
-  throw new DomainError('invalid', 'PLACE_UNCLEAR', 'Name an element, or a point by `x` and `y`.');
+  throw new DomainError('invalid', 'PLACE_UNCLEAR', 'Give either an element, or a point with `x` and `y`.');
 }
 
 /** Maps a point of the model's picture to the page, which may be larger than the picture. */
@@ -151,6 +153,6 @@ async function onPage(
   if ('ref' in at) return at;
   const { width, height, viewport } = await browser.shown(tabId, { signal });
   if (at.x < width && at.y < height) return onDisplay(at, viewport);
-  const detail = `(${at.x}, ${at.y}) is not on the page, whose picture is ${width} pixels wide and ${height} high.`;
+  const detail = `(${at.x}, ${at.y}) is outside the page. Its picture is ${width} pixels wide and ${height} pixels high.`;
   throw new DomainError('unprocessable', 'POINT_OUTSIDE', detail);
 }

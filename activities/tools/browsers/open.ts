@@ -23,7 +23,7 @@ export function browserOpenTool(deps: BrowserToolDeps): ServerTool {
     ...act,
     name: 'browser_open',
     description:
-      'Opens a page in a real browser, with the logins of the space’s own profile, and shows it as browser_read does. For pages that need clicks, logins or scripts; web_fetch is faster for plain ones.',
+      'Opens a page in a real browser, with the logins of the space’s browser profile, and shows the page like browser_read. Use it for pages that need clicks, logins or scripts; web_fetch is faster for plain pages.',
     timeoutMs: startMs + act.timeoutMs,
     // A second run finds the session by the call's id, and opens the page again.
     afterCrash: 'again',
@@ -35,7 +35,7 @@ export function browserOpenTool(deps: BrowserToolDeps): ServerTool {
           type: 'string',
           minLength: 1,
           maxLength: 80,
-          description: 'Starts it on this desktop, where people see it and can take over.',
+          description: 'The desktop session to start the browser on, where people can watch it and take over.',
         },
         ...browserProperties,
       },

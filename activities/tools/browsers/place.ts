@@ -35,7 +35,12 @@ export interface OpenBrowser {
 }
 
 export const browserProperties = {
-  sessionId: { type: 'string', minLength: 1, maxLength: 80, description: 'Of a browser other than the usual one.' },
+  sessionId: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 80,
+    description: 'The session id of another browser. Default: the usual browser.',
+  },
 };
 
 export function actorOf({ userId, apiKeyId }: Turn) {

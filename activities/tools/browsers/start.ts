@@ -82,6 +82,6 @@ async function untilStarted(
 }
 
 function elsewhere({ id }: BrowserSession): DomainError {
-  const detail = `The browser is open already, and not on this desktop. Use it as it is, or have a person end the session ${id} first.`;
+  const detail = `The browser is already open, but not on this desktop. Use it without \`desktopSessionId\`, or ask a person to end the session ${id} first.`;
   return new DomainError('conflict', 'BROWSER_ELSEWHERE', detail);
 }

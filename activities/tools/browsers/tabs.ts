@@ -13,18 +13,23 @@ export function browserTabsTool(deps: BrowserToolDeps): ServerTool {
     ...act,
     name: 'browser_tabs',
     description:
-      'Lists the browser’s tabs, brings one to the front (other tools are about that), closes one, or goes back, forward or reloads.',
+      'Lists the browser’s tabs, brings a tab to the front (the other browser tools act on the front tab), closes a tab, goes back or forward, or reloads.',
     inputSchema: objectSchema(
       {
         action: { enum: ['list', 'switch', 'close', 'back', 'forward', 'reload'] },
-        tabId: { type: 'string', minLength: 1, maxLength: 200, description: 'The one in front without it.' },
+        tabId: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 200,
+          description: 'The tab to act on. Default: the front tab.',
+        },
         ...browserProperties,
       },
       ['action'],
     ),
     async run(input, context) {
       if (input.action === 'switch' && input.tabId === undefined) {
-        throw new DomainError('invalid', 'TAB_MISSING', 'Say which tab. The action "list" lists them.');
+        throw new DomainError('invalid', 'TAB_MISSING', 'This action needs `tabId`. The action "list" lists the tabs.');
       }
       return drives(deps, context, input, async (open) => {
         return { sessionId: open.session.id, page: pageSays(await outcomeOf(open, input, context)) };

@@ -19,7 +19,7 @@ export const askUserTool: ClientTool = {
         type: 'array',
         maxItems: 10,
         items: { type: 'string', minLength: 1, maxLength: 200 },
-        description: 'Answers to choose from; the user may still write another.',
+        description: 'Answers to choose from. The user can also write another answer.',
       },
     },
     ['question'],

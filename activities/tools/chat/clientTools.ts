@@ -50,14 +50,14 @@ const tabTools: ClientTool[] = [
     ...common,
     name: 'tabs_read',
     access: 'read',
-    description: 'Reads what a tab that the user has open shows.',
+    description: 'Reads the content of a tab that the user has open.',
     inputSchema: objectSchema({ tabId: id }, ['tabId']),
   },
   {
     ...common,
     name: 'tabs_open',
     access: 'act',
-    description: 'Opens a tab for the user, in a pane of theirs.',
+    description: 'Opens a tab in a pane of the user’s app.',
     inputSchema: objectSchema({ type: id, target: { type: 'string', maxLength: 4_096 }, paneId: id }, [
       'type',
       'target',
@@ -67,14 +67,14 @@ const tabTools: ClientTool[] = [
     ...common,
     name: 'tabs_activate',
     access: 'act',
-    description: 'Brings a tab of the user’s to the front.',
+    description: 'Brings one of the user’s tabs to the front.',
     inputSchema: objectSchema({ tabId: id }, ['tabId']),
   },
   {
     ...common,
     name: 'tabs_close',
     access: 'act',
-    description: 'Closes a tab of the user’s.',
+    description: 'Closes one of the user’s tabs.',
     inputSchema: objectSchema({ tabId: id }, ['tabId']),
   },
 ];

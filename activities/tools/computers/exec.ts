@@ -35,7 +35,7 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<ExecInput>({
     name: 'computer_exec',
     description:
-      'Runs a shell command on a computer of the space and waits for its end. A Linux machine; its home keeps what is written to it. Output beyond 1 MiB is shortened in the middle. For servers and other work in the background use computer_process.',
+      'Runs a shell command on a computer of the space and waits for it to end. The computer runs Linux; files in its home are kept. Output beyond 1 MiB is cut in the middle. For servers and other background work use computer_process.',
     access: 'act',
     role: 'editor',
     scope: 'computers:write',
@@ -44,14 +44,14 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
     inputSchema: objectSchema(
       {
         command: { type: 'string', minLength: 1, maxLength: maxCommandLength, description: 'For bash.' },
-        cwd: { ...pathProperty, description: 'Where it runs; the home without it.' },
-        stdin: { type: 'string', maxLength: 1_000_000, description: 'Its standard input; empty without it.' },
+        cwd: { ...pathProperty, description: 'The working directory. Default: the home.' },
+        stdin: { type: 'string', maxLength: 1_000_000, description: 'The standard input. Default: empty.' },
         timeoutSeconds: {
           type: 'integer',
           minimum: 1,
           maximum: longestSeconds,
           default: 120,
-          description: 'It is killed after this.',
+          description: 'The command is killed after this time.',
         },
         computerId: computerProperty,
       },
@@ -98,7 +98,7 @@ export function describeExit(exit: Exit | undefined): Record<string, unknown> {
     ...(exitCode !== null && { exitCode }),
     ...(signal !== null && { signal }),
     ...(killedBy !== null && { killedBy }),
-    ...(state === 'lost' && { note: 'The computer ended while it ran. What it did until then has happened.' }),
+    ...(state === 'lost' && { note: 'The computer ended while the command ran. Changes made before that are kept.' }),
   };
 }
 

@@ -34,7 +34,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
       ...look,
       name: 'computer_read',
       description:
-        'Reads a text file of a computer, with line numbers. For a long file ask for a range of lines; `nextLine` says where to go on.',
+        'Reads a text file of a computer, with line numbers. For a long file ask for a range of lines; `nextLine` is the line to continue from.',
       inputSchema: objectSchema(
         {
           path: pathProperty,
@@ -61,10 +61,16 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
     serverTool<ComputerInput & { path: string; after?: string; limit: number }>({
       ...look,
       name: 'computer_list',
-      description: 'Lists a folder of a computer by name. A long list is cut; `next` then goes on as `after`.',
+      description:
+        'Lists a folder of a computer, sorted by name. A long list is cut; pass `next` as `after` to read on.',
       inputSchema: objectSchema({
         path: { ...pathProperty, default: '.' },
-        after: { type: 'string', minLength: 1, maxLength: 2_000, description: 'The `next` of the list before.' },
+        after: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 2_000,
+          description: 'The `next` that the previous call returned.',
+        },
         limit: { type: 'integer', minimum: 1, maximum: 500, default: 200 },
         computerId: computerProperty,
       }),
@@ -88,7 +94,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
       // call's first run.
       afterCrash: 'again',
       name: 'computer_write',
-      description: 'Writes a text file on a computer, with the folders above it.',
+      description: 'Writes a text file on a computer. Missing parent folders are created.',
       inputSchema: objectSchema(
         {
           path: pathProperty,
@@ -110,7 +116,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
         } catch (error) {
           if (!(error instanceof DomainError) || error.kind !== 'preconditionFailed') throw error;
           if (isRepeated && (await holds(bytes))) return { path: input.path, sizeBytes: bytes.length };
-          throw new DomainError('conflict', 'FILE_EXISTS', `There is something at ${input.path} already.`);
+          throw new DomainError('conflict', 'FILE_EXISTS', `There is already a file or folder at ${input.path}.`);
         }
 
         async function holds(wanted: Buffer): Promise<boolean> {
@@ -129,7 +135,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
       afterCrash: 'never',
       name: 'computer_edit',
       description:
-        'Replaces a text in a file of a computer. `oldText` must be in the file exactly as given and only once, unless `all` is set: quote enough around it. Leave line numbers out.',
+        'Replaces a text in a file of a computer. `oldText` must match the file exactly and occur only once, unless `all` is set. Include enough surrounding text, without line numbers.',
       inputSchema: objectSchema(
         {
           path: pathProperty,
@@ -171,7 +177,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
 /** A whole text file. Throws if it is too large or not text. */
 async function wholeOf(file: FileContent, path: string): Promise<Buffer> {
   if (file.size > maxEditedBytes) {
-    throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} has more than ${maxEditedBytes / 1_048_576} MiB.`);
+    throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} is larger than ${maxEditedBytes / 1_048_576} MiB.`);
   }
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -189,7 +195,7 @@ async function* textOf({ body }: FileContent, path: string): AsyncGenerator<Buff
   let isFirst = true;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     if (isFirst && !isText(chunk.subarray(0, sampleBytes))) {
-      throw new DomainError('unprocessable', 'NOT_TEXT', `${path} is not text, so it has no lines to read.`);
+      throw new DomainError('unprocessable', 'NOT_TEXT', `${path} is not a text file, so its lines cannot be read.`);
     }
     isFirst = false;
     yield chunk;

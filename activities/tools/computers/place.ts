@@ -27,7 +27,7 @@ export const computerProperty = {
   type: 'string',
   minLength: 1,
   maxLength: 80,
-  description: 'The id of a computer of the space; its default one without it.',
+  description: 'The id of a computer of the space. Default: the space’s default computer.',
 };
 
 export const pathProperty = {
@@ -35,7 +35,7 @@ export const pathProperty = {
   minLength: 1,
   maxLength: 4_096,
   pattern: '^[^\\u0000]*$',
-  description: 'Absolute, or relative to the home.',
+  description: 'An absolute path, or a path relative to the home.',
 };
 
 /** The computer that a call names. It is always a computer of the turn's own space. */

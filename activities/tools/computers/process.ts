@@ -44,7 +44,7 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<ProcessToolInput>({
     name: 'computer_process',
     description:
-      'Starts work in the background on a computer (a server, a watcher, a long build) and looks after it: `start` a command, `read` its output from `after` on and wait up to `waitSeconds` for more, `write` text to its standard input, `stop` it, or `list` what there is. It goes on when the turn has ended.',
+      'Starts and manages background processes on a computer (a server, a watcher, a long build): `start` a command, `read` its output from `after` on and wait up to `waitSeconds` for more, `write` text to its standard input, `stop` it, or `list` all processes. Processes continue after the turn ends.',
     access: 'act',
     role: 'editor',
     scope: 'computers:write',
@@ -53,15 +53,20 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
     inputSchema: objectSchema(
       {
         action: { enum: ['start', 'read', 'write', 'stop', 'list'] },
-        processId: { type: 'string', minLength: 1, maxLength: 80, description: 'As `start` gave it.' },
-        command: { type: 'string', minLength: 1, maxLength: maxCommandLength, description: 'To start. For bash.' },
-        cwd: { ...pathProperty, description: 'Where it is started; the home without it.' },
+        processId: { type: 'string', minLength: 1, maxLength: 80, description: 'The id that `start` returned.' },
+        command: {
+          type: 'string',
+          minLength: 1,
+          maxLength: maxCommandLength,
+          description: 'The bash command to start.',
+        },
+        cwd: { ...pathProperty, description: 'The working directory. Default: the home.' },
         after: {
           type: 'integer',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
-          description: 'The `next` of the last `read`.',
+          description: 'The `next` that the last `read` returned.',
         },
         waitSeconds: { type: 'integer', minimum: 0, maximum: longestWaitSeconds, default: 5 },
         text: { type: 'string', maxLength: 100_000, description: 'To write.' },
@@ -120,7 +125,11 @@ async function read(
   const { processId = missing('processId'), after, waitSeconds } = input;
   const { outputBytes, state } = await client.process(processId);
   if (after > outputBytes) {
-    throw new DomainError('invalid', 'POSITION_UNKNOWN', `It has put out ${outputBytes} bytes, not ${after}.`);
+    throw new DomainError(
+      'invalid',
+      'POSITION_UNKNOWN',
+      `\`after\` is ${after}, but the process has written only ${outputBytes} bytes.`,
+    );
   }
   const waits = after === outputBytes && state === 'running';
   const over = new AbortController();

@@ -25,7 +25,7 @@ export function searchTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<SearchInput>({
     name: 'computer_search',
     description:
-      'Finds lines in the text files below a folder of a computer. The computer must be running for it in a turn that only reads.',
+      'Finds lines in the text files below a folder of a computer. In ask mode the computer must already be running.',
     access: 'read',
     role: 'viewer',
     scope: 'computers:read',
@@ -35,14 +35,18 @@ export function searchTool(deps: ComputerToolDeps): ServerTool {
       {
         query: { type: 'string', minLength: 1, maxLength: 1_000, pattern: '^[^\\u0000\\n]*$' },
         path: { ...pathProperty, default: '.' },
-        isRegex: { type: 'boolean', default: false, description: 'The query is an extended regular expression.' },
+        isRegex: {
+          type: 'boolean',
+          default: false,
+          description: 'Whether the query is an extended regular expression.',
+        },
         ignoreCase: { type: 'boolean', default: false },
         files: {
           type: 'string',
           minLength: 1,
           maxLength: 200,
           pattern: '^[^\\u0000]*$',
-          description: 'Only in files whose names fit, such as *.ts.',
+          description: 'Searches only files whose names match this pattern, such as *.ts.',
         },
         limit: { type: 'integer', minimum: 1, maximum: 200, default: 50 },
         computerId: computerProperty,

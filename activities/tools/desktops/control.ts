@@ -70,7 +70,7 @@ async function controlled<T>(
       isLost = !(await keepControl(database, desktopId, me));
       if (!isLost) return;
       const other = await controllerOf(database, desktopId);
-      throw new DomainError('conflict', 'DESKTOP_CONTROLLED', `It was broken off in the middle. ${inWords(other)}`);
+      throw new DomainError('conflict', 'DESKTOP_CONTROLLED', `The input was stopped in the middle. ${inWords(other)}`);
     });
   } finally {
     if (context.isGivenUp()) await releaseControl(database, desktopId, me);
@@ -90,7 +90,7 @@ async function take(database: Database, sessionId: string, me: Controller): Prom
 }
 
 function inWords(controller: Controller | undefined): string {
-  if (controller === undefined) return 'The desktop has just ended, or changed hands. Look at it again.';
-  if (controller.kind === 'turn') return 'Another turn is in control of this desktop. Try again in some seconds.';
-  return 'A person is in control of this desktop. Ask them to give control back, or wait until they have.';
+  if (controller === undefined) return 'The desktop has just ended, or its control has changed. Take a new screenshot.';
+  if (controller.kind === 'turn') return 'Another turn controls this desktop. Try again in a few seconds.';
+  return 'A person controls this desktop. Ask them to give control back, or wait until they do.';
 }

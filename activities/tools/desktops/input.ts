@@ -23,16 +23,16 @@ const act = {
 } as const;
 const coordinate = { type: 'integer', minimum: 0, maximum: 16_383 };
 const point = {
-  x: { ...coordinate, description: 'In pixels of the screenshot, from the left.' },
-  y: { ...coordinate, description: 'From the top.' },
+  x: { ...coordinate, description: 'Pixels from the left of the screenshot.' },
+  y: { ...coordinate, description: 'Pixels from the top of the screenshot.' },
 };
 const modifiers = {
   type: 'string',
   maxLength: 40,
   pattern: '^[A-Za-z]+(\\+[A-Za-z]+)*$',
-  description: 'Keys that are held meanwhile, such as ctrl or ctrl+shift.',
+  description: 'Keys to hold during the action, such as ctrl or ctrl+shift.',
 };
-const oneAtATime = 'Make one such call at a time: calls of one step run side by side.';
+const oneAtATime = 'Make only one desktop input call per step, because calls of one step run in parallel.';
 
 type Drive = (rfb: RfbClient, stillInControl: () => Promise<void>) => Promise<unknown>;
 
@@ -59,13 +59,16 @@ export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
     serverTool<DesktopInput & At & { button: Button; count: number; dragTo?: { x: number; y: number } }>({
       ...act,
       name: 'desktop_click',
-      description: `Clicks on a desktop, or drags from a point to another. ${oneAtATime}`,
+      description: `Clicks a point on a desktop, or drags from one point to another. ${oneAtATime}`,
       inputSchema: objectSchema(
         {
           ...point,
           button: { enum: ['left', 'middle', 'right'], default: 'left' },
           count: { type: 'integer', minimum: 1, maximum: 3, default: 1, description: '2 is a double click.' },
-          dragTo: { ...objectSchema(point, ['x', 'y']), description: 'Let go there instead.' },
+          dragTo: {
+            ...objectSchema(point, ['x', 'y']),
+            description: 'Drags to this point and releases the button there.',
+          },
           modifiers,
           ...desktopProperties,
         },
@@ -94,14 +97,14 @@ export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
             minimum: -mostSteps,
             maximum: mostSteps,
             default: 0,
-            description: 'Steps; up if negative.',
+            description: 'Steps to scroll down. Negative values scroll up.',
           },
           right: {
             type: 'integer',
             minimum: -mostSteps,
             maximum: mostSteps,
             default: 0,
-            description: 'Steps; left if negative.',
+            description: 'Steps to scroll right. Negative values scroll left.',
           },
           modifiers,
           ...desktopProperties,
@@ -118,7 +121,7 @@ export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
     serverTool<DesktopInput & { text: string }>({
       ...act,
       name: 'desktop_type',
-      description: `Types text on a desktop, into what has the focus there; a line break is the Return key. For single keys and shortcuts use desktop_key. ${oneAtATime}`,
+      description: `Types text on a desktop into the focused element. A line break presses the Return key. For single keys and shortcuts use desktop_key. ${oneAtATime}`,
       inputSchema: objectSchema(
         { text: { type: 'string', minLength: 1, maxLength: longestText }, ...desktopProperties },
         ['text'],
@@ -142,7 +145,7 @@ export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
     serverTool<DesktopInput & { keys: string; times: number }>({
       ...act,
       name: 'desktop_key',
-      description: `Presses a key on a desktop, or several together: Return, Escape, ctrl+c, alt+F4, shift+Tab, Page Down as PageDown. ${oneAtATime}`,
+      description: `Presses a key or a key combination on a desktop, such as Return, Escape, PageDown, ctrl+c, alt+F4 or shift+Tab. ${oneAtATime}`,
       inputSchema: objectSchema(
         {
           keys: { type: 'string', minLength: 1, maxLength: 60 },

@@ -28,8 +28,8 @@ export interface DesktopInput {
 const id = { type: 'string', minLength: 1, maxLength: 80 };
 
 export const desktopProperties = {
-  sessionId: { ...id, description: 'Of the desktop; the newest one of the computer without it.' },
-  computerId: { ...id, description: 'The id of a computer of the space; its default one without it.' },
+  sessionId: { ...id, description: 'The session id of the desktop. Default: the newest desktop of the computer.' },
+  computerId: { ...id, description: 'The id of a computer of the space. Default: the space’s default computer.' },
 };
 
 /** A call's desktop, in the turn’s own space. Looking wakes no computer. */
@@ -68,6 +68,6 @@ async function sessionFor({ database }: DesktopToolDeps, turn: Turn, input: Desk
 export function pointOn(display: Size, { x, y }: { x: number; y: number }): { x: number; y: number } {
   const { width, height } = shownSize(display);
   if (x < width && y < height) return onDisplay({ x, y }, display);
-  const detail = `(${x}, ${y}) is not on the screen, whose picture is ${width} pixels wide and ${height} high. Look at it again.`;
+  const detail = `(${x}, ${y}) is outside the screen. Its picture is ${width} pixels wide and ${height} pixels high. Take a new screenshot.`;
   throw new DomainError('unprocessable', 'POINT_OUTSIDE', detail);
 }

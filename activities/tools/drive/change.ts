@@ -21,11 +21,12 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
     serverTool<PathInput & { to: string; ifExists: 'error' | 'rename' | 'replace' }>({
       ...common,
       name: 'drive_move',
-      description: 'Moves or renames a file or a folder of the drive. The folders above the new path are made.',
+      description:
+        'Moves or renames a file or a folder of the drive. Missing parent folders of the new path are created.',
       inputSchema: objectSchema(
         {
           path: pathProperty,
-          to: { ...pathProperty, description: 'The whole new path, with the new name.' },
+          to: { ...pathProperty, description: 'The full new path, including the new name.' },
           container: containerProperty,
           ifExists: { enum: ['error', 'rename', 'replace'], default: 'error' },
         },
@@ -37,7 +38,9 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
         const { item, place } = await openPath(database, turn, input);
         const names = parsePath(input.to);
         const name = names.at(-1);
-        if (name === undefined) throw new DomainError('invalid', 'INVALID_PATH', 'The new path names nothing.');
+        if (name === undefined) {
+          throw new DomainError('invalid', 'INVALID_PATH', 'The new path has no name at its end.');
+        }
         const parent = {
           spaceId,
           userId,
@@ -58,7 +61,7 @@ export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): Se
       ...common,
       name: 'drive_delete',
       description:
-        'Puts a file or a folder, with all that is in it, into the trash of the drive. The user is asked first.',
+        'Moves a file, or a folder with all its content, to the trash of the drive. The user is asked first.',
       isDangerous: true,
       inputSchema: objectSchema({ path: pathProperty, container: containerProperty }, ['path']),
       targetOf: async (input, turn) => ({ identity: (await openPath(database, turn, input)).item.id }),

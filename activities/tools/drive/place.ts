@@ -39,7 +39,7 @@ export async function noteOfApp(tx: Transaction, places: readonly Place[]): Prom
   const above = places.flatMap(({ chain }) => chain.slice(0, -1).map(({ id }) => id));
   if (!(await isAnyApp(tx, above))) return {};
   const note =
-    'This is a file of an app. Where the app runs by itself, or is given secrets or a database, the change runs once the user has approved the new version of the app.';
+    'This file belongs to an app. If the app runs by itself, or is given secrets or a database, the change takes effect only after the user approves the new version of the app.';
   return { note };
 }
 

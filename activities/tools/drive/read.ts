@@ -33,11 +33,11 @@ export function driveReadTools({
       ...common,
       name: 'drive_list',
       description:
-        'Lists a folder of the drive: folders first, then files, each by name. A long list is cut; `nextAfter` then names the entry to go on after.',
+        'Lists a folder of the drive: folders first, then files, each sorted by name. A long list is cut; pass `nextAfter` as `after` to read on.',
       inputSchema: objectSchema({
         path: { ...pathProperty, default: '/' },
         container: containerProperty,
-        after: { type: 'string', maxLength: 255, description: 'Go on after the entry of this name.' },
+        after: { type: 'string', maxLength: 255, description: 'Lists the entries after the entry with this name.' },
         limit: { type: 'integer', minimum: 1, maximum: maxEntries, default: 200 },
       }),
       async run(input, { turn }) {
@@ -61,7 +61,7 @@ export function driveReadTools({
       ...common,
       name: 'drive_read',
       description:
-        'Reads a text file of the drive, with line numbers. For a long file ask for a range of lines; `nextLine` says where to go on.',
+        'Reads a text file of the drive, with line numbers. For a long file ask for a range of lines; `nextLine` is the line to continue from.',
       inputSchema: objectSchema(
         {
           path: pathProperty,
@@ -89,6 +89,12 @@ export function driveReadTools({
 
 async function positionOf(database: Database, folderId: string, name: string) {
   const item = await driveModels(database).DriveItem.childOf(folderId, name);
-  if (item === null) throw new DomainError('notFound', 'NOT_FOUND', `There is no entry named ${name} to go on after.`);
+  if (item === null) {
+    throw new DomainError(
+      'notFound',
+      'NOT_FOUND',
+      `The folder has no entry named ${name}. Take \`after\` from the \`nextAfter\` of the previous call.`,
+    );
+  }
   return { isFile: item.isFile, nameKey: item.nameKey };
 }

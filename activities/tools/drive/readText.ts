@@ -26,7 +26,7 @@ export async function readWhole(
   signal: AbortSignal,
 ): Promise<string> {
   if ((item.size ?? 0) > maxBytes) {
-    throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `The file has more than ${maxBytes / 1_048_576} MiB.`);
+    throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `The file is larger than ${maxBytes / 1_048_576} MiB.`);
   }
   const chunks: Buffer[] = [];
   for await (const chunk of await open(store, item)) {

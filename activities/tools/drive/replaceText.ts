@@ -17,12 +17,11 @@ export function replaceText(
   const pieces = before.split(wanted);
   const matches = pieces.length - 1;
   if (matches === 0) {
-    const detail =
-      'oldText is not in the file. Read the file, and give the text exactly as it stands there, without line numbers.';
+    const detail = 'oldText is not in the file. Read the file, and copy the text exactly, without line numbers.';
     throw new DomainError('unprocessable', 'NO_MATCH', detail);
   }
   if (matches > 1 && !all) {
-    const detail = `oldText is in the file ${matches} times. Quote more around it, or set all.`;
+    const detail = `oldText is in the file ${matches} times. Include more of the text around it, or set \`all\`.`;
     throw new DomainError('unprocessable', 'MANY_MATCHES', detail);
   }
   return { text: pieces.join(replacement), replaced: matches };

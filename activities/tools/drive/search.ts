@@ -16,7 +16,7 @@ export function driveSearchTool({ database }: { database: Database }): ServerToo
   }>({
     name: 'drive_search',
     description:
-      'Finds files and folders of the drive in whose names or texts every word of the query begins a word. Case and accents do not matter.',
+      'Finds files and folders of the drive by their names and texts. Every word of the query must be the beginning of a word there. Case and accents do not matter.',
     access: 'read',
     role: 'viewer',
     scope: 'drive:read',

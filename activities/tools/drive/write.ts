@@ -38,7 +38,7 @@ export function driveWriteTools(deps: Deps): ServerTool[] {
       ...common,
       name: 'drive_write',
       description:
-        'Writes a text file into the drive, with the folders above it. A file that is there gets this content as its next version; the earlier one is kept.',
+        'Writes a text file to the drive. Missing parent folders are created. An existing file gets the content as a new version; the earlier version is kept.',
       inputSchema: objectSchema(
         {
           path: pathProperty,
@@ -61,7 +61,7 @@ export function driveWriteTools(deps: Deps): ServerTool[] {
       ...common,
       name: 'drive_edit',
       description:
-        'Replaces a text in a file of the drive. `oldText` must be in the file exactly as given and only once, unless `all` is set: quote enough around it. Leave line numbers out.',
+        'Replaces a text in a file of the drive. `oldText` must match the file exactly and occur only once, unless `all` is set. Include enough surrounding text, without line numbers.',
       inputSchema: objectSchema(
         {
           path: pathProperty,

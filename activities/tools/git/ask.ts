@@ -38,7 +38,11 @@ export async function ask(
     if (now?.status === 'succeeded') return now.result ?? {};
     if (now === null || now.status !== 'running') {
       const { errorCode, errorDetail } = now ?? {};
-      throw new DomainError('conflict', errorCode ?? 'OPERATION_CANCELLED', errorDetail ?? 'It was called off.');
+      throw new DomainError(
+        'conflict',
+        errorCode ?? 'OPERATION_CANCELLED',
+        errorDetail ?? 'The operation was cancelled.',
+      );
     }
     await delay(waitMs, undefined, { signal });
   }

@@ -26,7 +26,7 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
       ...common,
       name: 'git_commit',
       description:
-        'Commits what is changed, added and deleted in the working tree of a git repository, or only `paths`, in the name of the user.',
+        'Commits all changed, added and deleted files in the working tree of a git repository, or only `paths`, in the name of the user.',
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
@@ -37,7 +37,7 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
             minItems: 1,
             maxItems: 100,
             items: { type: 'string', minLength: 1, maxLength: 4_096 },
-            description: 'Below the repository’s folder.',
+            description: 'Paths relative to the repository’s folder.',
           },
         },
         ['repository', 'message'],
@@ -59,13 +59,17 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
     serverTool<RepositoryInput & { name: string; checkout: boolean; from?: string }>({
       ...common,
       name: 'git_branch',
-      description: 'Makes a branch in a git repository, and checks it out unless `checkout` is false. Changes stay.',
+      description:
+        'Creates a branch in a git repository, and checks it out unless `checkout` is false. Uncommitted changes are kept.',
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
           name: { type: 'string', minLength: 1, maxLength: 255 },
           checkout: { type: 'boolean', default: true },
-          from: { ...revisionProperty, description: 'Where it begins; the current commit without it.' },
+          from: {
+            ...revisionProperty,
+            description: 'The commit or branch to start from. Default: the current commit.',
+          },
         },
         ['repository', 'name'],
       ),

@@ -76,7 +76,7 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
       ...common,
       name: 'git_status',
       description:
-        'What is changed in the working tree of a git repository of the drive, its branch, and where it is on its computer; also which drafts there are of it.',
+        'Shows the changed files in the working tree of a git repository of the drive, its branch, its place on its computer, and its drafts.',
       inputSchema: objectSchema({ repository: repositoryProperty, draft: draftProperty }, ['repository']),
       run: (input, context) =>
         look(input, context, async (tree, { itemId }) => {
@@ -93,7 +93,7 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
       ...common,
       name: 'git_diff',
       description:
-        'What differs in a git repository: the working tree against the index, or against `from`; with `from` and `to` two commits or branches; with `staged` the index against the last commit.',
+        'Shows differences in a git repository: the working tree against the index or against `from`; with `from` and `to`, two commits or branches; with `staged`, the index against the last commit.',
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
@@ -101,7 +101,7 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
           from: revisionProperty,
           to: revisionProperty,
           staged: { type: 'boolean', default: false },
-          path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Only this file or folder of it.' },
+          path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Shows only this file or folder.' },
         },
         ['repository'],
       ),
@@ -116,18 +116,23 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
     serverTool<TreeInput & { from?: string; path?: string; limit: number; after?: string }>({
       ...common,
       name: 'git_log',
-      description: 'The commits of a git repository, newest first, of the current branch or from `from`.',
+      description: 'Lists the commits of a git repository, newest first, from the current branch or from `from`.',
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
           draft: draftProperty,
           from: revisionProperty,
-          path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Only commits that change this.' },
+          path: {
+            type: 'string',
+            minLength: 1,
+            maxLength: 4_096,
+            description: 'Lists only commits that change this file or folder.',
+          },
           limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
           after: {
             type: 'string',
             pattern: '^[0-9a-f]{40}\\.\\d{1,9}$',
-            description: 'The `next` of the page before.',
+            description: 'The `next` that the previous call returned.',
           },
         },
         ['repository'],

@@ -33,7 +33,8 @@ export const draftProperty = {
   type: 'string',
   minLength: 1,
   maxLength: 64,
-  description: 'One of its drafts, by its id (drf_…): that draft’s working tree instead of the repository’s own.',
+  description:
+    'The id (drf_…) of a draft of the repository. Uses the draft’s working tree instead of the repository’s own.',
 };
 
 export const revisionProperty = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[^-\\u0000-\\u0020]\\S*$' };

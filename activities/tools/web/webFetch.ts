@@ -24,7 +24,7 @@ export function webFetchTool(deps: WebFetchDeps): ServerTool {
   return serverTool<Input>({
     name: 'web_fetch',
     description:
-      'Fetches a page or a text from the web by its URL. A page comes as Markdown without its menus. A long text is cut: go on at `nextOffset`.',
+      'Fetches a page or a text from the web by its URL. A page is returned as Markdown without its menus. A long text is cut; pass `nextOffset` as `offset` to read on.',
     access: 'read',
     role: 'viewer',
     scope: 'web',
@@ -33,8 +33,13 @@ export function webFetchTool(deps: WebFetchDeps): ServerTool {
     inputSchema: objectSchema(
       {
         url: { type: 'string', minLength: 1, maxLength: 4_000, description: 'http:// or https://' },
-        offset: { type: 'integer', minimum: 0, default: 0, description: 'The first character that is wanted.' },
-        raw: { type: 'boolean', default: false, description: 'The page’s own HTML instead of its text.' },
+        offset: {
+          type: 'integer',
+          minimum: 0,
+          default: 0,
+          description: 'The position of the first character to return.',
+        },
+        raw: { type: 'boolean', default: false, description: 'Whether to return the page’s HTML instead of its text.' },
       },
       ['url'],
     ),
@@ -67,7 +72,7 @@ function parseUrl(text: string): URL {
     throw new DomainError('invalid', 'INVALID_URL', 'The URL must begin with http:// or https://.');
   }
   if (url.username !== '' || url.password !== '') {
-    throw new DomainError('invalid', 'INVALID_URL', 'The URL must not have a user name or a password in it.');
+    throw new DomainError('invalid', 'INVALID_URL', 'The URL must not contain a user name or a password.');
   }
   return url;
 }
@@ -83,14 +88,14 @@ async function ask(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof DomainError) throw error;
-    throw new DomainError('upstream', 'FETCH_FAILED', `${url.host} did not answer as a web server does.`);
+    throw new DomainError('upstream', 'FETCH_FAILED', `${url.host} did not answer with valid HTTP.`);
   }
 }
 
 async function readPage(documents: WebFetchDeps['documents'], html: string, request: ReadRequest): Promise<PageText> {
   const reading = await documents.page(Buffer.from(html), request);
   if (reading.kind === 'read') return reading.value;
-  const detail = 'Reading this page takes more time or memory than a page is given. With raw its own HTML is there.';
+  const detail = 'Reading this page takes too much time or memory. Set `raw` to get its HTML instead.';
   throw new DomainError('unprocessable', 'PAGE_TOO_COSTLY', detail);
 }
 

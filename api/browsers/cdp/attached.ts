@@ -19,11 +19,11 @@ import type { MessageMemory } from './messageMemory.ts';
 const closeCodes = {
   ended: 4001,
   over: { code: 4002, reason: 'This link has expired or was revoked. Ask for a new one.' },
-  forbidden: { code: 4003, reason: 'Whoever made this link may no longer do this.' },
-  violation: { code: 4004, reason: 'Messages of the DevTools protocol are text.' },
+  forbidden: { code: 4003, reason: 'The user who created this link no longer has access.' },
+  violation: { code: 4004, reason: 'Send messages of the DevTools protocol as text.' },
   lost: { code: 4005, reason: 'The connection to the browser was lost.' },
   tooLarge: { code: 4006, reason: 'A message of the browser was larger than 48 MiB.' },
-  tooSlow: { code: 4007, reason: 'A large message took too long, while others waited.' },
+  tooSlow: { code: 4007, reason: 'A large message took too long to send.' },
 } as const;
 
 const lookAgainMs = 3_000;

@@ -74,7 +74,9 @@ function tunnel(
   signal: AbortSignal,
 ): Promise<void> {
   const { handshake } = req;
-  if (handshake === undefined) throw brokeOff(new Error('It upgraded a request that is no upgrade.'));
+  if (handshake === undefined) {
+    throw brokeOff(new Error('The program answered with an upgrade that the request did not ask for.'));
+  }
   const { socket: outside } = handshake;
   res.detachSocket(outside as Socket);
   res.statusCode = 101;
@@ -101,9 +103,14 @@ function tunnel(
 }
 
 function brokeOff(cause: unknown): DomainError {
-  return new DomainError('upstream', 'PORT_ANSWERED_WRONGLY', 'The program on this port does not answer in HTTP.', {
-    cause,
-  });
+  return new DomainError(
+    'upstream',
+    'PORT_ANSWERED_WRONGLY',
+    'The program on this port did not answer with valid HTTP.',
+    {
+      cause,
+    },
+  );
 }
 
 function tooLate(): DomainError {

@@ -48,7 +48,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     // Limits attempts without admission.
     if (visit === undefined || visit.askers.length === 0) await limits.failedAuthentication(req, res);
     if (visit === undefined)
-      throw new DomainError('notFound', 'PORT_LINK_UNKNOWN', 'Nothing is linked to this address.');
+      throw new DomainError('notFound', 'PORT_LINK_UNKNOWN', 'There is no link at this address.');
     const { link, askers } = visit;
     if (!(await isGood(link))) throw ended();
     const isAdmitted = await mayStay(link, askers);
@@ -86,7 +86,13 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const token = new URL(req.url, 'http://link').searchParams.get('token') ?? '';
     // A speculative load must not use up the token.
     const isGuess = /prefetch|prerender/.test(`${req.get('sec-purpose')} ${req.get('purpose')}`);
-    if (isGuess) throw new DomainError('unavailable', 'NOT_AHEAD_OF_TIME', 'This address is not opened ahead of time.');
+    if (isGuess) {
+      throw new DomainError(
+        'unavailable',
+        'NOT_AHEAD_OF_TIME',
+        'Browsers may not prefetch this address. Open it directly.',
+      );
+    }
     const asker = await portLinks.askerOf(link.id, token);
     if (asker !== undefined && !(await mayStay(link, [asker]))) throw over();
     const cookie = await portLinks.admit(link.id, token);
@@ -170,22 +176,21 @@ const asOperation = {
 };
 
 function ended(): DomainError {
-  return new DomainError('gone', 'PORT_LINK_ENDED', 'It has expired or was revoked. Ask for a new one.');
+  return new DomainError('gone', 'PORT_LINK_ENDED', 'The link has expired or was revoked. Ask for a new one.');
 }
 
 function over(): DomainError {
-  const detail =
-    'The user who asked for the address that let this browser in may no longer use this link. Ask for a new one.';
+  const detail = 'The user who created this access can no longer use the link. Ask for a new link.';
   return new DomainError('gone', 'PORT_VISIT_ENDED', detail);
 }
 
 function tokenUsed(): DomainError {
-  const detail = 'This address opens once, and it was opened already or is not complete. Ask for a new one.';
+  const detail = 'This address works only once. It was already used or is incomplete. Ask for a new one.';
   return new DomainError('gone', 'PORT_TOKEN_USED', detail);
 }
 
 function notAdmitted(): DomainError {
-  const detail = 'Open the whole address that you were given; it lets this browser in. Its cookies must be allowed.';
+  const detail = 'Open the complete address that you were given, and allow cookies for it.';
   return new DomainError('unauthenticated', 'PORT_NOT_ADMITTED', detail);
 }
 
@@ -201,7 +206,7 @@ function plainly(error: unknown, { port }: PortLink): unknown {
       return new DomainError(
         'unavailable',
         error.code,
-        'Opening a link does not wake it. Wake it, and start the program.',
+        'Opening a link does not start the computer. Start it, and then start the program.',
       );
     case 'NOT_FOUND':
       return ended();

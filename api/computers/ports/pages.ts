@@ -5,10 +5,10 @@ import { describeFailure } from '../../frame/failures.ts';
 import { html } from '../../frame/pages/html.ts';
 
 const titles: Record<number, string> = {
-  401: 'This browser was not let in',
+  401: 'This browser has no access',
   404: 'There is no such link',
   410: 'This link has ended',
-  502: 'Nothing answers here',
+  502: 'The program does not answer',
   503: 'This is not available now',
 };
 

@@ -86,6 +86,6 @@ export async function linkUrl(
 export function requireDomain({ config }: Pick<RouteDeps, 'config'>): void {
   if (config.ports.isReachable) return;
   const detail =
-    'Links need a domain: the operator sets ATRIUM_PORTS_DOMAIN to one whose names all lead to this server.';
+    'Links need a domain. The operator must set ATRIUM_PORTS_DOMAIN to a domain whose subdomains all lead to this server.';
   throw new DomainError('unprocessable', 'PORTS_DOMAIN_MISSING', detail);
 }

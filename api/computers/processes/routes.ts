@@ -98,7 +98,7 @@ export function processRoutes(deps: RouteDeps) {
     const { processId, ...ref } = pathOf<'sendProcessInput'>(req);
     const { writer, seq, text, base64, eof } = bodyOf<'sendProcessInput'>(req);
     if ((writer === undefined) !== (seq === undefined)) {
-      throw new DomainError('invalid', 'INPUT_UNNUMBERED', 'Send `writer` and `seq` together, or neither.');
+      throw new DomainError('invalid', 'INPUT_UNNUMBERED', 'Send both `writer` and `seq`, or neither.');
     }
     const bytes = base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64');
     const client = await liveComputers.asIs(ref);
@@ -133,9 +133,9 @@ export function processRoutes(deps: RouteDeps) {
    * it. Editors could run a command that reads the secrets anyway.
    */
   function requireTerminalReader(req: Request): void {
-    requireScope(callerOf(req), 'computers:write', ', which what a terminal has shown needs');
+    requireScope(callerOf(req), 'computers:write', ', which reading the output of a terminal needs');
     if (isAtLeast(spaceOf(req).role, 'editor')) return;
-    const detail = 'What a terminal has shown is for editors of this space: it may have secrets in it.';
+    const detail = 'Only editors of this space may read the output of a terminal, because it may contain secrets.';
     throw new DomainError('forbidden', 'ROLE_TOO_LOW', detail);
   }
 

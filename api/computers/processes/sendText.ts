@@ -51,5 +51,5 @@ export function afterOf(req: Request, after = 0): number {
 }
 
 export function positionUnknown(): DomainError {
-  return new DomainError('invalid', 'POSITION_UNKNOWN', 'The process has not written that much output.');
+  return new DomainError('invalid', 'POSITION_UNKNOWN', 'This position is beyond the end of the output.');
 }

@@ -32,15 +32,15 @@ const maxRows = 500;
 
 /** Throws 400 `MESSAGE_INVALID` for anything else. */
 export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
-  if (isBinary) throw invalid('Messages are JSON; only output is binary.');
+  if (isBinary) throw invalid('Send messages as JSON text, not as binary.');
   const message = parse(data);
   switch (message.type) {
     case 'input': {
       const { seq, text, base64 } = message;
-      if (!isCount(seq)) throw invalid('`seq` counts from 1.');
+      if (!isCount(seq)) throw invalid('`seq` must be a whole number of at least 1.');
       if (typeof text === 'string') return { type: 'input', seq, bytes: Buffer.from(text) };
       if (typeof base64 === 'string') return { type: 'input', seq, bytes: Buffer.from(base64, 'base64') };
-      throw invalid('Input has `text` or `base64`.');
+      throw invalid('An `input` message needs `text` or `base64`.');
     }
     case 'resize': {
       const { cols, rows } = message;
@@ -51,11 +51,13 @@ export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
     }
     case 'signal': {
       const { signal } = message;
-      if (typeof signal !== 'string' || !signals.includes(signal)) throw invalid(`Signals are ${signals.join(', ')}.`);
+      if (typeof signal !== 'string' || !signals.includes(signal)) {
+        throw invalid(`\`signal\` must be one of ${signals.join(', ')}.`);
+      }
       return { type: 'signal', signal };
     }
     default:
-      throw invalid('Messages are of type `input`, `resize` or `signal`.');
+      throw invalid('`type` must be `input`, `resize` or `signal`.');
   }
 }
 

@@ -26,7 +26,7 @@ export const openTerminal: UpgradeHandler = (deps) => async (req) => {
   const { client, process } = await attach(deps, ref, req);
   if (process.pty === null) throw new DomainError('conflict', 'NO_TERMINAL', 'This process has no terminal.');
   if (after !== undefined && after > process.outputBytes) {
-    throw new DomainError('invalid', 'POSITION_UNKNOWN', 'The process has not written that much output.');
+    throw new DomainError('invalid', 'POSITION_UNKNOWN', 'This position is beyond the end of the output.');
   }
   return {
     open(connection) {

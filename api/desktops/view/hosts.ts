@@ -43,7 +43,9 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
     next();
   });
   app.get('/socket', async (req, res) => {
-    if (req.handshake === undefined) throw new DomainError('invalid', 'NO_WEBSOCKET', 'This is for WebSockets.');
+    if (req.handshake === undefined) {
+      throw new DomainError('invalid', 'NO_WEBSOCKET', 'This address is for WebSockets only.');
+    }
     // A page of another origin may not connect, even with a token.
     refuseForeignPage(req, (origin) => origin === config.ports.desktopOrigin);
     const viewed = await admit(req, res);

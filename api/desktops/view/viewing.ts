@@ -29,7 +29,7 @@ export const viewCodes = {
   ended: 4001,
   over: { code: 4002, reason: 'This link has expired or was revoked. Ask for a new one.' },
   unknown: { code: 4002, reason: 'This address is wrong or no longer valid. Ask for a new one.' },
-  forbidden: { code: 4003, reason: 'The person who was given this link may no longer do this.' },
+  forbidden: { code: 4003, reason: 'The user of this link no longer has access.' },
   violation: 4004,
   lost: { code: 4005, reason: 'The connection to the computer was lost.' },
 } as const;

@@ -21,7 +21,11 @@ export async function authorizeSpace(
   const access = await deps.identity.members.access(spaceId, caller.userId);
   if (access === undefined) throw notFound('space');
   if (!isAtLeast(access.role, minimumRole)) {
-    throw new DomainError('forbidden', 'ROLE_TOO_LOW', `Only an ${minimumRole} of this space may do this.`);
+    throw new DomainError(
+      'forbidden',
+      'ROLE_TOO_LOW',
+      `Your role in this space is too low. This needs the role ${minimumRole}.`,
+    );
   }
   return access;
 }

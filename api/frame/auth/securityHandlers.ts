@@ -57,5 +57,5 @@ function requireScopeOf(caller: Caller, operation: Operation | undefined): void 
 }
 
 function sessionRequired(): DomainError {
-  return new DomainError('forbidden', 'SESSION_REQUIRED', 'An API key cannot do this. Sign in.');
+  return new DomainError('forbidden', 'SESSION_REQUIRED', 'API keys cannot do this. Sign in and use a session token.');
 }

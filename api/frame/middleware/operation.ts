@@ -10,7 +10,7 @@ export function findOperation(contract: Contract, validator: Validator): Request
   return async (req, res, next) => {
     const found = match(req.path);
     if (found === undefined)
-      throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
+      throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path. /docs lists all paths.');
     const { operations, params } = found;
     const operation = operations.get(req.method) ?? (req.method === 'HEAD' ? headOf(operations) : undefined);
     if (operation === undefined) return refuseMethod(req, res, operations);

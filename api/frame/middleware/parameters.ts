@@ -21,8 +21,10 @@ export function plainHeaders(): RequestHandler {
 }
 
 function repeatedHeader(name: string): DomainError {
-  const errors = [{ pointer: name, detail: 'is there more than once' }];
-  return new DomainError('invalid', 'REPEATED_HEADER', `The header ${name} is there more than once.`, { errors });
+  const errors = [{ pointer: name, detail: 'is given more than once' }];
+  return new DomainError('invalid', 'REPEATED_HEADER', `The header ${name} is given more than once. Send it once.`, {
+    errors,
+  });
 }
 
 /**
@@ -48,12 +50,14 @@ function sentFor(req: Request, { in: place, name }: Parameter): unknown {
 
 function check({ in: place, name, type, isList }: Parameter, value: unknown): void {
   if (value === undefined) return;
-  if (Array.isArray(value) && !isList) throw wrongAt(name, 'is there more than once');
+  if (Array.isArray(value) && !isList) throw wrongAt(name, 'is given more than once');
   for (const one of [value].flat()) {
     const text = String(one);
     refuse(textFault(text), name);
     // No encoding is defined for the other bytes of a header.
-    if (place === 'header' && /[^\x20-\x7e]/.test(text)) throw wrongAt(name, 'has other characters than visible ASCII');
+    if (place === 'header' && /[^\x20-\x7e]/.test(text)) {
+      throw wrongAt(name, 'must contain only visible ASCII characters');
+    }
     if (!isWritten[type](text)) throw wrongAt(name, plainly[type]);
   }
 }

@@ -114,7 +114,7 @@ test('A model that sees images gets the picture in the call’s result, after th
 test('A model that sees no images is told so in place of the picture', async () => {
   await takeSteps({ tcl_1: { picture: await keep('tcl_1', 1) } });
   const { results } = await promptFor({ images: false });
-  expect(results).toMatchObject([{ type: 'text', value: expect.stringContaining('this model sees no images') }]);
+  expect(results).toMatchObject([{ type: 'text', value: expect.stringContaining('this model cannot see images') }]);
 });
 
 test('Only the newest pictures are shown, and older ones are left out three at a time', async () => {
@@ -148,7 +148,7 @@ test('A result shows only the picture of its own call, and says when that was de
   const { results } = await promptFor();
   expect(results).toMatchObject([
     { type: 'content', value: [{}, await shown(1)] },
-    { type: 'text', value: expect.stringContaining('not shown: it has been deleted since') },
+    { type: 'text', value: expect.stringContaining('not shown: the file has been deleted since') },
     { type: 'text', value: expect.not.stringContaining('not shown') },
   ]);
 });

@@ -62,7 +62,7 @@ test('A database that is due for purge stays due', async () => {
   await databases.wishes.remove(asked);
   await settle(asked.id);
   await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), asked.id]);
-  await expect(alignWithoutServer(asked.id)).rejects.toThrow('A part is away.');
+  await expect(alignWithoutServer(asked.id)).rejects.toThrow('A service is unavailable; trying again.');
   const [rows] = await rowsOf(asked.spaceId);
   expect(rows).toEqual([expect.objectContaining({ due_at: expect.any(Date), is_made: 1 })]);
 });

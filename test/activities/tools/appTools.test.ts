@@ -25,7 +25,7 @@ describe.each(usable.slice(0, 1))('$name: app tools of agents', () => {
 
     const components = [{ component: 'run', kind: 'process', command: 'echo done; echo >> ~/count', isDefault: true }];
     expect(await call('ask', ['app_list', {}])).toEqual([{ apps: [{ app: path, name: 'App', components }] }]);
-    expect(await call('ask', ['app_run', { app: path }])).toEqual([expect.stringContaining('only reads')]);
+    expect(await call('ask', ['app_run', { app: path }])).toEqual([expect.stringContaining('may only read')]);
     const [run] = (await call('work', ['app_run', { app: path }])) as [{ run: string }];
     const ended = { component: 'run', status: 'succeeded', attempt: 1, exitCode: 0, output: 'done\n' };
     expect(run).toEqual({ run: expect.any(String), ...ended });

@@ -56,7 +56,7 @@ test('An agent makes an automation if its user approves, and the automation name
 test.each([
   ['neither time', { name: 'a', prompt: 'b' }, 'either `cron`'],
   ['a cron without a zone', { name: 'a', prompt: 'b', cron: '0 8 * * *' }, 'either `cron`'],
-  ['too often', { name: 'a', prompt: 'b', cron: '* * * * *', timeZone: 'UTC' }, 'at most every'],
+  ['too often', { name: 'a', prompt: 'b', cron: '* * * * *', timeZone: 'UTC' }, 'runs too often'],
   ['a time that is none', { name: 'a', prompt: 'b', at: 'tomorrow' }, 'is not a time'],
 ])('An invalid automation is refused with an explanation: %s', async (_what, args, words) => {
   expect((await call('automation_create', args)).output).toContain(words);
@@ -75,7 +75,7 @@ test('An agent lists all automations of its user and deletes only those that it 
     ],
   });
   expect((await call('automation_delete', { id: byHand.id }, true, other)).output).toContain(
-    'The user has made this one',
+    'The user created this automation',
   );
   expect((await call('automation_delete', { id }, true, other)).output).toEqual({ id, deleted: true });
   expect((await call('automation_delete', { id: byHand.id })).output).toContain('There is no such automation');

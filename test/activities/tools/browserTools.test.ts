@@ -191,10 +191,12 @@ test('An impossible call does nothing and explains why', async () => {
   expect(outputs[0]).toMatch(/^error: .*http/);
   expect(outputs[1]).toMatchObject({ sessionId: opened.sessionId });
   for (const output of outputs.slice(2)) expect(output).toMatch(/^error: /);
-  expect(outputs[5]).toContain('(4000, 10) is not on the page, whose picture is 1280 pixels wide and 800 high.');
+  expect(outputs[5]).toContain('(4000, 10) is outside the page. Its picture is 1280 pixels wide and 800 pixels high.');
   for (const output of outputs.slice(7, 10)) expect(output).toBe('error: There is no such browser session.');
   const asked = await run([['browser_click', { x: 1, y: 1 }]], { mode: 'ask' });
-  expect(asked.outputs).toEqual(['error: browser_click changes things, and this turn only reads.']);
+  expect(asked.outputs).toEqual([
+    'error: browser_click changes things, but this turn is in ask mode and may only read.',
+  ]);
   expect((await run([['browser_read', {}]], { mode: 'ask' })).outputs).toMatchObject([{ sessionId: opened.sessionId }]);
   await browsersOf(computer).end({ id: opened.sessionId });
   const over = await run([['browser_read', { sessionId: opened.sessionId }]]);

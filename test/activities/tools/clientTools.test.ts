@@ -206,7 +206,7 @@ test('The model is offered the sender’s device, tabs and client tools, as the 
 test('A call with invalid input or without a client fails at once and does not wait', async () => {
   const answer = await user.ask({ content: '/tool ask_user {}\n/tool device_read {"path":"/x"}', modelId: 'demo' });
   expect(toolOutputs(answer.chunks)).toEqual([
-    "error: The input does not fit the tool: it must have required property 'question'.",
+    "error: The input of the tool is not valid: it must have required property 'question'.",
     'error: There is no tool named device_read.',
   ]);
 });

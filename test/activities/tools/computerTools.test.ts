@@ -97,7 +97,7 @@ test('An agent writes, reads, edits, lists and searches files', async () => {
   ]);
   expect(outputs).toEqual([
     { path: 'notes/a.txt', sizeBytes: 27 },
-    'error: There is something at notes/a.txt already.',
+    'error: There is already a file or folder at notes/a.txt.',
     { path: 'notes/a.txt', replaced: 1, sizeBytes: 29 },
     expect.stringContaining('error: oldText is not in the file'),
     { path: '/home/user/notes/a.txt', sizeBytes: 29, text: '     2\tsecond € line', nextLine: null },
@@ -105,7 +105,7 @@ test('An agent writes, reads, edits, lists and searches files', async () => {
     { found: [{ path: 'notes/a.txt', line: 2, text: 'second € line' }], hasMore: false },
     { found: [{ path: './notes/a.txt', line: 1, text: 'changed line' }], hasMore: false },
     expect.stringContaining('error: The search failed'),
-    'error: /bin/true is not text, so it has no lines to read.',
+    'error: /bin/true is not a text file, so its lines cannot be read.',
     expect.stringContaining('error: '),
   ]);
 });
@@ -128,7 +128,7 @@ test('A background process can be started, read, written to and stopped, and out
     { written: 5 },
     { stdout: 'got this\n', next: 12 },
     { state: 'killed' },
-    expect.stringContaining('error: It has put out 12 bytes'),
+    expect.stringContaining('the process has written only 12 bytes'),
     'error: This action needs `processId`.',
   ]);
 });
@@ -158,8 +158,8 @@ test('A turn in mode ask can only read, and a turn of an API key needs the scope
   const reading = await run(calls, { mode: 'ask' });
   expect(reading.outputs).toEqual([
     expect.objectContaining({ path: '.' }),
-    'error: computer_exec changes things, and this turn only reads.',
-    'error: computer_write changes things, and this turn only reads.',
+    'error: computer_exec changes things, but this turn is in ask mode and may only read.',
+    'error: computer_write changes things, but this turn is in ask mode and may only read.',
   ]);
   const { key } = await product.identity.keys.create(user.id, { name: 'key', scopes: ['chat', 'computers:read'] });
   const stream = await user.open('/chat/stream', {
@@ -228,6 +228,6 @@ test('A command that a kill interrupted does not run again on a new default comp
   await product.restart();
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
-  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('Whether it had its effect is not known')]);
+  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('It is unknown whether it had an effect')]);
   expect((await computer.exec('cat moved.txt')).stdout).toBe('ran\n');
 }, 60_000);

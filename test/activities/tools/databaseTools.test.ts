@@ -105,7 +105,7 @@ test('An agent writes only if its user approves', async () => {
   expect(await read(sql)).toMatchObject({ data: { rows: [['1']] } });
   expect((await write('SELEC 1')).output).toContain('syntax');
   const asking = await call('database_execute', { database: 'shop', sql: 'DELETE FROM notes' });
-  expect(asking.output).toContain('this turn only reads');
+  expect(asking.output).toContain('may only read');
 });
 
 test('Viewers, keys without databases:write and members of other spaces cannot query', async () => {

@@ -156,12 +156,12 @@ test('An impossible call does nothing and explains why', async () => {
     ['desktop_start', { resolution: '10000x10' }],
   ]);
   for (const output of outputs) expect(output).toMatch(/^error: /);
-  expect(outputs[0]).toContain('(800, 10) is not on the screen, whose picture is 800 pixels wide and 600 high');
+  expect(outputs[0]).toContain('(800, 10) is outside the screen. Its picture is 800 pixels wide and 600 pixels high');
   expect(outputs[4]).toContain('There is no key "F13".');
   expect(outputs[6]).toBe('error: There is no such desktop session.');
   expect((await controlsOf(turnId)).slice(3)).toEqual(Array.from({ length: 7 }, () => null));
   const asked = await run([['desktop_key', { keys: 'x' }]], { mode: 'ask' });
-  expect(asked.outputs).toEqual(['error: desktop_key changes things, and this turn only reads.']);
+  expect(asked.outputs).toEqual(['error: desktop_key changes things, but this turn is in ask mode and may only read.']);
   await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
   const over = await run([['desktop_screenshot', { sessionId: session.id }]]);
   expect(over.outputs).toEqual([`error: The desktop ${session.id} has ended. Somebody ended it.`]);
@@ -205,7 +205,7 @@ describe('Control of a desktop', () => {
     await computer.exec('pkill -CONT Xtigervnc');
     const { chunks } = await collect(stream);
     expect(toolOutputs(chunks)).toEqual([
-      expect.stringContaining('It was broken off in the middle. A person is in control'),
+      expect.stringContaining('The input was stopped in the middle. A person controls'),
     ]);
     expect(await controlsOf(turnId)).toMatchObject([{ outcome: 'lost' }]);
     await run([['desktop_screenshot', {}]]);
@@ -217,7 +217,7 @@ describe('Control of a desktop', () => {
   test('A second turn is refused while the turn in control runs, and accepted after that has ended', async () => {
     const { turnId } = await whileTyping();
     const beside = await run([['desktop_key', { keys: 'x' }]]);
-    expect(beside.outputs).toEqual([expect.stringContaining('Another turn is in control')]);
+    expect(beside.outputs).toEqual([expect.stringContaining('Another turn controls')]);
     await computer.exec('pkill -CONT Xtigervnc');
     await collect(await user.open(`/chat/turns/${turnId}/stream`));
     expect((await run([['desktop_key', { keys: 'x' }]])).outputs).toEqual([{ sessionId: session.id }]);

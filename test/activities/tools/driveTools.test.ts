@@ -64,15 +64,15 @@ test('Failed calls change nothing, and the model is told why', async () => {
   expect(results).toEqual([
     'error: There is nothing at /nowhere.txt.',
     'error: / is a folder, not a file.',
-    'error: oldText is in the file 2 times. Quote more around it, or set all.',
+    'error: oldText is in the file 2 times. Include more of the text around it, or set `all`.',
     expect.stringContaining('error: oldText is not in the file.'),
-    'error: There is an item of this name already.',
+    'error: An item of this name already exists here.',
     'error: An item on the path is not a folder.',
-    'error: A name in the drive is not "." or "..".',
-    "error: The input does not fit the tool: it must have required property 'path'.",
-    'error: The input does not fit the tool: it must NOT have additional properties ("more"); /content must be string.',
-    'error: The new path names nothing.',
-    'error: There is no entry named nobody to go on after.',
+    'error: A name in the drive must not be "." or "..".',
+    "error: The input of the tool is not valid: it must have required property 'path'.",
+    'error: The input of the tool is not valid: it must NOT have additional properties ("more"); /content must be string.',
+    'error: The new path has no name at its end.',
+    'error: The folder has no entry named nobody. Take `after` from the `nextAfter` of the previous call.',
     'error: There is no tool named no_such_tool.',
   ]);
   expect(await call(user, [['drive_read', { path: '/twice.txt' }]])).toMatchObject([
@@ -104,8 +104,8 @@ test('Mode ask offers only tools that read, and refuses the others', async () =>
     'ask',
   );
   expect(results.slice(0, 2)).toEqual([
-    'error: drive_write changes things, and this turn only reads.',
-    'error: drive_delete changes things, and this turn only reads.',
+    'error: drive_write changes things, but this turn is in ask mode and may only read.',
+    'error: drive_delete changes things, but this turn is in ask mode and may only read.',
   ]);
   expect(JSON.stringify(results[2])).not.toContain('asked.txt');
   const names = async (mode: string) => {

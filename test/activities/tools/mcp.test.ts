@@ -188,7 +188,7 @@ test('A tool that must not be repeated is not repeated after a kill, and the mod
   const { turnId } = idsOf(stream);
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
-  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('Whether it had its effect is not known')]);
+  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('It is unknown whether it had an effect')]);
   expect(await mcp.runsOf('slow_write')).toBe(1);
 });
 
@@ -209,7 +209,7 @@ test('A call that a kill interrupted is not repeated at another server', async (
   await product.restart();
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
-  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('Whether it had its effect is not known')]);
+  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('It is unknown whether it had an effect')]);
   expect(await other.runsOf('search_issues')).toBe(0);
   await user.fetch(`${path()}/${id}`, { method: 'DELETE' });
 });

@@ -28,7 +28,7 @@ test('An input is checked against its schema and gets its defaults', () => {
   expect(registry.faultsOf(tool, input)).toBeUndefined();
   expect(input).toEqual({ a: 'x', b: 7 });
   expect(registry.faultsOf(tool, { c: 1 })).toBe(
-    `The input does not fit the tool: it must have required property 'a'; it must NOT have additional properties ("c").`,
+    `The input of the tool is not valid: it must have required property 'a'; it must NOT have additional properties ("c").`,
   );
   expect(registry.faultsOf(toolOf({}), { c: 1 })).toBeUndefined();
 });

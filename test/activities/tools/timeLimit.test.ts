@@ -18,7 +18,7 @@ afterAll(() => product.close());
 
 const ending = [
   { type: 'data-limit', data: { limit: 'time', code: 'TIME_LIMIT' } },
-  { type: 'error', code: 'TIME_LIMIT', errorText: expect.stringContaining('as long as a turn may') },
+  { type: 'error', code: 'TIME_LIMIT', errorText: expect.stringContaining('its time limit') },
 ];
 
 test('A turn that works for too long ends with TIME_LIMIT, and its text is kept', async () => {

@@ -86,7 +86,7 @@ test('A turn stopped before its tool’s effect ends at once, and the effect nev
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const { chunks } = await collect(stream);
   expect(chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
-  expect(toolOutputs(chunks)).toEqual(['error: Stopped before it was done.']);
+  expect(toolOutputs(chunks)).toEqual(['error: The turn was stopped before this call finished.']);
   expect(await callOf(turnId)).toMatchObject({ status: 'failed' });
   await release();
   expect(await namesIn(user, '/a')).toEqual(['first']);

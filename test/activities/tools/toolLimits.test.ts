@@ -31,7 +31,7 @@ test('A turn ends when the model repeats the same call again and again', async (
   expect(await user.turn(turnId)).toMatchObject({ status: 'failed', error: { code: 'TOOL_LOOP' } });
   const outputs = toolOutputs(chunks);
   expect(outputs).toHaveLength(12);
-  expect(outputs.at(-1)).toBe('error: The turn ended before it was done.');
+  expect(outputs.at(-1)).toBe('error: The turn ended before this call finished.');
 });
 
 test('Different calls are no loop, and the limit of steps ends the turn', async () => {
@@ -55,7 +55,9 @@ test('Too many calls end the turn before any call of the last step runs', async 
   ]);
   const outputs = toolOutputs(chunks);
   expect(outputs.filter((output) => typeof output === 'object')).toHaveLength(30);
-  expect(outputs.slice(30)).toEqual(Array.from({ length: 11 }, () => 'error: The turn ended before it was done.'));
+  expect(outputs.slice(30)).toEqual(
+    Array.from({ length: 11 }, () => 'error: The turn ended before this call finished.'),
+  );
   // The thread can still be used.
   script.respond = () => ({});
   expect((await user.ask({ content: 'and now?', threadId })).text).toBe('Hello from the fake provider.');

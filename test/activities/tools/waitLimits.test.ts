@@ -62,7 +62,7 @@ test('Without an answer in time the model is told, the turn ends, and a late app
   expect(await Promise.all(turns.map((turn) => outputsOf(turn.turnId)))).toEqual([
     ['error: The client did not answer in time.'],
     ['error: The client did not answer in time.'],
-    ['error: Nobody allowed this in time.'],
+    ['error: The user did not allow this call in time.'],
   ]);
 });
 
@@ -74,7 +74,7 @@ test('A call that times out while no worker runs ends when a worker is back', as
   for (const turn of turns) expect(await user.ended(turn.turnId)).toMatchObject({ status: 'completed' });
   expect(await Promise.all(turns.map((turn) => outputsOf(turn.turnId)))).toEqual([
     ['error: The client did not answer in time.'],
-    ['error: Nobody allowed this in time.'],
+    ['error: The user did not allow this call in time.'],
   ]);
   const listed = await user.ask({ content: toolLines([['drive_list', {}]]), modelId: 'demo' });
   expect(toolOutputs(listed.chunks)).toMatchObject([{ entries: [{ name: 'a.txt' }] }]);

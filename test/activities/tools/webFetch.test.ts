@@ -140,7 +140,7 @@ test('The model is told about content that is not text, silent servers and refus
     expect.stringContaining('internal or special (loopback)'),
     expect.stringMatching(/^error: localhost:80 cannot be reached/),
     'error: The URL must begin with http:// or https://.',
-    'error: The URL must not have a user name or a password in it.',
+    'error: The URL must not contain a user name or a password.',
   ]);
 });
 

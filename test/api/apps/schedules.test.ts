@@ -142,7 +142,10 @@ test('Five failures in a row pause a schedule with a reason, and resuming it res
   }
   expect(await schedule()).toMatchObject({
     ...{ enabled: false, nextRunAt: null },
-    pause: { code: 'FAILED_REPEATEDLY', detail: expect.stringMatching(/^It has failed 5 times in a row\. \S/) },
+    pause: {
+      code: 'FAILED_REPEATEDLY',
+      detail: expect.stringMatching(/^The schedule was paused after 5 failures in a row\. \S/),
+    },
   });
   expect((await apps.resume(id)).body).toMatchObject({ enabled: true, failures: 0, pause: null });
 });

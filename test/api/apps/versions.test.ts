@@ -226,8 +226,8 @@ test('A change by an agent waits for approval if the app gets secrets or runs by
   ] as const;
   const { chunks } = await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' });
   const outputs = toolOutputs(chunks).map((output) => JSON.stringify(output));
-  expect(outputs[0]).toContain('approved the new version');
-  expect(outputs[2]).toContain('not run by asking for it');
+  expect(outputs[0]).toContain('approves the new version');
+  expect(outputs[2]).toContain('cannot be run directly');
   expect(await apps.deliver(id)).toMatchObject({ status: 401 });
   const [waiting] = await versions();
   expect(waiting).toMatchObject({ state: 'waiting', reasons: [{ code: 'CHANGED_BY_AGENT' }] });

@@ -164,7 +164,7 @@ test('each webhook of an app has an address of its own', async () => {
   const none = { status: 409, body: { code: 'APP_NO_WEBHOOK' } };
   expect(await apps.deliver(id, signed)).toMatchObject({
     ...none,
-    body: { detail: expect.stringContaining('add the name of one to the address') },
+    body: { detail: expect.stringContaining('Add the name of a component to the address') },
   });
   for (const name of ['build', 'three']) expect(await apps.deliver(id, { component: name })).toMatchObject(none);
   const [delivery] = (await apps.deliveries(id)).body.data;

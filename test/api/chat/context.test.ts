@@ -59,7 +59,7 @@ describe('files', () => {
     expect(toldFor('Seen by one').told).toContain(onePixelPng.toString('base64'));
     expect(toldFor('Seen by one').told).toContain('"media_type":"image/png"');
     const { told } = toldFor('Not by the other');
-    expect(told).toContain('[Attached file: /dot.png (image/png), not shown: this model sees no images]');
+    expect(told).toContain('[Attached file: /dot.png (image/png), not shown: this model cannot see images]');
     expect(told).not.toContain(onePixelPng.toString('base64'));
     const [message] = await user.messages(seen.threadId);
     expect(message?.parts.at(-1)).toMatchObject({
@@ -90,8 +90,8 @@ describe('files', () => {
 
   test.each([
     ['a broken PDF', '/broken.pdf', '%PDF-1.7 and nothing more', 'the PDF cannot be read'],
-    ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes more time or memory'],
-    ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'it is not text'],
+    ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes too much time or memory'],
+    ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'the file is not text'],
   ])('The answer comes although a file cannot be shown (%s), and the model knows', async (_name, path, bytes, why) => {
     await putFile(product, user, path, bytes);
     const answer = await user.ask({ content: `What is ${path}?`, files: [{ path }] });
@@ -113,7 +113,7 @@ describe('files', () => {
     expect((await user.fetch(`${items}/${item?.id}`, { method: 'DELETE' })).ok).toBe(true);
     await user.ask({ content: 'After the deletion', threadId });
     const later = toldFor('After the deletion').told;
-    expect(later).toContain('not shown: it has been deleted since');
+    expect(later).toContain('not shown: the file has been deleted since');
     expect(later).not.toContain('first content');
   });
 

@@ -259,9 +259,7 @@ describe('Turns that others continue', () => {
     const { turnId, body } = await waiting(key);
     expect((await user.fetch(`/api/keys/${key.keyId}`, { method: 'DELETE' })).status).toBe(204);
     await user.ask(body);
-    expect(String((await outputsOf(turnId))[1])).toContain(
-      'the API key that asked for this turn does not hold any more',
-    );
+    expect(String((await outputsOf(turnId))[1])).toContain('the API key that started this turn is no longer valid');
   });
 });
 

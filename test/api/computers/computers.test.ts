@@ -139,7 +139,7 @@ test('Wrong input is refused', async () => {
   });
   expect([codeOf(loading), loading.body.detail]).toEqual([
     [422, 'VARIABLE_REFUSED'],
-    'Variables that are refused: LD_PRELOAD, BASH_ENV, GIT_SSH_COMMAND.',
+    'These variables are not allowed: LD_PRELOAD, BASH_ENV, GIT_SSH_COMMAND.',
   ]);
   const usual = ['GIT_AUTHOR_NAME', 'GIT_COMMITTER_EMAIL', 'GIT_TOKEN', 'PYTHONUNBUFFERED', 'NODE_ENV', 'JAVA_HOME'];
   expect((await as.post(path, { env: Object.fromEntries(usual.map((name) => [name, 'x'])) })).status).toBe(201);
@@ -149,8 +149,8 @@ test('Wrong input is refused', async () => {
     {
       code: 'LIMIT_TOO_HIGH',
       errors: [
-        { pointer: '/cpu', detail: 'is at most 4 here' },
-        { pointer: '/memoryMiB', detail: 'is at most 4096 here' },
+        { pointer: '/cpu', detail: 'must be at most 4' },
+        { pointer: '/memoryMiB', detail: 'must be at most 4096' },
       ],
     },
   ]);

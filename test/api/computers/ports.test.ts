@@ -155,7 +155,7 @@ describe('Admitting a browser', () => {
     expect(seen[0]?.url).toBe('/page?a=1');
     const again = await visit(link.url);
     expect([again.status, again.headers['set-cookie']]).toEqual([410, undefined]);
-    expect(again.body).toContain('opened already');
+    expect(again.body).toContain('already used');
     // The browser with the cookie may load its first address again.
     expect((await visit(link.url, { cookie })).status).toBe(303);
   });
@@ -442,13 +442,13 @@ describe('What passes', () => {
     const odd = net.createServer((socket) => socket.end('SSH-2.0-odd\r\n')).listen(0, '127.0.0.1');
     await once(odd, 'listening');
     const wrong = await admitted({ port: (odd.address() as AddressInfo).port });
-    expect((await visit(wrong.link.origin, { cookie: wrong.cookie })).body).toContain('does not answer in HTTP');
+    expect((await visit(wrong.link.origin, { cookie: wrong.cookie })).body).toContain('did not answer with valid HTTP');
     odd.close();
     const { link, cookie } = await admitted();
     isAsleep = true;
     const asleep = await visit(link.origin, { cookie });
     expect(asleep.status).toBe(503);
-    expect(asleep.body).toContain('does not wake it');
+    expect(asleep.body).toContain('does not start the computer');
   });
 });
 

@@ -59,7 +59,7 @@ describe('exec', () => {
     const env = { A: 'x', NODE_OPTIONS: '--require ./x', PYTHONSTARTUP: 'x', LD_AUDIT: 'x' };
     expect(await computer.expect(422, 'POST', path, { command: 'true', env })).toMatchObject({
       code: 'VARIABLE_REFUSED',
-      detail: 'Variables that are refused: NODE_OPTIONS, PYTHONSTARTUP, LD_AUDIT.',
+      detail: 'These variables are not allowed: NODE_OPTIONS, PYTHONSTARTUP, LD_AUDIT.',
     });
     // Inside the command, these variables are allowed.
     const said = await computer.exec('NODE_OPTIONS=--require=x sh -c "echo $NODE_OPTIONS"');

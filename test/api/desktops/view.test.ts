@@ -154,7 +154,7 @@ describe('the page of a desktop', () => {
     const recordings = recordingsOf(computer, session.id);
     const pages = [await open(session.viewUrl ?? ''), await open((await linkTo(computer, session, {})).url)];
     for (const page of pages) {
-      await says(page, 'You are looking');
+      await says(page, 'You are watching');
       expect(await page.locator('#recorded').textContent()).toBe('');
     }
     const { id } = await recordings.start();
@@ -189,7 +189,7 @@ describe('the page of a desktop', () => {
   test('The page is on an origin that has nothing of the API', async () => {
     expect(session.viewUrl).toMatch(/^http:\/\/desktop\.localhost\/#/);
     const page = await open(session.viewUrl ?? '');
-    await says(page, 'You are looking');
+    await says(page, 'You are watching');
     expect(await page.context().cookies()).toEqual([]);
     expect(new URL(page.url()).origin).not.toBe(new URL(product.url).origin);
     const status = await page.evaluate(async () => (await fetch('/api/me')).status);
@@ -202,7 +202,7 @@ describe('the page of a desktop', () => {
 
   test('A viewer with a read-only link types nothing, whatever the page sends', async () => {
     const page = await open(session.viewUrl ?? '');
-    await says(page, 'You are looking');
+    await says(page, 'You are watching');
     await shows(page, 300, 300, [0, 0, 0xc0]);
     await page.evaluate(async () => {
       // As a modified viewer: it greets, and then types, moves, pastes and resizes.
@@ -245,11 +245,11 @@ describe('the page of a desktop', () => {
     const one = await open(url);
     await says(one, 'You are in control');
     const two = await open(url, await browser.newContext());
-    await says(two, 'Somebody else is in control');
+    await says(two, 'Another person is in control');
     await type(two, 'not yet');
     await two.locator('#take').click();
     await says(two, 'You are in control');
-    await says(one, 'Somebody else is in control');
+    await says(one, 'Another person is in control');
     await type(one, 'not any more');
     await type(two, 'now it is me');
     const heard = await waitFor('the line', async () => {
@@ -260,9 +260,9 @@ describe('the page of a desktop', () => {
     const control = (action: string) =>
       computer.expect<{ controller: string }>(200, 'POST', `${sessions}/${session.id}/control`, { action });
     expect(await control('take')).toEqual({ controller: 'you' });
-    await says(two, 'Somebody else is in control');
+    await says(two, 'Another person is in control');
     expect(await control('release')).toEqual({ controller: 'none' });
-    await says(two, 'Nobody is in control');
+    await says(two, 'No one is in control');
     await Promise.all([one.close(), two.context().close()]);
   });
 
@@ -284,7 +284,7 @@ describe('the page of a desktop', () => {
 
   test('A viewer with a read-only link gets nothing of the clipboard, whatever the page asks for', async () => {
     const looking = await open(session.viewUrl ?? '');
-    await says(looking, 'You are looking');
+    await says(looking, 'You are watching');
     const controlling = await open((await linkTo(computer, session, { control: true })).url);
     await says(controlling, 'You are in control');
     // Two modified viewers: one names no encodings, and would get plain texts. The other asks for the extended
@@ -372,7 +372,7 @@ describe('the page of a desktop', () => {
   test('The page is closed when its link is revoked, and says so', async () => {
     const { id, url } = await linkTo(computer, session, {});
     const page = await open(url);
-    await says(page, 'You are looking');
+    await says(page, 'You are watching');
     await computer.expect(204, 'DELETE', `${sessions}/${session.id}/link/${id}`);
     await overSays(page, 'expired or was revoked');
     const again = await open(url, await browser.newContext());
@@ -404,7 +404,7 @@ describe('the page of a desktop', () => {
   test('A link lives on while its page is open, and the page gets a new token to reconnect with', async () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 20 });
     const page = await open(url);
-    await says(page, 'You are looking');
+    await says(page, 'You are watching');
     const first = await page.evaluate(() => sessionStorage.getItem('token'));
     await page.waitForFunction((old) => sessionStorage.getItem('token') !== old, first, { timeout: 60_000 });
     const { pool } = product.environment.database;
@@ -414,7 +414,7 @@ describe('the page of a desktop', () => {
     );
     expect((rows as { s: number }[])[0]?.s).toBeGreaterThan(22);
     await page.reload();
-    await says(page, 'You are looking');
+    await says(page, 'You are watching');
     await page.close();
   });
 
@@ -434,14 +434,14 @@ describe('the page of a desktop', () => {
     const page = await open((await linkTo(computer, other, { control: true })).url);
     await says(page, 'You are in control');
     await computer.exec(`kill -9 $(cat /tmp/.X${other.display.slice(1)}-lock)`);
-    await overSays(page, 'Its X server has ended by itself.');
+    await overSays(page, 'The X server of the session has exited by itself.');
     // Nothing looks as if the session went on.
     for (const part of ['#take', '#quality', '#whole']) expect(await page.locator(part).isVisible()).toBe(false);
     expect(await page.locator('canvas').count()).toBe(0);
     const third = await start(computer);
     await page.goto('about:blank');
     await page.goto(third.viewUrl ?? '');
-    await says(page, 'You are looking');
+    await says(page, 'You are watching');
     await computer.expect(200, 'POST', '/stop');
     await overSays(page, 'Its computer has stopped.');
     const ended = await computer.expect<Session>(200, 'GET', `${sessions}/${third.id}`);

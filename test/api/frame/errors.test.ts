@@ -106,7 +106,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     ['/api/spaces?nonsense=1', 'nonsense is not a parameter of this operation.'],
     ['/api/spaces?limit=', 'limit must be an integer, in decimal digits.'],
     ['/api/spaces?cursor=', 'cursor is empty.'],
-    ['/api/spaces?cursor=a/b', 'cursor has characters in it that must be percent-encoded.'],
+    ['/api/spaces?cursor=a/b', 'cursor contains characters that must be percent-encoded.'],
   ])('%s: %s', async (path, detail) => {
     expect((await api.as(token).get(path)).body).toMatchObject({ status: 400, code: 'INVALID_REQUEST', detail });
   });
@@ -123,7 +123,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
 
   test.each([
     [{}, '/name is required.'],
-    [{ name: 'x', isAdmin: true }, '/isAdmin is not taken here.'],
+    [{ name: 'x', isAdmin: true }, '/isAdmin is not accepted here.'],
   ])('%j: %s', async (body, detail) => {
     expect((await post().send(body)).body.detail).toBe(detail);
   });
@@ -138,7 +138,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
   test.each([
     ['text/plain', undefined, 'Send the body as application/json.'],
     ['application/json; charset=iso-8859-7', undefined, 'Send the body in UTF-8.'],
-    ['application/json', 'snappy', 'Send the body as it is, or compressed by gzip, deflate or br.'],
+    ['application/json', 'snappy', 'Send the body uncompressed, or compressed with gzip, deflate or br.'],
   ])('415 says what to send instead of %s', async (type, encoding, detail) => {
     const send = post().set('content-type', type);
     if (encoding !== undefined) send.set('content-encoding', encoding);
@@ -149,7 +149,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     const refused = await api.as(token).delete('/api/me');
     expect([refused.headers.allow, refused.body.detail]).toEqual([
       'HEAD, GET, OPTIONS',
-      'This path takes HEAD, GET, OPTIONS.',
+      'This path accepts only HEAD, GET, OPTIONS.',
     ]);
     const options = await request(api.app).options('/api/spaces');
     expect([options.status, options.headers.allow]).toEqual([204, 'HEAD, GET, POST, OPTIONS']);
@@ -213,7 +213,7 @@ describe('Faults of the server', () => {
       type: 'urn:atrium:problem:internal-error',
       title: 'Internal Server Error',
       status: 500,
-      detail: 'Something went wrong here. The request id finds it in the log.',
+      detail: 'Something went wrong on the server. An operator can find the error in the log by the request id.',
       instance: '/api/me',
       code: 'INTERNAL_ERROR',
       requestId: 'find-me',

@@ -17,7 +17,7 @@ function told(schema: object, value: unknown): string {
 
 test.each<[object, unknown, string]>([
   [{ required: ['a'] }, {}, 'is required'],
-  [{ properties: {}, additionalProperties: false }, { a: 1 }, 'is not taken here'],
+  [{ properties: {}, additionalProperties: false }, { a: 1 }, 'is not accepted here'],
   [{ minLength: 1 }, '', 'must not be empty'],
   [{ minItems: 1 }, [], 'must not be empty'],
   [{ minProperties: 1 }, {}, 'must not be empty'],
@@ -39,13 +39,13 @@ test.each<[object, unknown, string]>([
   [{ exclusiveMinimum: 0 }, 0, 'must be more than 0'],
   [{ exclusiveMaximum: 1 }, 1, 'must be less than 1'],
   [{ multipleOf: 5 }, 1, 'must be a multiple of 5'],
-  [{ pattern: '^a"b$' }, 'c', 'has not the form that it must have'],
+  [{ pattern: '^a"b$' }, 'c', 'does not match the required pattern'],
   [{ pattern: '^[A-Za-z0-9_-]+$' }, 'a b', 'must be letters, digits, "_" and "-"'],
   [{ format: 'date-time' }, 'c', 'must be a valid date-time'],
   [{ enum: ['a', 'b'] }, 'c', 'is not one of the allowed values'],
-  [{ const: 1 }, 2, 'has another value than it must have'],
-  [{ anyOf: [{ const: 1 }, { const: 2 }] }, 3, 'has another value than it must have'],
-  [{ not: {} }, 3, 'has a form that it must not have'],
+  [{ const: 1 }, 2, 'does not have the required value'],
+  [{ anyOf: [{ const: 1 }, { const: 2 }] }, 3, 'does not have the required value'],
+  [{ not: {} }, 3, 'has a form that is not allowed'],
 ])('The schema %j says of the value %j: %s', (schema, value, words) => {
   expect(told(schema, value)).toBe(words);
 });
@@ -53,7 +53,7 @@ test.each<[object, unknown, string]>([
 test('Messages of the request validator name the allowed values', () => {
   expect(plainWords('must be equal to one of the allowed values: a, b')).toBe('must be one of: a, b');
   expect(plainWords('must be equal to one of the allowed values: true')).toBe('must be true');
-  expect(plainWords('must match exactly one schema in oneOf')).toBe('has none of the forms that it may have');
+  expect(plainWords('must match exactly one schema in oneOf')).toBe('matches none of the allowed forms');
 });
 
 test('Each pattern of the contract has a description, whose example matches', () => {

@@ -165,13 +165,8 @@ test('The table opens to anyone exactly what the contract opens', () => {
 
 test.each(operations.map((operation) => [operation.id, operation] as const))('%s', async (id, operation) => {
   const access = accessOf(accessTable, id);
-<<<<<<< HEAD
   // Refused callers and readers change nothing, so they share their objects. Other allowed callers may delete theirs.
   const shared = await prepare(operation);
-=======
-  // Refused callers change nothing, so they share their objects. An allowed caller may delete its own.
-  const forRefused = await prepare(operation);
->>>>>>> h/t1
   const answers = await Promise.all(
     callers.map(async (caller) => {
       const mayChange = operation.method !== 'GET' && expectedOf(access, caller).includes('yes');

@@ -224,7 +224,7 @@ test('At most 5,000 repositories are kept, and the page says that there is more'
   const page = await visit(api, github, at, person);
   expect([page.status, page.text]).toEqual([200, expect.stringContaining('The 2400 repositories')]);
   expect(page.text).toContain('The 2600 repositories');
-  expect(page.text).toContain('There is more at GitHub than can be connected at once');
+  expect(page.text).toContain('more installations or repositories than can be shown here');
   for (const { id } of many) expect((await choose(api, page, id)).status).toBe(200);
   const [rows] = await api.environment.database.pool.query(
     'SELECT COUNT(*) AS count FROM git_installation_repositories WHERE space_id = ?',
@@ -272,7 +272,7 @@ test('A connection works once, for a limited time, and only with GitHub’s own 
   const open = (path: string) => api.as().get(path).set('accept', 'text/html');
   expect((await open(back.pathname + back.search)).status).toBe(200);
   const again = await open(back.pathname + back.search);
-  expect([again.status, again.text]).toEqual([410, expect.stringContaining('Begin again')]);
+  expect([again.status, again.text]).toEqual([410, expect.stringContaining('Start again')]);
 
   const refused = await begin();
   expect(

@@ -37,7 +37,7 @@ test('The link shows a form, which ends in a code', async () => {
   const me = await product.meOf(codeOn(await browser.visit(link, {})));
   expect(me.id).toBe(user.id);
   const again = await browser.visit(link, {});
-  expect([again.status, alertOn(again)]).toEqual([410, expect.stringContaining('This sign-in is over')]);
+  expect([again.status, alertOn(again)]).toEqual([410, expect.stringContaining('This sign-in was already used')]);
   expect((await browser.visit(link)).status).toBe(410);
   await allSent();
 });

@@ -77,7 +77,7 @@ test('a person without an invitation does not get in, and is told why', async ()
   const page = await product.viaIssuer();
   expect([page.status, alertOn(page)]).toEqual([
     403,
-    'There is no account for you here. Ask somebody for an invitation.',
+    'You have no account here. Ask a member of a space for an invitation.',
   ]);
   expect(await product.identity.users.byEmail('mallory@example.com')).toBeUndefined();
 });
@@ -132,7 +132,7 @@ describe('The answer of the issuer', () => {
     const page = await stranger.visit(url.href);
     expect([page.status, alertOn(page)]).toEqual([
       403,
-      'This sign-in was begun in another browser. Begin again in this one.',
+      'This sign-in was started in another browser. Start again in this one.',
     ]);
     expect((await product.meOf(codeOn(await browser.visit(url.href)))).email).toBe('dave@example.com');
   });
@@ -146,10 +146,7 @@ describe('The answer of the issuer', () => {
     const { browser, url } = await comeBack('once');
     expect((await browser.visit(url.href)).status).toBe(200);
     const page = await browser.visit(url.href);
-    expect([page.status, alertOn(page)]).toEqual([
-      410,
-      'This sign-in is over: it was used, or took too long. Begin again.',
-    ]);
+    expect([page.status, alertOn(page)]).toEqual([410, 'This sign-in was already used or has expired. Start again.']);
   });
 
   test.each([

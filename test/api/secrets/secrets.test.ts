@@ -109,9 +109,9 @@ test('names that load code or settings into programs, or redirect them, are refu
     expect(codeOf(response)).toEqual([422, 'RESERVED_SECRET_NAME']);
     return response.body.detail as string;
   };
-  expect(await detailOf('NODE_OPTIONS')).toContain('NODE_OPTIONS can make programs run somebody else’s code');
+  expect(await detailOf('NODE_OPTIONS')).toContain('NODE_OPTIONS can make programs run run other code');
   expect(await detailOf('https_proxy')).toContain('changes where programs connect to');
-  expect(await detailOf('r00ub0')).toContain('write capitals or an underscore');
+  expect(await detailOf('r00ub0')).toContain('use capitals or an underscore');
 });
 
 test('a secret whose name was reserved after it was set is no longer exported, and the list says why', async () => {
@@ -127,7 +127,7 @@ test('a secret whose name was reserved after it was set is no longer exported, a
   expect((await editor.get(`${path}/env`)).body.secrets).toEqual(["export API_KEY='x'"]);
   expect((await viewer.get(path)).body.data).toMatchObject([
     { name: 'API_KEY', leftOutBecause: null },
-    { name: 'NODE_OPTIONS', leftOutBecause: expect.stringContaining('somebody else’s code') },
+    { name: 'NODE_OPTIONS', leftOutBecause: expect.stringContaining('run other code') },
   ]);
   expect((await editor.delete(`${path}/NODE_OPTIONS`)).status).toBe(204);
 });

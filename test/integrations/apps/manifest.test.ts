@@ -75,7 +75,7 @@ test.each([
     `${minimal}    env: { A: x, LD_PRELOAD: ./evil.so }\n`,
     6,
     30,
-    'LD_PRELOAD can make programs load other code, so it is not set from outside; set it in the command',
+    'LD_PRELOAD can make programs load other code, so it is not allowed here; set it in the command',
   ],
   ['a NUL', `${minimal}    env: { A: "x\\0" }\n`, 6, 15, 'must not have a NUL'],
   [
@@ -117,11 +117,11 @@ test('one fault does not hide the others', async () => {
 
 test.each([
   ['0 8 * * *', 'Europe/Berlin', 3_600, undefined],
-  ['* * * * *', 'UTC', 0, 'It may run at most every 5 minutes.'],
-  ['0 0 30 2 *', 'UTC', 0, 'No day is ever like this, so it would never run.'],
+  ['* * * * *', 'UTC', 0, 'The cron expression runs too often. The minimum interval is 5 minutes.'],
+  ['0 0 30 2 *', 'UTC', 0, 'No date matches this cron expression, so it would never run.'],
   ['0 0 8 * * *', 'UTC', 0, expect.stringMatching(/^This is not a cron expression/)],
   ['0 8 * * *', 'Mars/Sea', 0, expect.stringMatching(/^There is no such time zone/)],
-  ['*/5 * * * *', 'UTC', 300, 'It must be shorter than the time between two ticks.'],
+  ['*/5 * * * *', 'UTC', 300, 'The jitter must be shorter than the time between two runs.'],
 ])('a manifest with the schedule %s in %s with a jitter of %i is checked', async (cron, timeZone, jitter, detail) => {
   const component = { name: 'nightly', kind: 'schedule', command: 'x', cron, timeZone, jitter };
   const text = await read(JSON.stringify({ name: 'App', components: [component] }));

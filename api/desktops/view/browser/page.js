@@ -71,11 +71,11 @@ function show() {
   if (rfb) rfb.viewOnly = !mine;
   const who = {
     you: 'You are in control',
-    other: 'Somebody else is in control',
+    other: 'Another person is in control',
     agent: 'An agent is in control',
-    none: 'Nobody is in control',
+    none: 'No one is in control',
   };
-  part('state').textContent = mayControl ? who[control] : 'You are looking';
+  part('state').textContent = mayControl ? who[control] : 'You are watching';
   part('recorded').textContent = isRecorded ? 'Recorded' : '';
   part('take').hidden = !mayControl || mine;
   for (const id of ['release', 'keyboard', 'clipboard']) part(id).hidden = !mine;
@@ -108,8 +108,8 @@ function closed(code, reason) {
   isRecorded = false;
   show();
   if (code === codes.ended) return over('The desktop session has ended', reason);
-  if (code === codes.over) return over('This link does not hold', reason);
-  if (code === codes.forbidden) return over('This is no longer yours to see', reason);
+  if (code === codes.over) return over('This link is not valid', reason);
+  if (code === codes.forbidden) return over('You no longer have access', reason);
   say('The connection was lost', reason || 'Trying again …');
   part('again').hidden = false;
   setTimeout(() => {
