@@ -45,7 +45,7 @@ type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReferenc
 export const stopTurnSignal = defineSignal('stopTurn');
 
 /** The turn's progress, for an operator in the Temporal UI. */
-export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
+const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
 
 // Retried without limit, since every turn must end. Local, since it is short and the turn's last work: this saves the
 // server two of a turn's three workflow tasks.
