@@ -17,6 +17,7 @@ import type { Turn } from '../../../models/chat/turn.ts';
 import type { Database } from '../../../models/database/database.ts';
 import { lastDecision } from '../../../models/egress/lastDecision.ts';
 import type { CommonDeps } from '../../deps.ts';
+import { actorOfTurn } from '../calls.ts';
 import type { ToolContext } from '../tool.ts';
 
 export interface BrowserToolDeps extends Pick<CommonDeps, 'config' | 'workflows'> {
@@ -37,10 +38,6 @@ export interface OpenBrowser {
 export const browserProperties = {
   sessionId: { type: 'string', minLength: 1, maxLength: 80, description: 'Of a browser other than the usual one.' },
 };
-
-export function actorOf({ userId, apiKeyId }: Turn) {
-  return { userId, credentialId: apiKeyId, address: null };
-}
 
 /** A call's session, in the turn’s own space. Throws errors with texts for the model. */
 export async function sessionFor(
@@ -78,7 +75,7 @@ export async function reach(
     throw new DomainError('conflict', 'BROWSER_STARTING', 'The browser is starting. Try again in a moment.');
   }
   const client =
-    use === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, actorOf(turn));
+    use === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, actorOfTurn(turn));
   const decisionOn = (to: Destination) => lastDecision(database, session.spaceId, to);
   return { session, browser: new Browser(client, browserSpec(session), { decisionOn }) };
 }
