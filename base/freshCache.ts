@@ -26,12 +26,7 @@ export function createFreshCache<V>(
       const known = entries.get(key);
       if (known !== undefined && now - known.askedAt < maxAgeMs) return known.value;
       const entry = { askedAt: now, value: load(key) };
-      entries.delete(key);
-      entries.set(key, entry);
-      if (entries.size > maxEntries) {
-        const oldest = entries.keys().next();
-        if (!oldest.done) entries.delete(oldest.value);
-      }
+      keepBounded(entries, maxEntries, key, entry);
       // A failure is not cached: the next caller loads again.
       entry.value.catch(() => {
         if (entries.get(key) === entry) entries.delete(key);
@@ -42,4 +37,13 @@ export function createFreshCache<V>(
       entries.delete(key);
     },
   };
+}
+
+/** Sets the newest entry of a map that has at most `max` of them. The oldest is dropped for it. */
+export function keepBounded<Key, Value>(map: Map<Key, Value>, max: number, key: Key, value: Value): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size <= max) return;
+  const oldest = map.keys().next();
+  if (!oldest.done) map.delete(oldest.value);
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { keepBounded } from '../base/freshCache.ts';
 import { keyBytes } from './aead.ts';
 import { DecryptionError } from './errors.ts';
 import type { MasterKeyRing } from './masterKey.ts';
@@ -38,18 +39,10 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   const unwrapped = new Map<string, Promise<Buffer>>();
   const newest = new Map<string, { version: number; readAt: number }>();
 
-  function keep<V>(map: Map<string, V>, id: string, value: V): V {
-    if (map.size >= cachedKeys) {
-      const oldest = map.keys().next();
-      if (!oldest.done) map.delete(oldest.value);
-    }
-    map.set(id, value);
-    return value;
-  }
-
   function unwrap(row: WrappedDataKey): Promise<Buffer> {
     const id = contextOf(row.scope, row.version);
-    const pending = keep(unwrapped, id, unwrapDataKey(masterKeys, row));
+    const pending = unwrapDataKey(masterKeys, row);
+    keepBounded(unwrapped, cachedKeys, id, pending);
     pending.catch(() => unwrapped.delete(id));
     return pending;
   }
@@ -87,15 +80,10 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
       }
       const row = await latest(scope);
       const key = await (unwrapped.get(contextOf(scope, row.version)) ?? unwrap(row));
-      keep(newest, scope, { version: row.version, readAt: Date.now() });
+      keepBounded(newest, cachedKeys, scope, { version: row.version, readAt: Date.now() });
       return { version: row.version, key };
     },
     byVersion,
-    async rotate(scope: string): Promise<void> {
-      const row = await latest(scope);
-      await add(scope, row.version + 1);
-      newest.delete(scope);
-    },
   };
 }
 

@@ -15,8 +15,6 @@ export interface Envelope {
   seal(scope: string, context: string, plaintext: Buffer): Promise<Buffer>;
   /** Throws {@link DecryptionError}. */
   open(scope: string, context: string, sealed: Buffer): Promise<Buffer>;
-  /** Gives the scope a new data key for sealing. Earlier keys still open what they sealed. */
-  rotateDataKey(scope: string): Promise<void>;
 }
 
 // The format: version (1 byte) ‖ data key's version (4 bytes) ‖ nonce ‖ ciphertext ‖ tag. The header is authenticated
@@ -44,7 +42,6 @@ export function createEnvelope(masterKeys: MasterKeyRing, store: DataKeyStore): 
       const key = await dataKeys.byVersion(scope, header.readUInt32BE(1));
       return decrypt(key, associated(header, scope, context), sealed.subarray(headerBytes));
     },
-    rotateDataKey: (scope) => dataKeys.rotate(scope),
   };
 }
 

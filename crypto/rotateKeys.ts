@@ -27,7 +27,10 @@ const rowsAtOnce = 100;
  * Gives each scope a new data key, wrapped under `target`. Other processes notice within half a minute. Sealed data
  * does not change.
  */
-export async function rotateDataKeys(store: RotationStore, target: MasterKey): Promise<number> {
+export async function rotateDataKeys(
+  store: Omit<RotationStore, 'wrappedByOthers' | 'rewrap'>,
+  target: MasterKey,
+): Promise<number> {
   const scopes = await store.scopes();
   for (const scope of scopes) {
     const newest = await store.latest(scope);

@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { ModelPart, TokenUsage } from '../../integrations/chat/modelCall.ts';
+import { closeTexts } from '../../models/chat/closingChunks.ts';
 import { type EndedTurn, endTurnWithStep, type TurnEnd } from '../../models/chat/endTurn.ts';
 import type { BegunCall, OutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
@@ -166,9 +167,8 @@ export class ModelStep implements Disposable {
       const kept = this.#continues ? fold.onlyText() : undefined;
       if (kept !== undefined && kept.text.trim() !== '') return { kept };
     }
-    const closing: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
     const data = { step, attempt: call.attempts, discard };
-    const opening: UiChunk[] = [...closing, { type: 'data-attempt', transient: true, data }];
+    const opening: UiChunk[] = [...closeTexts(fold), { type: 'data-attempt', transient: true, data }];
     return { segment: await turnLog.appendIn(tx, turnId, opening, { epoch }) };
   }
 

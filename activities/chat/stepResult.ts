@@ -8,6 +8,7 @@ import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { AnswerEnd } from '../../models/chat/turnLog/chunks.ts';
+import type { ModelFailure } from '../../workflows/chat/rules/modelRetry.ts';
 import type { CommonDeps } from '../deps.ts';
 import type { ChatDeps } from './deps.ts';
 import { type AfterTurn, followUp } from './endTurn.ts';
@@ -119,14 +120,9 @@ function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
   return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
 }
 
-/** How a model call failed, for the workflow to decide what to do. It carries no content. */
-export interface FailedCall {
+/** How a model call failed, for the workflow to decide what to do. */
+export interface FailedCall extends ModelFailure {
   kind: 'failed';
-  code: string;
-  retryable: boolean;
-  retryAfterMs?: number;
-  /** The next model of the catalogue that can handle the turn, if another model may help. */
-  fallbackModelId?: string;
 }
 
 /** Turns a provider's failure or a DomainError into a result. Throws anything else, so that the activity is retried. */

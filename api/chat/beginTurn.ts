@@ -46,7 +46,7 @@ export async function beginTurn(
  * before any byte of the stream, and many messages at once are accepted only as far as the credits go. A repeated
  * message has its turn already and costs nothing more. Undefined for a free model.
  */
-export function creditGate(
+function creditGate(
   { config, catalogue }: { config: Pick<Config, 'billing'>; catalogue: Catalogue },
   intent: SendIntent,
 ): Admit | undefined {

@@ -24,7 +24,7 @@ export function presentThread(thread: Thread, waiting: ReadonlySet<string> = new
 }
 
 /** `calls` are the turn's calls that still need an answer, `lastSeq` is the last number of its log. */
-export function presentTurn(
+function presentTurn(
   turn: Turn,
   { usage, calls, lastSeq }: { usage: Usage; calls: readonly ToolCall[]; lastSeq: number },
 ) {

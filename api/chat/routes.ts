@@ -228,7 +228,7 @@ async function positionIn(
   });
 }
 
-export function presentModel(model: CatalogueModel) {
+function presentModel(model: CatalogueModel) {
   return {
     id: model.id,
     name: model.name,

@@ -35,7 +35,7 @@ export function chatSettingsRoutes({ database, catalogue }: RouteDeps) {
   return router;
 }
 
-export function presentChatSettings(settings: ChatSettings) {
+function presentChatSettings(settings: ChatSettings) {
   const { systemPrompt, defaultModelId, maxStepsPerTurn, maxOutputTokens, maxContextTokens } = settings;
   return {
     systemPrompt,

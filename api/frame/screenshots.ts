@@ -1,5 +1,5 @@
 import { DomainError } from '../../base/errors.ts';
-import { Merged } from './merged.ts';
+import { Merged } from '../../base/merged.ts';
 
 const largestPixels = 3_840 * 2_160;
 

@@ -1,26 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
-import type { Problem } from './errors.ts';
+import { type Problem, presentFailure } from './errors.ts';
+import type { Failure } from './failures.ts';
 
-interface Refusal {
-  status: number;
-  code: string;
-  detail: string;
-}
+const malformed: Failure = { status: 400, code: 'INVALID_HTTP', detail: 'This is not a valid HTTP/1.1 request.' };
 
-const malformed: Refusal = { status: 400, code: 'INVALID_HTTP', detail: 'This is not a valid HTTP/1.1 request.' };
-
-const unclear: Refusal = {
-  status: 400,
-  code: 'HOST_UNCLEAR',
-  detail: 'The request names two hosts. Send exactly one.',
-};
+const unclear: Failure = { status: 400, code: 'HOST_UNCLEAR', detail: 'The request names two hosts. Send exactly one.' };
 
 /** By Node's error codes for unreadable requests. */
-const refusals: Record<string, Refusal> = {
+const refusals: Record<string, Failure> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'REQUEST_TIMEOUT', detail: 'The request did not arrive in time.' },
   HPE_HEADER_OVERFLOW: {
     status: 431,
@@ -50,7 +41,7 @@ export function refuseUnreadable(server: Server, logger: Logger): void {
     const requestId = randomUUID();
     const address = (socket as Socket).remoteAddress;
     logger.info({ requestId, status: refusal.status, code: refusal.code, request: { address } }, 'Unreadable request');
-    socket.end(messageOf(present(refusal, requestId)));
+    socket.end(messageOf(presentFailure(refusal, { path: '/', id: requestId })));
   });
 }
 
@@ -65,16 +56,11 @@ export function refuseTwoHosts(req: IncomingMessage, answer: ServerResponse | Du
   const address = req.socket.remoteAddress;
   const { status, code } = unclear;
   logger.info({ requestId, status, code, request: { address } }, 'Unreadable request');
-  const problem = present(unclear, requestId);
+  const problem = presentFailure(unclear, { path: '/', id: requestId });
   const { head, body } = partsOf(problem);
   if ('writeHead' in answer) answer.writeHead(status, Object.fromEntries(head)).end(body);
   else answer.end(messageOf(problem));
   return true;
-}
-
-function present({ status, code, detail }: Refusal, requestId: string): Problem {
-  const type = `urn:atrium:problem:${code.toLowerCase().replaceAll('_', '-')}`;
-  return { type, title: STATUS_CODES[status] ?? 'Error', status, detail, instance: '/', code, requestId };
 }
 
 function messageOf(problem: Problem): string {

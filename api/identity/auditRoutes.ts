@@ -19,7 +19,7 @@ export function auditRoutes({ database }: RouteDeps) {
   return router;
 }
 
-export function presentAuditEntry(entry: AuditEntry): components['schemas']['AuditEntry'] {
+function presentAuditEntry(entry: AuditEntry): components['schemas']['AuditEntry'] {
   const { id, action, target, userId, credentialId, address, at } = entry;
   return { id, action, target, userId, credentialId, address, at: time(at) };
 }

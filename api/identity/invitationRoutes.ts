@@ -67,7 +67,7 @@ export function invitationRoutes(deps: RouteDeps) {
       if (isPage && code !== undefined) {
         const to = wayBack(returnUrl, config);
         if (to.redirect !== undefined) return finish(res, code, to);
-        return sendPage(res, joinedPage({ spaceName, role, code, apiUrl: config.http.publicUrl }, to.returnUrl));
+        return sendPage(res, joinedPage({ spaceName, role, code, http: config.http }, to.returnUrl));
       }
       answer<'acceptInvitation'>(res, 200, {
         spaceId,

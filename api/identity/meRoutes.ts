@@ -50,7 +50,7 @@ function currentSessionOf(caller: Caller): string | undefined {
   return caller.via === 'session' ? caller.sessionId : undefined;
 }
 
-export function presentSession(session: SessionRow, currentId: string | undefined): components['schemas']['Session'] {
+function presentSession(session: SessionRow, currentId: string | undefined): components['schemas']['Session'] {
   return {
     id: session.id,
     label: session.label,
@@ -60,7 +60,7 @@ export function presentSession(session: SessionRow, currentId: string | undefine
   };
 }
 
-export function presentMe(
+function presentMe(
   user: UserRow,
   defaultSpaceId: string | undefined,
   spaces: readonly SpaceAccess[],

@@ -1,6 +1,8 @@
+import type { Config } from '../../config/index.ts';
 import type { AuthCode } from '../../models/identity/authCodes.ts';
 import type { InvitationView } from '../../models/identity/invitations.ts';
 import type { Destination } from '../../models/identity/pendingSignIns.ts';
+import { publicLink } from '../frame/links.ts';
 import { type Html, html } from '../frame/pages/html.ts';
 import type { Page } from '../frame/pages/page.ts';
 
@@ -101,12 +103,11 @@ interface Joined {
   spaceName: string;
   role: string;
   code: AuthCode;
-  apiUrl: string;
+  http: Config['http'];
 }
 
 /** Shown after joining when no app takes the code. Says what the new member can do now. */
-export function joinedPage({ spaceName, role, code: { code }, apiUrl }: Joined, returnUrl?: string): Page {
-  const address = (path: string) => new URL(path, `${apiUrl.replace(/\/+$/, '')}/`).href;
+export function joinedPage({ spaceName, role, code: { code }, http }: Joined, returnUrl?: string): Page {
   return {
     title: 'You have joined',
     body: html`<p>You are a member of <strong>${spaceName}</strong> now, as ${withArticle(role)}.</p>
@@ -114,8 +115,8 @@ ${goOn(returnUrl)}
 <p>An app that asks for a one-time code takes this one. It works once, for one minute:</p>
 <p class="code" aria-label="One-time code">${code}</p>
 <p>In a terminal, this command gives a session token for the API:</p>
-<pre><code>curl ${address('auth/exchange-code')} -H 'Content-Type: application/json' -d '{"code": "${code}"}'</code></pre>
-<p class="quiet">Too late? <a href="${address('auth/sign-in')}">Sign in</a> with the address that was invited. <a href="${address('docs')}">The API’s reference</a> says what
+<pre><code>curl ${publicLink({ http }, 'auth/exchange-code')} -H 'Content-Type: application/json' -d '{"code": "${code}"}'</code></pre>
+<p class="quiet">Too late? <a href="${publicLink({ http }, 'auth/sign-in')}">Sign in</a> with the address that was invited. <a href="${publicLink({ http }, 'docs')}">The API’s reference</a> says what
 programs can do here.</p>`,
   };
 }

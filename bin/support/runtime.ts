@@ -13,6 +13,7 @@ import { createWorkerMetrics } from '../../api/frame/metrics.ts';
 import { makeApi } from '../../api/frame/server.ts';
 import { checkTimeoutMs } from '../../api/service/readiness.ts';
 import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerProbes.ts';
+import { Merged } from '../../base/merged.ts';
 import type { Config } from '../../config/index.ts';
 import { createAppManifests } from '../../integrations/apps/manifests.ts';
 import { createModelRunner } from '../../integrations/chat/modelRunner.ts';
@@ -30,7 +31,6 @@ import { installationOf } from '../../models/installation/installation.ts';
 import { onEndpointWork } from '../../models/webhooks/events.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
-import { mergedHints } from '../../temporal/mergedHints.ts';
 import {
   assertOwnSchedules,
   ensureSchedules,
@@ -77,7 +77,11 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
   });
 
-  onEndpointWork(database, mergedHints(launcher.startWebhookEndpoint));
+  // A start that begins after the last change of an endpoint sees all of them.
+  const starts = new Merged<unknown>();
+  onEndpointWork(database, (endpoint) => {
+    void starts.run(endpoint.id, () => launcher.startWebhookEndpoint(endpoint));
+  });
 
   let mayHost = role !== 'api' && config.computers.hosted;
   const hostOf = createHostOf({

@@ -12,7 +12,7 @@ interface Prices {
 }
 
 /** Rates as `GET /chat/models` lists them, from credits per million tokens. */
-export function tokenRates(prices: Prices): PricingRate[] {
+function tokenRates(prices: Prices): PricingRate[] {
   return [
     tokenRate('Input', prices.input),
     tokenRate('Cached input', prices.cachedInput),

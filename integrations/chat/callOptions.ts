@@ -101,7 +101,7 @@ type UserContent = Extract<Message, { role: 'user' }>['content'];
  * Tool results of chat completions can hold only text, so their pictures follow as a user message that names the call
  * of each.
  */
-export function withPicturesBehind(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
+function withPicturesBehind(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   return prompt.flatMap((message): Message[] => {
     if (message.role !== 'tool') return [message];
     const pictures: UserContent = [];

@@ -53,7 +53,7 @@ export function createDemoModel(): LanguageModelV4 {
 type Parts = AsyncGenerator<LanguageModelV4StreamPart, void>;
 
 /** One answer of the demo model: the commands of the last message, resumed after the tool results so far. */
-export class DemoAnswer {
+class DemoAnswer {
   private readonly options: LanguageModelV4CallOptions;
   private readonly failures: DemoFailures;
   private readonly key: string;

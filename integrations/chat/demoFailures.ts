@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { APICallError, JSONParseError } from '@ai-sdk/provider';
+import { keepBounded } from '../../base/freshCache.ts';
 import type { DemoCommand } from './demoCommands.ts';
 
 type Fail = Extract<DemoCommand, { name: 'fail' }>;
@@ -23,7 +24,7 @@ export class DemoFailures {
   ): Promise<'withoutReason' | 'empty' | undefined> {
     const before = this.failed.get(key) ?? 0;
     if (before >= times) return undefined;
-    this.remember(key, before + 1);
+    keepBounded(this.failed, maxRemembered, key, before + 1);
     switch (failure) {
       case '429':
       case '500':
@@ -48,13 +49,6 @@ export class DemoFailures {
   /** A call with this prompt has passed, so the count starts anew. */
   survived(key: string): void {
     this.failed.delete(key);
-  }
-
-  private remember(key: string, times: number): void {
-    this.failed.delete(key);
-    this.failed.set(key, times);
-    const oldest = this.failed.keys().next();
-    if (this.failed.size > maxRemembered && !oldest.done) this.failed.delete(oldest.value);
   }
 }
 

@@ -2,7 +2,7 @@ import { ReadableStream } from 'node:stream/web';
 import { DomainError } from '../../base/errors.ts';
 import { limited } from '../http/limitedFetch.ts';
 import { onFirstUse } from '../onFirstUse.ts';
-import { hintsOf } from './toolHints.ts';
+import { hintsOf, type ToolHints } from './toolHints.ts';
 
 export interface McpEndpoint {
   url: string;
@@ -15,13 +15,10 @@ export interface McpEndpoint {
 }
 
 /** A tool as the server describes it; its hints are only hints, with the defaults of MCP's ToolAnnotations. */
-export interface DescribedTool {
+export interface DescribedTool extends ToolHints {
   name: string;
   description?: string;
   inputSchema: Record<string, unknown>;
-  isReadOnly: boolean;
-  isIdempotent: boolean;
-  mayDestroy: boolean;
 }
 
 /** A call's result: parts of text, images, resources, or one structure. */

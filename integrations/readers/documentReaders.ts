@@ -1,3 +1,4 @@
+import { keepBounded } from '../../base/freshCache.ts';
 import { type Readable, type ReadLimits, readLimits } from './kinds/limits.ts';
 import { ReaderProcess, type Reading } from './readerProcess.ts';
 import { type QueueLimits, ReaderQueue } from './readerQueue.ts';
@@ -93,7 +94,9 @@ export class DocumentReaders {
       this.#work(process, spaceId, () => process.read({ kind, bytes }, limits, signal));
     const reading = (await readIn(this.#take(spaceId))) ?? (await readIn(new ReaderProcess()));
     if (reading === undefined) throw new Error('Reading processes end before they have read anything.');
-    if (reading.kind !== 'read') this.#remember(key, reading);
+    if (reading.kind !== 'read') {
+      keepBounded(this.#failed, maxRemembered, key, { reading, at: performance.now() });
+    }
     return reading;
   }
 
@@ -139,12 +142,5 @@ export class DocumentReaders {
   #failureOf(key: string): Failure | undefined {
     const known = this.#failed.get(key);
     return known !== undefined && performance.now() - known.at < rememberedMs ? known.reading : undefined;
-  }
-
-  #remember(key: string, reading: Failure): void {
-    this.#failed.delete(key);
-    this.#failed.set(key, { reading, at: performance.now() });
-    const [oldest] = this.#failed.keys();
-    if (this.#failed.size > maxRemembered && oldest !== undefined) this.#failed.delete(oldest);
   }
 }

@@ -2,6 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { checkSchedule, nextTick, type Schedule } from '../../base/schedule.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import type { FileReference } from '../chat/message.ts';
 import { chatModels } from '../chat/models.ts';
 import type { TurnMode } from '../chat/turn.ts';
@@ -59,8 +60,7 @@ export async function makeAutomationIn(
   limits: AutomationLimits,
 ): Promise<{ threadId: string; nextRunAt: Date | null } | undefined> {
   const { id, spaceId, authority, madeByTurnId, ...said } = fields;
-  const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-  if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+  await lockLivingSpace(tx, spaceId);
   if ((await select(tx, 'SELECT id FROM automations WHERE id = ?', [id])).length > 0) return undefined;
   const [{ count } = { count: 0 }] = await select<{ count: number }>(
     tx,

@@ -1,7 +1,8 @@
 import type { RowDataPacket } from 'mysql2/promise';
-import { DomainError, notFound } from '../../base/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { findComputer, getComputer } from '../computers/computer.ts';
 import { defaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
@@ -29,9 +30,7 @@ export async function createProfile(
       ? await defaultComputer(database, spaceId)
       : await getComputer(database, spaceId, computerId);
   const made = await transaction(database, async (tx) => {
-    // The lock on the space’s row keeps two requests from passing the limit together.
-    const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
-    if (spaces.length === 0) throw notFound('space');
+    await lockLivingSpace(tx, spaceId);
     const sql = 'SELECT id, name FROM browser_profiles WHERE space_id = ? ORDER BY id';
     const there = await select<{ id: string; name: string }>(tx, sql, [spaceId]);
     const same = there.find((one) => one.id === profileId || (isOnlyOfName && one.name === name));

@@ -5,6 +5,7 @@ import type { Turn } from './turn.ts';
 import type { TurnLimit, UiChunk, Usage } from './turnLog/chunks.ts';
 import type { MessageFold } from './turnLog/foldChunks.ts';
 
+/** The ends of the texts that are still open. */
 export function closeTexts(fold: MessageFold): UiChunk[] {
   return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
 }

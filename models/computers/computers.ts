@@ -5,6 +5,7 @@ import type { Config } from '../../config/index.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import {
@@ -181,8 +182,7 @@ export async function roomFor(
   id: string,
   { computers }: Pick<Config, 'computers'>,
 ): Promise<'known' | 'room'> {
-  const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
-  if (spaces.length === 0) throw notFound('space');
+  await lockLivingSpace(tx, spaceId);
   const there = await select<{ id: string }>(tx, 'SELECT id FROM computers WHERE space_id = ? AND deleted_at IS NULL', [
     spaceId,
   ]);

@@ -3,8 +3,8 @@ import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Actor } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { select } from '../database/sql.ts';
 import { insertLink, revokeLink } from '../links/links.ts';
 import { findLinks, mostLinks, type PortLink, portLinkKind } from './portLink.ts';
 import { portVisits } from './portVisits.ts';
@@ -58,8 +58,7 @@ export type NewPortLink = Pick<PortLink, 'id' | 'spaceId' | 'computerId' | 'port
 /** Writes a link. Returns false if the id is known. Throws 404 without a space, 422 `TOO_MANY_PORT_LINKS`. */
 export async function insertPortLink(tx: Transaction, fields: NewPortLink, actor: Actor): Promise<boolean> {
   const { id, spaceId, computerId, port, createdBy, apiKeyId, ttlSeconds, runId } = fields;
-  const sql = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-  if ((await select(tx, sql, [spaceId])).length === 0) throw notFound('space');
+  await lockLivingSpace(tx, spaceId);
   const columns = {
     space_id: spaceId,
     port,

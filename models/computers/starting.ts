@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { DomainError, notFound } from '../../base/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { asRow, execute, select } from '../database/sql.ts';
 import { type Computer, limitsOf } from './computer.ts';
@@ -10,12 +10,6 @@ export const activeStatuses = ['starting', 'running', 'paused', 'stopping'] as c
 
 export function isActive({ status }: Pick<Computer, 'status'>): boolean {
   return (activeStatuses as readonly string[]).includes(status);
-}
-
-/** Locks the space of computers that are about to run, so that its limit of running ones holds. Throws 404. */
-export async function lockSpaceOf(tx: Transaction, spaceId: string): Promise<void> {
-  const rows = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
-  if (rows.length === 0) throw notFound('space');
 }
 
 /** Throws 409 `TOO_MANY_RUNNING` unless one more computer may run. Its space is locked. */

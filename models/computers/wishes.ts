@@ -2,6 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { requireCredits } from '../billing/usage.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
@@ -17,7 +18,7 @@ import {
 import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
 import { findHost, refusalOfHost } from './hosts.ts';
-import { beginStart, change, lockSpaceOf, requireRoomToRun } from './starting.ts';
+import { beginStart, change, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
 /** A computer, and the operation that does what was asked. Undefined if there is nothing to do. */
@@ -174,7 +175,7 @@ async function ask(
   decide: (tx: Transaction, computer: Computer) => Promise<'done' | 'waits'>,
 ): Promise<Asked> {
   return transaction(database, async (tx) => {
-    await lockSpaceOf(tx, spaceId);
+    await lockLivingSpace(tx, spaceId);
     const computer = await lockComputer(tx, spaceId, computerId);
     if (computer.wish === 'fork' && kind !== 'deleteComputer') {
       const detail = 'The home of the computer is being copied. Try again in a moment.';

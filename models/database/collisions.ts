@@ -47,7 +47,8 @@ export function retryDeadlockedStatements(pool: Pool, sequelize: Sequelize): voi
   Object.assign(sequelize, { query });
 }
 
-function errorNumberOf(error: unknown): number {
+/** MySQL's number of an error, from the pool or from Sequelize. 0 for any other error. */
+export function errorNumberOf(error: unknown): number {
   const { parent, errno } = error as { parent?: { errno?: number }; errno?: number };
   return parent?.errno ?? errno ?? 0;
 }

@@ -211,7 +211,7 @@ type Step = (transaction: Transaction) => Promise<void>;
  * Begins and ends transactions with plain statements. Through Sequelize's own way of running a query, the same
  * statements take this process longer than they take the server, three times a turn. Transactions are never nested.
  */
-export function makeTransactionsPlain(sequelize: Sequelize): void {
+function makeTransactionsPlain(sequelize: Sequelize): void {
   const ways = sequelize.getQueryInterface() as QueryInterface & Record<string, Step>;
   ways.startTransaction = async (transaction) => {
     await execute(transaction, 'START TRANSACTION', []);

@@ -3,6 +3,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, type OperationKind, operationModels } from '../operations/operation.ts';
@@ -77,8 +78,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       const account = { id: newId('databaseAccount'), spaceId };
       const sealed = await sealPassword(envelope, account, newPassword());
       return transaction(database, async (tx) => {
-        const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-        if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+        await lockLivingSpace(tx, spaceId);
         const sql = "SELECT id FROM space_databases WHERE space_id = ? AND state <> 'purged'";
         const there = await select<{ id: string }>(tx, sql, [spaceId]);
         const { Operation } = operationModels(tx);

@@ -1,3 +1,4 @@
+import { keepBounded } from '../../base/freshCache.ts';
 import { modelsOf } from '../database/bound.ts';
 import type { Drive } from './drive.ts';
 import { Place } from './place.ts';
@@ -45,13 +46,7 @@ class KnownFolders {
     const chain = file.chain.slice(0, -1);
     if (chain.length > maxLevels) return;
     const key = keyOf(target, file.names.slice(0, -1));
-    this.folders.delete(key);
-    this.folders.set(key, { key, driveNumber: drive.number, place: new Place(chain) });
-    if (this.folders.size <= maxFolders) return;
-    for (const oldest of this.folders.keys()) {
-      this.folders.delete(oldest);
-      return;
-    }
+    keepBounded(this.folders, maxFolders, key, { key, driveNumber: drive.number, place: new Place(chain) });
   }
 
   forget({ key }: KnownFolder): void {

@@ -1,9 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
-import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
@@ -65,7 +65,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       await keepOutOfLogs([secret]);
       const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(secret, 'utf8'));
       await transaction(database, async (tx) => {
-        await lockSpace(tx, spaceId);
+        await lockLivingSpace(tx, spaceId);
         const known = await select<{ id: string }>(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
         if (known.some((credential) => credential.id === id)) return;
         if (known.length >= maxCredentials) throw tooManyCredentials();
@@ -109,12 +109,6 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
 }
 
 export type GitCredentials = ReturnType<typeof createGitCredentials>;
-
-/** Locks a space, so that its credentials are added one after the other. Throws 404 if the space is gone. */
-export async function lockSpace(tx: Transaction, spaceId: string): Promise<void> {
-  const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-  if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
-}
 
 export function tooManyCredentials(): DomainError {
   const detail = `A space has at most ${maxCredentials} credentials for git servers. Remove one first.`;

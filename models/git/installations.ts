@@ -1,9 +1,10 @@
 import type { Transaction } from 'sequelize';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
-import { type GitCredentialStatus, lockSpace, maxCredentials, tooManyCredentials } from './credentials.ts';
+import { type GitCredentialStatus, maxCredentials, tooManyCredentials } from './credentials.ts';
 import {
   type GitInstallation,
   type HostedPerson,
@@ -52,7 +53,7 @@ export async function connectInstallation(database: Database, connecting: Connec
       ? { proof: 'operator', proven_by: 'operator', proven_by_id: null }
       : { proof: 'person', proven_by: provenBy.login, proven_by_id: provenBy.id };
   await transaction(database, async (tx) => {
-    await lockSpace(tx, spaceId);
+    await lockLivingSpace(tx, spaceId);
     const now = new Date();
     const row = {
       ...{ account: facts.account, account_id: facts.accountId, status: facts.status },
@@ -91,7 +92,7 @@ export async function syncInstallations(
     );
   }
   return transaction(database, async (tx) => {
-    await lockSpace(tx, spaceId);
+    await lockLivingSpace(tx, spaceId);
     for (const { installation, facts } of said) await applyFacts(tx, installation, facts, gitHost);
     return select<{ id: string; name: string }>(
       tx,
@@ -110,7 +111,7 @@ export async function syncInstallation(
 ): Promise<void> {
   const facts = await look(installation.installationId);
   await transaction(database, async (tx) => {
-    await lockSpace(tx, installation.spaceId);
+    await lockLivingSpace(tx, installation.spaceId);
     await applyFacts(tx, installation, facts, gitHost);
   });
 }

@@ -2,6 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
@@ -70,10 +71,7 @@ export function createInvitations(database: Database) {
         acceptedAt: null,
       };
       await transaction(database, async (tx) => {
-        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
-          spaceId,
-        ]);
-        if (spaces.length === 0) throw notFound('space');
+        await lockLivingSpace(tx, spaceId);
         await assertNotMember(tx, spaceId, address);
         await execute(tx, 'DELETE FROM invitations WHERE space_id = ? AND email = ? AND accepted_at IS NULL', [
           spaceId,

@@ -3,6 +3,7 @@ import { type Transaction, UniqueConstraintError } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { createFreshCache } from '../../base/freshCache.ts';
 import { type Actor, appendAudit, operator } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
 import { select } from '../database/sql.ts';
@@ -24,7 +25,7 @@ export interface SpaceAccess {
 
 /** The members of spaces and their roles. */
 export function createMembers(database: Database, users: Users) {
-  const { members, spaces, users: userTable } = identityTables(database);
+  const { members, users: userTable } = identityTables(database);
   const access = createFreshCache(loadAccess, { maxAgeMs: revocationMaxAgeMs });
 
   async function loadAccess(key: string): Promise<SpaceAccess | undefined> {
@@ -40,26 +41,13 @@ export function createMembers(database: Database, users: Users) {
     return { space: { id: row.id, name: row.name, createdAt: row.createdAt }, role: row.role };
   }
 
-  /**
-   * Locks the space's row. Changes to one space's members then run one after the other, so that its last owner cannot
-   * slip away.
-   */
-  async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
-    const space = await spaces.findOne({
-      where: { id: spaceId, deletedAt: null },
-      transaction: tx,
-      lock: tx.LOCK.UPDATE,
-    });
-    if (space === null) throw notFound('space');
-  }
-
   async function memberOf(spaceId: string, userId: string, tx: Transaction): Promise<MemberRow> {
     const member = await members.findOne({ where: { spaceId, userId }, transaction: tx });
     if (member === null) throw notFound('member');
     return member.get();
   }
 
-  /** Disabled owners do not count: they could not let others in. */
+  /** Disabled owners do not count: they could not let others in. The space is locked, so its last owner stays. */
   async function keepAnOwner(spaceId: string, leaving: MemberRow, tx: Transaction): Promise<void> {
     if (leaving.role !== 'owner') return;
     const others = await select(
@@ -114,7 +102,7 @@ export function createMembers(database: Database, users: Users) {
     /** Throws 422 `UNKNOWN_USER` or 409 `ALREADY_MEMBER`. */
     async add(spaceId: string, email: string, role: Role, actor: Actor = operator): Promise<Member> {
       const member = await transaction(database, async (tx) => {
-        await lockSpace(spaceId, tx);
+        await lockLivingSpace(tx, spaceId);
         const user = await users.byEmail(email, tx);
         if (user === undefined || user.disabledAt !== null) {
           throw new DomainError('unprocessable', 'UNKNOWN_USER', 'No user has this e-mail address.', {
@@ -138,7 +126,7 @@ export function createMembers(database: Database, users: Users) {
     /** Throws 404 for a user who is no member, 409 `LAST_OWNER`. */
     async changeRole(spaceId: string, userId: string, role: Role, actor: Actor = operator): Promise<Member> {
       const changed = await transaction(database, async (tx) => {
-        await lockSpace(spaceId, tx);
+        await lockLivingSpace(tx, spaceId);
         const member = await memberOf(spaceId, userId, tx);
         if (role !== 'owner') await keepAnOwner(spaceId, member, tx);
         await members.update({ role }, { where: { spaceId, userId }, transaction: tx });
@@ -152,7 +140,7 @@ export function createMembers(database: Database, users: Users) {
     /** Throws 404 for a user who is no member, 409 `LAST_OWNER`. */
     async remove(spaceId: string, userId: string, actor: Actor = operator): Promise<void> {
       await transaction(database, async (tx) => {
-        await lockSpace(spaceId, tx);
+        await lockLivingSpace(tx, spaceId);
         await keepAnOwner(spaceId, await memberOf(spaceId, userId, tx), tx);
         await members.destroy({ where: { spaceId, userId }, transaction: tx });
         await appendAudit(tx, spaceId, actor, 'member.removed', userId);

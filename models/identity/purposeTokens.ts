@@ -3,7 +3,8 @@ import type { DomainError } from '../../base/errors.ts';
 import { keyOfToken, type SigningKeys, signingAlgorithm } from './signingKeys.ts';
 
 const clockToleranceSeconds = 5;
-const longestTokenLength = 4_096;
+/** Longer tokens are not read. */
+export const longestTokenLength = 4_096;
 
 interface Purpose {
   installation: string;
@@ -13,15 +14,19 @@ interface Purpose {
   claims?: string[];
   /** The maximum age of a token, such as `1m`. */
   maxAge?: string;
+  /** The type in a token's header. Default: one with the purpose's name. */
+  typ?: string;
   /** The error for an invalid token. */
   refused: () => DomainError;
+  /** The error for a token that has expired. Default: `refused`. */
+  expired?: () => DomainError;
 }
 
 /** Tokens for one purpose of an installation (JWT, EdDSA). Its processes verify them with public keys alone. */
-export function createPurposeTokens(keys: SigningKeys, { installation, name, claims = [], maxAge, refused }: Purpose) {
+export function createPurposeTokens(keys: SigningKeys, purpose: Purpose) {
+  const { installation, name, claims = [], maxAge, typ = `atrium-${name}+jwt`, refused, expired = refused } = purpose;
   const issuer = `urn:atrium:${installation}`;
   const audience = `urn:atrium:${installation}:${name}`;
-  const typ = `atrium-${name}+jwt`;
 
   return {
     /** `until` is a time, or a duration from now. */
@@ -54,6 +59,7 @@ export function createPurposeTokens(keys: SigningKeys, { installation, name, cla
         if (found === undefined) throw new errors.JWTInvalid();
         return found;
       } catch (error) {
+        if (error instanceof errors.JWTExpired) throw expired();
         if (error instanceof errors.JOSEError) throw refused();
         throw error;
       }

@@ -32,8 +32,6 @@ export interface SigningKeys {
   current(): Promise<{ id: string; privateKey: CryptoKey }>;
   /** The public key with that id. Undefined if it is unknown or was retired longer ago than a session lives. */
   publicKey(id: string): Promise<CryptoKey | undefined>;
-  /** Signs with a new key from now on. Tokens of the earlier keys stay valid until they expire. */
-  rotate(): Promise<string>;
 }
 
 export function createSigningKeys(database: Database, envelope: Envelope): SigningKeys {
@@ -81,7 +79,7 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
 
   const isStale = () => performance.now() - refreshedAt > refreshAtLeastEveryMs;
 
-  async function add(): Promise<string> {
+  async function add(): Promise<void> {
     const id = newId('signingKey');
     const pair = await generateKeyPair(signingAlgorithm, { crv: 'Ed25519', extractable: true });
     const privateJwk = Buffer.from(JSON.stringify(await exportJWK(pair.privateKey)));
@@ -94,7 +92,6 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
       retiredAt: null,
     });
     await refreshAfterNow();
-    return id;
   }
 
   return {
@@ -107,12 +104,6 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
     async publicKey(id) {
       if (isStale() || (!known.has(id) && idPattern.test(id))) await refreshAfterNow();
       return known.get(id);
-    },
-    async rotate() {
-      const id = await add();
-      await signingKeys.update({ retiredAt: new Date() }, { where: { retiredAt: null, id: { [Op.ne]: id } } });
-      await refreshAfterNow();
-      return id;
     },
   };
 }

@@ -5,6 +5,7 @@ import { firstOf, wellFormedJson } from '../../base/text.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 
@@ -85,10 +86,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
       await keepOutOfLogs(secretPartsOf(headers));
       const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(JSON.stringify(headers), 'utf8'));
       await transaction(database, async (tx) => {
-        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
-          spaceId,
-        ]);
-        if (spaces.length === 0) throw notFound('space');
+        await lockLivingSpace(tx, spaceId);
         const known = await select<{ id: string }>(tx, 'SELECT id FROM mcp_servers WHERE space_id = ?', [spaceId]);
         if (known.some((server) => server.id === id)) return;
         if (known.length >= maxServers) {

@@ -1,5 +1,6 @@
 import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { newId } from '../../base/ids.ts';
+import { errorNumberOf } from '../database/collisions.ts';
 import type { Database } from '../database/database.ts';
 
 /**
@@ -75,8 +76,4 @@ export async function unguardedChanges({ pool }: Pick<Database, 'pool'>): Promis
       () => connection.destroy(),
     );
   }
-}
-
-function errorNumberOf(error: unknown): number | undefined {
-  return (error as { errno?: number }).errno;
 }

@@ -1,9 +1,10 @@
 import type { Transaction } from 'sequelize';
-import { DomainError, notFound } from '../../base/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { insert, select } from '../database/sql.ts';
@@ -50,10 +51,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       const sealed = await envelope.seal(spaceId, dynamicSecretContext(id), plaintext);
       const now = new Date();
       await transaction(database, async (tx) => {
-        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
-          spaceId,
-        ]);
-        if (spaces.length === 0) throw notFound('space');
+        await lockLivingSpace(tx, spaceId);
         await assertRoom(tx, spaceId, plaintext.length, now);
         await insert(tx, 'dynamic_secrets', {
           id,
@@ -96,8 +94,6 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       deleteInBatches(database, 'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?', [now], onBatch),
   };
 }
-
-export type DynamicSecrets = ReturnType<typeof createDynamicSecrets>;
 
 /** The context that a sealed value is bound to, beside its space. */
 export function dynamicSecretContext(id: string): string {

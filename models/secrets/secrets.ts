@@ -3,6 +3,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
@@ -58,7 +59,7 @@ export function createSecrets(database: Database, envelope: Envelope) {
       await keepOutOfLogs([value]);
       const sealed = await envelope.seal(spaceId, secretContext(name), plaintext);
       return transaction(database, async (tx) => {
-        await lockSpace(spaceId, tx);
+        await lockLivingSpace(tx, spaceId);
         await assertRoom(tx, spaceId, name, plaintext.length);
         const now = new Date();
         const { affectedRows } = await execute(
@@ -145,12 +146,6 @@ export type Secrets = ReturnType<typeof createSecrets>;
 /** The context that a sealed value is bound to, beside its space. */
 export function secretContext(name: string): string {
   return `secrets/${name}`;
-}
-
-/** Serializes changes to one space's secrets, so that its limits hold. Throws 404 for a deleted space. */
-async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
-  const rows = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
-  if (rows.length === 0) throw notFound('space');
 }
 
 async function assertRoom(tx: Transaction, spaceId: string, name: string, size: number): Promise<void> {

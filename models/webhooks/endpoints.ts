@@ -3,6 +3,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
+import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
@@ -71,8 +72,7 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
     async add({ spaceId, id }: Of, fields: EndpointFields, actor: Actor & { userId: string }): Promise<void> {
       const secret = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
       await transaction(database, async (tx) => {
-        const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-        if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+        await lockLivingSpace(tx, spaceId);
         const known = await select<{ id: string }>(tx, 'SELECT id FROM webhook_endpoints WHERE space_id = ?', [
           spaceId,
         ]);

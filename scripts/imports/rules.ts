@@ -15,7 +15,7 @@ export const rules: Record<string, Rule> = {
   base: { may: [], why: 'it is the ground floor: errors, ids and text of the domain, which every layer uses' },
   config: { may: [], why: 'everything else depends on it' },
   disk: { may: [], packages: ['node:fs', 'node:fs/promises'], why: 'it is a primitive, which runs in sandboxes too' },
-  crypto: { may: ['config', 'disk'], why: 'it is a primitive' },
+  crypto: { may: ['base', 'config', 'disk'], why: 'it is a primitive' },
   telemetry: { may: [], why: 'everything else may log' },
   models: {
     may: ['base', 'crypto', 'telemetry'],

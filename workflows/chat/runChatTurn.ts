@@ -20,7 +20,7 @@ import { modelWork, rowsLocally } from '../retries.ts';
 import { afterTurn } from './afterTurn.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
-import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
+import { type Answers, runToolCalls, toolsAnsweredSignal } from './toolCalls.ts';
 import { WorkingTime } from './workingTime.ts';
 
 /** Ids and limits only: content is in MySQL, never in a history. */
@@ -39,13 +39,13 @@ export interface RunChatTurnInput {
   maxHistoryEvents: number;
 }
 
-type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
+type StepResult = TurnOutcome | Extract<CallModelResult, { kind: 'toolCalls' }>;
 
 /** The user wants the turn to stop. The turn's row says so too, for a busy worker. */
 export const stopTurnSignal = defineSignal('stopTurn');
 
 /** The turn's progress, for an operator in the Temporal UI. */
-export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
+const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
 
 // Retried without limit, since every turn must end. Local, since it is short and the turn's last work: this saves the
 // server two of a turn's three workflow tasks.

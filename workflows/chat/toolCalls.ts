@@ -7,12 +7,11 @@ import {
   proxyLocalActivities,
   setCurrentDetails,
 } from '@temporalio/workflow';
+import type { ToolCallReference } from '../../activities/chat/stepResult.ts';
 import type { Activities } from '../../activities/main.ts';
 import { modelWork, rowsLocally } from '../retries.ts';
 import { notify } from './afterTurn.ts';
 import type { WorkingTime } from './workingTime.ts';
-
-export type ToolCallReference = { id: string; toolName: string; waits?: true };
 
 /** A client or a person has answered a waiting call; the answer is in the rows. */
 export const toolsAnsweredSignal = defineSignal('toolsAnswered');

@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { idPrefixes } from '../../../base/ids.ts';
 import { collectOutput } from '../../../integrations/computers/output/collectOutput.ts';
 import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import { listApps } from '../../../models/apps/app.ts';
@@ -9,28 +7,18 @@ import { getRun, isActive, processIdOf, type Run } from '../../../models/apps/ru
 import { askToCancel } from '../../../models/apps/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { findPlaces } from '../../../models/drive/place.ts';
+import { actorOfTurn, idOfCall, lookUntil } from '../calls.ts';
 import { objectSchema, serverTool, type Tool } from '../tool.ts';
 import { type AppInput, type AppToolDeps, appAt, appProperty, runOf } from './place.ts';
 
 const longestWaitSeconds = 600;
 const marginMs = 60_000;
-const firstLookMs = 50;
-const longestLookMs = 1_000;
 const shownApps = 100;
 const shownText = 48_000;
 
 /** Tools over the apps of a turn’s space. */
 export function appTools(deps: AppToolDeps): Tool[] {
   const { database, liveComputers, secrets, workflows } = deps;
-
-  async function untilEnded(id: string, waitMs: number, signal: AbortSignal): Promise<Run> {
-    const deadline = Date.now() + waitMs;
-    for (let lookMs = firstLookMs; ; lookMs = Math.min(lookMs * 1.4, longestLookMs)) {
-      const run = await getRun(database, id);
-      if (!isActive(run) || Date.now() > deadline) return run;
-      await delay(lookMs, undefined, { signal });
-    }
-  }
 
   return [
     serverTool<Record<string, never>>({
@@ -89,22 +77,26 @@ export function appTools(deps: AppToolDeps): Tool[] {
       ),
       async run({ component, waitSeconds, ...input }, { turn, toolCallId, signal, isGivenUp }) {
         const app = await appAt(deps, turn, input, signal);
-        const { userId, apiKeyId, scopes } = turn;
-        const actor = { userId, credentialId: apiKeyId, address: null };
-        // A repeated call finds the run that it began.
-        const cause = { id: runIdOf(toolCallId), trigger: 'agent', triggerKey: toolCallId } as const;
+        const { apiKeyId, scopes } = turn;
+        const actor = actorOfTurn(turn);
+        const cause = { id: idOfCall('run', toolCallId), trigger: 'agent', triggerKey: toolCallId } as const;
         const run = await askToRun(database, { ...cause, app, component, actor, apiKeyId, scopes });
         void workflows.startRun(run);
         try {
-          const described = describe(await untilEnded(run.id, waitSeconds * 1_000, signal));
-          return { ...described, ...(app.waitingId !== null && { note: waitsBeside }) };
+          const patience = { signal, firstMs: 50, mostMs: 1_000, forMs: waitSeconds * 1_000 };
+          const last = await lookUntil(
+            () => getRun(database, run.id),
+            (seen) => !isActive(seen),
+            patience,
+          );
+          return { ...describe(last), ...(app.waitingId !== null && { note: waitsBeside }) };
         } catch (error) {
           if (isGivenUp()) await cancel(turn, run);
           throw error;
         }
       },
       async abandon({ turn, toolCallId }) {
-        const run = await getRun(database, runIdOf(toolCallId)).catch(() => undefined);
+        const run = await getRun(database, idOfCall('run', toolCallId)).catch(() => undefined);
         if (run !== undefined && isActive(run)) await cancel(turn, run);
       },
     }),
@@ -133,8 +125,8 @@ export function appTools(deps: AppToolDeps): Tool[] {
     }),
   ];
 
-  async function cancel({ userId, apiKeyId: credentialId }: Turn, run: Run): Promise<void> {
-    if (await askToCancel(database, run, { userId, credentialId, address: null })) void workflows.startRun(run);
+  async function cancel(turn: Turn, run: Run): Promise<void> {
+    if (await askToCancel(database, run, actorOfTurn(turn))) void workflows.startRun(run);
   }
 }
 
@@ -150,8 +142,4 @@ function describe(run: Run) {
     ...(errorDetail !== null && { error: errorDetail }),
     ...(output !== null && { output }),
   };
-}
-
-function runIdOf(toolCallId: string): string {
-  return `${idPrefixes.run}${toolCallId.slice(toolCallId.indexOf('_'))}`;
 }

@@ -1,11 +1,11 @@
 import { DomainError, notFound } from '../../../base/errors.ts';
-import { idPrefixes } from '../../../base/ids.ts';
 import { calendarOf, type Schedule } from '../../../base/schedule.ts';
 import { findAutomation, listAutomations } from '../../../models/automations/automation.ts';
 import { deleteAutomationIn, lockOwn, makeAutomationIn } from '../../../models/automations/changes.ts';
 import { transaction } from '../../../models/database/database.ts';
 import type { CommonDeps } from '../../deps.ts';
-import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
+import { actorOfTurn, idOfCall } from '../calls.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 
 type Deps = Pick<CommonDeps, 'config' | 'database' | 'workflows'>;
 
@@ -64,14 +64,14 @@ export function automationTools(deps: Deps): ServerTool[] {
       async run({ name, prompt, mode, here, ...input }, context) {
         const { turn, toolCallId } = context;
         const schedule = scheduleOf(input);
-        const id = `${idPrefixes.automation}${toolCallId.slice(toolCallId.indexOf('_'))}`;
+        const id = idOfCall('automation', toolCallId);
         const fields = {
           ...{ id, spaceId: turn.spaceId, name, prompt, mode, schedule, madeByTurnId: turn.id },
           ...{ threadId: here ? turn.threadId : null, modelId: turn.modelId, effort: turn.effort, files: [] },
           ...({ overlap: 'skip', enabled: true, authority: { scopes: turn.scopes, apiKeyId: turn.apiKeyId } } as const),
         };
         const made = await transaction(database, async (tx) => {
-          const one = await makeAutomationIn(tx, fields, actorOf(context), config.automations);
+          const one = await makeAutomationIn(tx, fields, actorOfTurn(turn), config.automations);
           if (one === undefined) {
             throw new DomainError('conflict', 'AUTOMATION_MADE', 'This automation has already been created.');
           }
@@ -127,7 +127,7 @@ export function automationTools(deps: Deps): ServerTool[] {
         }
         const result = { id, deleted: true };
         await transaction(database, async (tx) => {
-          await deleteAutomationIn(tx, await lockOwn(tx, { spaceId, userId, id }), actorOf(context));
+          await deleteAutomationIn(tx, await lockOwn(tx, { spaceId, userId, id }), actorOfTurn(context.turn));
           await context.record(tx, result);
         });
         void workflows.scheduleAutomation({ id, spaceId, version: 0, when: null });
@@ -151,8 +151,4 @@ function scheduleOf({ cron, timeZone, at }: Pick<CreateInput, 'cron' | 'timeZone
 
 function refused(detail: string): DomainError {
   return new DomainError('unprocessable', 'SCHEDULE_INVALID', detail);
-}
-
-function actorOf({ turn }: ToolContext) {
-  return { userId: turn.userId, credentialId: turn.apiKeyId, address: null };
 }

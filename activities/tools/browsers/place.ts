@@ -17,6 +17,7 @@ import type { Turn } from '../../../models/chat/turn.ts';
 import type { Database } from '../../../models/database/database.ts';
 import { lastDecision } from '../../../models/egress/lastDecision.ts';
 import type { CommonDeps } from '../../deps.ts';
+import { actorOfTurn } from '../calls.ts';
 import type { ToolContext } from '../tool.ts';
 
 export interface BrowserToolDeps extends Pick<CommonDeps, 'config' | 'workflows'> {
@@ -42,10 +43,6 @@ export const browserProperties = {
     description: 'The session id of another browser. Default: the usual browser.',
   },
 };
-
-export function actorOf({ userId, apiKeyId }: Turn) {
-  return { userId, credentialId: apiKeyId, address: null };
-}
 
 /** A call's session, in the turn’s own space. Throws errors with texts for the model. */
 export async function sessionFor(
@@ -83,7 +80,7 @@ export async function reach(
     throw new DomainError('conflict', 'BROWSER_STARTING', 'The browser is starting. Try again in a moment.');
   }
   const client =
-    use === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, actorOf(turn));
+    use === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, actorOfTurn(turn));
   const decisionOn = (to: Destination) => lastDecision(database, session.spaceId, to);
   return { session, browser: new Browser(client, browserSpec(session), { decisionOn }) };
 }

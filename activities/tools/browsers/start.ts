@@ -1,16 +1,14 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError, notFound } from '../../../base/errors.ts';
-import { idPrefixes } from '../../../base/ids.ts';
 import { computerOf, defaultProfile } from '../../../models/browsers/profiles.ts';
 import { type BrowserSession, getBrowser, hasEnded, liveSessions } from '../../../models/browsers/session.ts';
 import { createBrowser } from '../../../models/browsers/sessions.ts';
 import { findDesktop } from '../../../models/desktops/session.ts';
 import { resolutionOf } from '../../../models/desktops/sessions.ts';
+import { actorOfTurn, idOfCall, lookUntil } from '../calls.ts';
 import type { ToolContext } from '../tool.ts';
-import { actorOf, type BrowserToolDeps, usualSession } from './place.ts';
+import { type BrowserToolDeps, usualSession } from './place.ts';
 
 export const startMs = 120_000;
-const lookMs = 100;
 const resolution = '1280x800';
 
 /**
@@ -29,13 +27,13 @@ export async function startedSession(
     if (desktopSessionId !== undefined && there.desktopSessionId !== desktopSessionId) throw elsewhere(there);
     return untilStarted(deps, there, signal);
   }
-  const actor = actorOf(turn);
-  const profileId = toolCallId.replace(idPrefixes.toolCall, idPrefixes.browserProfile);
+  const actor = actorOfTurn(turn);
+  const profileId = idOfCall('browserProfile', toolCallId);
   const profile = await defaultProfile(deps, { spaceId, profileId }, actor);
   const computerId = (await desktopComputer(deps, spaceId, desktopSessionId)) ?? (await computerOf(database, profile));
   await liveComputers.awake({ spaceId, computerId }, actor);
   await untilSaved(deps, profile.id, signal);
-  const sessionId = toolCallId.replace(idPrefixes.toolCall, idPrefixes.browserSession);
+  const sessionId = idOfCall('browserSession', toolCallId);
   const where = { spaceId, computerId, profileId: profile.id, desktopSessionId };
   await createBrowser(deps, { ...where, ...resolutionOf(resolution), sessionId, url: undefined }, actor);
   void workflows.startBrowser({ id: sessionId, spaceId });
@@ -63,10 +61,7 @@ async function untilSaved(
   const before = await ending();
   if (before === undefined) return;
   void workflows.startBrowser(before);
-  for (const until = Date.now() + startMs; Date.now() < until; ) {
-    if ((await ending()) === undefined) return;
-    await delay(lookMs, undefined, { signal });
-  }
+  await lookUntil(ending, (session) => session === undefined, { signal, forMs: startMs });
 }
 
 async function untilStarted(
@@ -74,11 +69,11 @@ async function untilStarted(
   { id, spaceId }: Pick<BrowserSession, 'id' | 'spaceId'>,
   signal: AbortSignal,
 ): Promise<BrowserSession> {
-  for (const until = Date.now() + startMs; ; ) {
-    const session = await getBrowser(database, { spaceId, sessionId: id });
-    if (session.status !== 'starting' || hasEnded(session) || Date.now() > until) return session;
-    await delay(lookMs, undefined, { signal });
-  }
+  return lookUntil(
+    () => getBrowser(database, { spaceId, sessionId: id }),
+    (session) => session.status !== 'starting' || hasEnded(session),
+    { signal, forMs: startMs },
+  );
 }
 
 function elsewhere({ id }: BrowserSession): DomainError {

@@ -7,6 +7,7 @@ import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import type { Database } from '../../../models/database/database.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import type { SecretStore } from '../../../models/secrets/index.ts';
+import { actorOfTurn } from '../calls.ts';
 
 export interface ComputerToolDeps {
   database: Database;
@@ -52,8 +53,7 @@ export function computerOfCall(deps: ComputerToolDeps) {
 }
 
 export async function awake(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
-  const { userId, apiKeyId: credentialId } = turn;
-  return deps.liveComputers.awake(await refOf(deps, turn, input), { userId, credentialId, address: null });
+  return deps.liveComputers.awake(await refOf(deps, turn, input), actorOfTurn(turn));
 }
 
 /** The turn's user is the author of the commits made in it. */

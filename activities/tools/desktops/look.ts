@@ -1,15 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
-import { idPrefixes } from '../../../base/ids.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { endCodeOf, endDetailOf, getDesktop } from '../../../models/desktops/session.ts';
 import { createDesktop, defaultResolution, resolutionOf } from '../../../models/desktops/sessions.ts';
+import { actorOfTurn, idOfCall, lookUntil } from '../calls.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { type DesktopInput, type DesktopToolDeps, desktopFor, desktopProperties } from './place.ts';
 
 const longestWaitSeconds = 30;
 const startMs = 120_000;
-const lookMs = 100;
 
 /** Tools that start a desktop and look at it. */
 export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
@@ -36,22 +35,23 @@ export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
         computerId: desktopProperties.computerId,
       }),
       async run({ resolution, computerId }, { turn, toolCallId, signal }) {
-        const { spaceId, userId, apiKeyId: credentialId } = turn;
+        const { spaceId } = turn;
         const size = resolutionOf(resolution);
         const computer = computerId ?? (await defaultComputer(database, spaceId)).id;
-        const sessionId = toolCallId.replace(idPrefixes.toolCall, idPrefixes.desktopSession);
+        const sessionId = idOfCall('desktopSession', toolCallId);
         const ref = { spaceId, computerId: computer, sessionId };
-        const actor = { userId, credentialId, address: null };
+        const actor = actorOfTurn(turn);
         await liveComputers.awake(ref, actor);
         await createDesktop(database, { ...ref, ...size }, actor);
         void workflows.startDesktop({ id: sessionId, spaceId });
-        for (const until = Date.now() + startMs; Date.now() < until; ) {
-          const session = await getDesktop(database, ref);
-          const code = endCodeOf(session);
-          if (code !== undefined) throw new DomainError('gone', 'DESKTOP_ENDED', endDetailOf(code));
-          if (session.status !== 'starting') return { sessionId, display: `:${session.display}`, resolution };
-          await delay(lookMs, undefined, { signal });
-        }
+        const session = await lookUntil(
+          () => getDesktop(database, ref),
+          (seen) => endCodeOf(seen) !== undefined || seen.status !== 'starting',
+          { signal, forMs: startMs },
+        );
+        const code = endCodeOf(session);
+        if (code !== undefined) throw new DomainError('gone', 'DESKTOP_ENDED', endDetailOf(code));
+        if (session.status !== 'starting') return { sessionId, display: `:${session.display}`, resolution };
         return { sessionId, status: 'starting', note: 'The start takes longer than usual. Take a screenshot later.' };
       },
     }),

@@ -1,6 +1,7 @@
 import { checkBranchName } from '../../../integrations/git/rules/names.ts';
+import { idOfCall } from '../calls.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
-import { ask, operationIdOf } from './ask.ts';
+import { ask } from './ask.ts';
 import {
   draftProperty,
   type GitToolDeps,
@@ -46,7 +47,7 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
         const { itemId } = await repositoryAt(deps, turn, input);
         const { name = '', email = '' } = (await deps.identity.users.byId(turn.userId)) ?? {};
         const change = { message, author: { name, email }, ...(paths !== undefined && { paths }) };
-        const place = { id: operationIdOf(toolCallId), itemId };
+        const place = { id: idOfCall('operation', toolCallId), itemId };
         const order =
           draftId === undefined
             ? ({ ...place, kind: 'commitChanges', input: change } as const)
@@ -77,7 +78,7 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
         checkBranchName(name);
         const { itemId } = await repositoryAt(deps, turn, input);
         const change = { name, checkout, ...(from !== undefined && { from }) };
-        const order = { id: operationIdOf(toolCallId), itemId, kind: 'createBranch', input: change } as const;
+        const order = { id: idOfCall('operation', toolCallId), itemId, kind: 'createBranch', input: change } as const;
         const { output } = await ask(deps, turn, order, signal);
         return { branch: name, output };
       },

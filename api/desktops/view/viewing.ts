@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { DomainError } from '../../../base/errors.ts';
+import { Merged } from '../../../base/merged.ts';
 import { ViewerFilter, ViewerViolation } from '../../../integrations/desktops/rfb/viewerFilter.ts';
 import { controllerIn } from '../../../models/desktops/control.ts';
 import { type DesktopLink, findDesktopLink, renewDesktopLink } from '../../../models/desktops/links.ts';
@@ -13,7 +14,6 @@ import { linkHolds } from '../../../models/links/links.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
-import { Merged } from '../../frame/merged.ts';
 import { asItIs, desktopChanges, xServerOf } from '../look.ts';
 import { PageControl } from './pageControl.ts';
 

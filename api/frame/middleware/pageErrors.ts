@@ -31,7 +31,7 @@ export function pageErrors(): ErrorRequestHandler {
   };
 }
 
-export function problemPage({
+function problemPage({
   status,
   detail,
   requestId,

@@ -1,5 +1,5 @@
-import { Merged } from '../../../api/frame/merged.ts';
-import { waitFor } from '../../support/waitFor.ts';
+import { Merged } from '../../base/merged.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** Work that ends when the test says so. */
 function buildWork() {
