@@ -135,11 +135,6 @@ export class HolderProcesses {
     await process.resized(size);
   }
 
-  /** Removes a process that has ended. */
-  async forget(processId: string): Promise<void> {
-    await this.#options.store.remove(processId);
-  }
-
   /** Asks all processes to end, and kills those that remain after the grace. No more processes start. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;

@@ -1,4 +1,4 @@
-import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { coresOf, viewFiles } from '../../drivers/bubblewrap/view.ts';
 import { ifThere } from '../../system/ifThere.ts';
@@ -85,9 +85,7 @@ function usedIn(cgroup: string): number {
 
 /** Writes in place: the sandbox has a bind mount of the file itself, not of its name. */
 function write(file: string, text: string): void {
-  const fd = openSync(file, 'a+', 0o600);
-  closeSync(fd);
-  const place = openSync(file, 'r+');
+  const place = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
   try {
     const bytes = Buffer.from(text);
     writeSync(place, bytes, 0, bytes.length, 0);

@@ -1,6 +1,6 @@
 import { DomainError } from '../../../../base/errors.ts';
 import { HostClient } from '../../hostClient.ts';
-import { bootId, isAlive, stampOf } from '../../system/stamps.ts';
+import { isAlive, stampOf } from '../../system/stamps.ts';
 import type { ComputerSpec } from '../../types.ts';
 import { driverOf, type HostContext, usualDriver } from '../context.ts';
 import { within } from '../deadline.ts';
@@ -9,7 +9,7 @@ import { HostError } from '../hostErrors.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { clear } from '../life/end.ts';
-import { holderSpec, joinSandbox, reported, required } from '../life/start.ts';
+import { holderSpec, joinSandbox, newRun, reported, required } from '../life/start.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
 import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
 
@@ -135,8 +135,7 @@ export class FileSandboxes {
     const limits = limitsOf[this.#purpose];
     const ofNobody = { spaceId: '', generation: 0, env: {}, ...usualDriver(context) };
     const spec: ComputerSpec = { computerId, limits: { ...own, ...limits }, ...ofNobody };
-    const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
-    const run: ComputerRun = { spec, phase: 'starting', bootId: bootId(), ...nothing };
+    const run = newRun(spec);
     const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
     const holder = context.holders.take();
     this.#open.set(computerId, record);
