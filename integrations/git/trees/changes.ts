@@ -1,6 +1,6 @@
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import { checkBranchName } from '../rules/names.ts';
+import { checkBranchName, isObjectId } from '../rules/names.ts';
 import { datedSignatureOf } from '../rules/person.ts';
 import type { GitTrees, TreeWork } from '../treeTypes.ts';
 import type { GitPerson } from '../types.ts';
@@ -119,7 +119,7 @@ export function createChanges(shell: TreeShell): Changes {
         throw gitError('GIT_NOTHING_TO_COMMIT', 'There is no change to commit.');
       }
       const [id = '', ...words] = answer.stdout.toString().split('\n');
-      if (!/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
+      if (!isObjectId(id)) throw failureOf(answer);
       return { id, output: cleanWords(words.join('\n'), maxOutput) };
     },
 
