@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
@@ -8,7 +7,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { removeFoldersOf } from './folders.ts';
-import { type BrowserProfile, findProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
+import { type BrowserProfile, findProfileNamed, getProfile, lockProfile, type ProfileRef } from './profile.ts';
 import { liveSessionOf, profileInUse } from './session.ts';
 
 export interface NewProfile extends ProfileRef {
@@ -97,17 +96,6 @@ export async function computerOf(database: Database, { spaceId, computerId }: Br
 
 /** The name of the profile that agents use by default. */
 export const defaultProfileName = 'Default';
-
-/** The oldest profile of this name. */
-export async function findProfileNamed(
-  { pool }: Pick<Database, 'pool'>,
-  spaceId: string,
-  name: string,
-): Promise<BrowserProfile | undefined> {
-  const sql = 'SELECT id FROM browser_profiles WHERE space_id = ? AND name = ? ORDER BY id LIMIT 1';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, name]);
-  return rows[0] && findProfile({ pool }, String(rows[0].id));
-}
 
 /** The default profile, which is made if there is none. Throws what {@link createProfile} throws. */
 export async function defaultProfile(
