@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
+import { untilAborted } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { OwnProgram } from '../computers/processes/ownProgram.ts';
@@ -212,7 +213,7 @@ export class Browser {
     try {
       const [endpoint, cdp] = await this.#open(ends);
       const reach = { client: this.#client, endpoint, cdp, signal: ends, decisionOn: this.#decisionOn };
-      return await Promise.race([use(reach), rejectsWith(ends)]);
+      return await untilAborted(use(reach), ends);
     } catch (error) {
       given?.throwIfAborted();
       throw await callFailure(error, { isLate: late.aborted, isAlive: () => this.isAlive() });
@@ -244,11 +245,3 @@ function falseIfEnded(error: unknown): boolean {
 }
 
 async function noDecision(): Promise<undefined> {}
-
-/** Rejects with the signal's reason when it is aborted. */
-function rejectsWith(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-}

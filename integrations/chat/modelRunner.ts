@@ -1,4 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
+import { untilAborted } from '../../base/async.ts';
 import type { Config } from '../../config/index.ts';
 import { Answer } from './answer.ts';
 import { type CallOptions, callOptions } from './callOptions.ts';
@@ -72,6 +73,7 @@ async function streamAnswer(
   const startedMs = performance.now();
   let headersSeen = false;
   try {
+    // Not every model listens to the signal.
     const { stream } = await untilAborted(Promise.resolve(model.doStream(options)), signal);
     headersSeen = true;
     const reader = stream.getReader();
@@ -102,16 +104,6 @@ async function streamAnswer(
     if (failure instanceof ReaderFailure) throw failure.reason;
     throw toProviderError(failure, headersSeen || wire.answered);
   }
-}
-
-/** Waits for the headers, but only until the signal is aborted: not every model listens to it. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
 
 function ignore(): void {}
