@@ -12,8 +12,9 @@ import { ofOneConnection } from '../../http/connectionHeaders.ts';
 import { join } from '../agent/network/ports.ts';
 import { dial, Requests, silenceMs } from '../client/requests.ts';
 import { refuseUpgrade, send, sendProblem, switching } from '../holder/http/answers.ts';
+import { notRunning } from '../protocol/holderHttp.ts';
 import type { Host } from './host.ts';
-import { HostError, notRunning } from './hostErrors.ts';
+import { HostError } from './hostErrors.ts';
 
 interface HostServerOptions {
   host: Pick<Host, 'hostId' | 'drivers' | 'refused' | 'socket' | 'metrics'>;
