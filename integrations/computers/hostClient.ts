@@ -285,9 +285,6 @@ export class HostClient {
 
   /** A connection to a port inside, on 127.0.0.1 or ::1. Throws 502 `PORT_NOT_LISTENING`. */
   dialPort(port: number, { signal }: { signal?: AbortSignal } = {}): Promise<Duplex> {
-    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-      throw new DomainError('unprocessable', 'PORT_INVALID', 'A port is a number from 1 to 65535.');
-    }
     return dial(this.#endpoint, `/ports/${port}`, signal);
   }
 
