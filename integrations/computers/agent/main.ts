@@ -48,9 +48,7 @@ async function serve(agent: Agent, stream: ChannelStream, request: AgentRequest)
   try {
     await take(agent, stream, request);
   } catch (error) {
-    const refused = error instanceof Refusal ? error.code : 'AGENT_FAILED';
-    stream.end(encodeMessage(messageKind.answer, { refused }));
-    stream.resume();
+    answer(stream, { refused: error instanceof Refusal ? error.code : 'AGENT_FAILED' });
   }
 }
 
