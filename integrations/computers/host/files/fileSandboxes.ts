@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { DomainError } from '../../../../base/errors.ts';
 import { HostClient } from '../../hostClient.ts';
 import { isAlive, stampOf } from '../../system/stamps.ts';
@@ -11,7 +12,7 @@ import { computerLayout } from '../layout.ts';
 import { clear } from '../life/end.ts';
 import { holderSpec, joinSandbox, newRun, reported, required } from '../life/start.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
-import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
+import { FilePlaces } from './filePlaces.ts';
 
 /** The purpose of a short-lived sandbox. */
 export type SandboxWork = 'files' | 'work';
@@ -21,7 +22,11 @@ const limitsOf = {
   files: { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 },
   work: { cpuMilli: 1_000, memoryMiB: 1_024, maxTasks: 128, maxProcesses: 8 },
 } as const;
-const usualPlaces: Record<SandboxWork, FileLimits> = { files: usualFileLimits, work: usualWorkLimits };
+/** There may be fewer that run code, because they use more memory. */
+const usualPlaces = {
+  files: { perHost: 8, perSpace: 3, waitMs: 5_000, restMs: 1_000 },
+  work: { perHost: 4, perSpace: 2, waitMs: 15_000, restMs: 1_000 },
+};
 const lookMs = 1_000;
 
 /**
@@ -123,10 +128,8 @@ export class FileSandboxes {
   }
 
   #paths(computerId: string): { socket: string; end: string } {
-    const paths = computerLayout(this.#context.layout, computerId);
-    return this.#purpose === 'files'
-      ? { socket: paths.filesSocket, end: paths.filesEnd }
-      : { socket: paths.workSocket, end: paths.workEnd };
+    const { run } = computerLayout(this.#context.layout, computerId);
+    return { socket: join(run, `${this.#purpose}.sock`), end: join(run, `${this.#purpose}-end.json`) };
   }
 
   async #start({ computerId, uid, limits: own }: ComputerRecord): Promise<void> {
