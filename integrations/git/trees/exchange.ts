@@ -145,13 +145,7 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
   const list = (tree: TreeRef, path: string, lines: readonly string[], signal: AbortSignal) =>
     put(tree, path, Buffer.from(asLines(lines)), signal);
 
-  async function clear(tree: TreeRef, box: Box): Promise<void> {
-    try {
-      await (await shell.client(tree)).deleteFile(boxOf(tree, box), { recursive: true });
-    } catch (error) {
-      if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
-    }
-  }
+  const clear = async (tree: TreeRef, box: Box) => (await shell.client(tree)).clearPath(boxOf(tree, box));
 
   /** Clears the boxes if the work fails: they may have filled the disk. */
   async function clearing<T>(tree: TreeRef, boxes: readonly Box[], work: () => Promise<T>): Promise<T> {
