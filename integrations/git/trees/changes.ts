@@ -70,10 +70,8 @@ code=$?
 exit $code
 `;
 
-type Changes = Pick<GitTrees, 'branch' | 'checkout' | 'commit' | 'merge'>;
-
 /** Changes of a working tree. Each is made once, even if its computer stops in the middle. */
-export function createChanges(shell: TreeShell): Changes {
+export function createChanges(shell: TreeShell): Pick<GitTrees, 'branch' | 'checkout' | 'commit' | 'merge'> {
   async function change(tree: TreeWork, call: TreeCall, other?: string): Promise<TreeAnswer> {
     const answer = await shell.run(tree, { ...call, id: `${tree.workId}-change`, timeoutMs: changeTimeoutMs });
     if (answer.code === exitCodes.conflicted) {
