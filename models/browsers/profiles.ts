@@ -1,8 +1,8 @@
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
-import { findComputer, getComputer } from '../computers/computer.ts';
-import { defaultComputer } from '../computers/defaultComputer.ts';
+import { findComputer } from '../computers/computer.ts';
+import { defaultComputer, requestedComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
@@ -23,10 +23,7 @@ export async function createProfile(
   { spaceId, profileId, name, computerId, isOnlyOfName = false }: NewProfile,
   actor: Actor & { userId: string },
 ): Promise<BrowserProfile> {
-  const computer =
-    computerId === undefined
-      ? await defaultComputer(database, spaceId)
-      : await getComputer(database, spaceId, computerId);
+  const computer = await requestedComputer(database, spaceId, computerId);
   const made = await transaction(database, async (tx) => {
     // The lock on the space’s row keeps two requests from passing the limit together.
     const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
