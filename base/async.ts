@@ -9,6 +9,14 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
+/** The outcome of the work, or `otherwise` if it takes longer. The work itself goes on. */
+export function orAfter<T, O>(work: Promise<T>, ms: number, otherwise: O): Promise<T | O> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(otherwise), ms);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
 /** All bytes of a stream. Throws the error of `tooMany` if there are more than `max`. */
 export async function bytesOf(
   stream: AsyncIterable<Uint8Array>,

@@ -1,4 +1,4 @@
-import { bytesOf, untilAborted } from '../../base/async.ts';
+import { bytesOf, orAfter, untilAborted } from '../../base/async.ts';
 
 test('work is waited for until its signal is aborted', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -13,6 +13,12 @@ test('work is waited for until its signal is aborted', async () => {
   await expect(untilAborted(Promise.reject(new Error('failed')), new AbortController().signal)).rejects.toThrow(
     'failed',
   );
+});
+
+test('work is waited for until its time is up', async () => {
+  expect(await orAfter(Promise.resolve('done'), 60_000, 'late')).toBe('done');
+  expect(await orAfter(new Promise(() => undefined), 1, 'late')).toBe('late');
+  await expect(orAfter(Promise.reject(new Error('failed')), 60_000, 'late')).rejects.toThrow('failed');
 });
 
 test('a stream is read up to its limit', async () => {

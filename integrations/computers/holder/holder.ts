@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { chmodSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { orAfter } from '../../../base/async.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/confinement/settleWork.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
 import { ownLimits, ownProcessesDir, ProcessStore } from '../processes/processStore.ts';
@@ -162,13 +163,11 @@ async function hold(
   clearInterval(idle);
   agent.end(new Error(how));
   // Readers get the end from the disk before they are cut.
-  await atMost(
-    closeDeadlineMs,
-    Promise.all([processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())]),
-  );
+  const closing = [processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())];
+  await orAfter(Promise.all(closing), closeDeadlineMs, undefined);
   rmSync(socketPath, { force: true });
   server.close();
-  await atMost(1_000, once(server, 'close'));
+  await orAfter(once(server, 'close'), 1_000, undefined);
   // In a `whole` sandbox the kernel kills everything, so no single process reports the lack of memory.
   const ranOut = settle === null && workOom !== undefined && readOomKills(workOom) > 0;
   return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
@@ -251,12 +250,4 @@ function becomeUser({ uid, gid }: { uid: number; gid: number }): void {
   process.setgroups?.([]);
   process.setgid?.(gid);
   process.setuid?.(uid);
-}
-
-function atMost(ms: number, promise: Promise<unknown>): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
