@@ -20,8 +20,8 @@ const pdf = () => buildPdf(Array.from({ length: 20 }, (_, n) => `Page ${n}. ${se
 const readers = new DocumentReaders();
 const request = { spaceId: 'spc_bench' };
 const measures: Record<string, [inside: () => Promise<unknown>, outside: () => Promise<unknown>]> = {
-  [`page of ${Math.round(page.length / 1_024)} KiB`]: [() => readPage(page), () => readers.page(page, request)],
-  'PDF of 20 pages': [() => readPdf(new Uint8Array(pdf())), () => readers.pdf(pdf(), request)],
+  [`page of ${Math.round(page.length / 1_024)} KiB`]: [() => readPage(page), () => readers.read('page', page, request)],
+  'PDF of 20 pages': [() => readPdf(new Uint8Array(pdf())), () => readers.read('pdf', pdf(), request)],
 };
 
 const out = (line: string) => process.stdout.write(`${line}\n`);

@@ -1,5 +1,4 @@
 import { DomainError } from '../../base/errors.ts';
-import { removeFolder } from '../../integrations/browsers/home/profileHome.ts';
 import {
   foldersOf,
   forgetFolder,
@@ -43,7 +42,7 @@ export function createBrowserSweeps(deps: BrowserDeps) {
   async function removeUnwanted(unwanted: UnwantedFolder): Promise<Swept> {
     try {
       const client = await liveComputers.asIs(unwanted);
-      for (const folder of foldersOf(unwanted.ownerId)) await removeFolder(client, folder);
+      for (const folder of foldersOf(unwanted.ownerId)) await client.clearPath(folder);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       // The computer was deleted, and its home with it.

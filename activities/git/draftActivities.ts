@@ -48,7 +48,7 @@ export function createDraftActivities(deps: GitDeps) {
 
     /** Fetches the files that a partial clone's mirror lacks to fill the draft's working tree. */
     restoreDraft: step(async ({ repository, draft, tree, hooks }) => {
-      if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
+      if (await isFilled(gitTrees, tree, hooks.signal)) return;
       const { head, refs } = asDraft(await stateOf(deps, repository), draft).manifest;
       await using remote = remoteOf(deps, repository);
       for (const commit of [refs[head] ?? head, refs[uncommittedRef]]) {

@@ -1,6 +1,7 @@
 import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { draftRef } from '../../integrations/git/rules/keptRefs.ts';
+import { isObjectId } from '../../integrations/git/rules/names.ts';
 import type { TreeWork } from '../../integrations/git/treeTypes.ts';
 import type { MirrorState } from '../../integrations/git/types.ts';
 import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
@@ -35,7 +36,6 @@ export function createTreeActivities(deps: GitDeps) {
 
     /** Fetches the files that a partial clone lacks for the commit that is to be checked out. */
     bringFiles: step(async ({ repository, order, tree, hooks }) => {
-      if (repository.filter === null) return;
       const state = await stateOf(deps, repository);
       const commit = aimOf(order, state);
       if (commit === undefined) return;
@@ -51,7 +51,7 @@ export function createTreeActivities(deps: GitDeps) {
 
     /** Fetches the files that a partial clone's mirror lacks to fill the working tree. */
     restoreFiles: step(async ({ repository, tree, hooks }) => {
-      if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
+      if (await isFilled(gitTrees, tree, hooks.signal)) return;
       const { head, refs } = (await stateOf(deps, repository)).manifest;
       const commit = refs[head] ?? head;
       if (commit.startsWith('refs/')) return;
@@ -167,7 +167,7 @@ function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorSt
   const prefixes = ['refs/heads/', 'refs/remotes/origin/', 'refs/remotes/', 'refs/tags/', ''];
   const ref = prefixes.map((prefix) => prefix + name).find((full) => refs[full] !== undefined);
   if (ref !== undefined) return refs[ref];
-  return /^[0-9a-f]{40}$/.test(name) ? name : undefined;
+  return isObjectId(name) ? name : undefined;
 }
 
 function branchToPush({ input }: GitOrder, { manifest: { head } }: MirrorState): string {

@@ -118,11 +118,7 @@ async function sendFile(req: Request, res: Response, client: HostClient, path: s
     const modifiedAt = new Date(file.modifiedAt);
     res.set({ etag, 'last-modified': modifiedAt.toUTCString(), 'cache-control': 'private, no-cache' });
     if (isNotModified(req, { etag, modifiedAt })) return void res.status(304).end();
-    const range = wantedRange(req, size, etag);
-    if (range === 'unsatisfiable') {
-      res.set('content-range', `bytes */${size}`);
-      throw new DomainError('rangeNotSatisfiable', 'RANGE_NOT_SATISFIABLE', `The file has ${size} bytes.`);
-    }
+    const range = wantedRange(req, res, size, etag);
     if (range !== undefined) {
       file.body.destroy();
       file = await client.readFile(path, { range, signal: gone });

@@ -1,6 +1,5 @@
 import { buffer } from 'node:stream/consumers';
 import type { Request, Response } from 'express';
-import { DomainError } from '../../base/errors.ts';
 import { isText } from '../../integrations/storage/contentType.ts';
 import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
 import { maxIndexedTextBytes } from '../../integrations/storage/inspect.ts';
@@ -84,11 +83,7 @@ export function driveContentRoutes(deps: RouteDeps) {
     const { size, contentType, etag, modifiedAt } = content;
     res.set({ etag, 'last-modified': modifiedAt.toUTCString(), 'cache-control': 'private, no-cache' });
     if (isNotModified(req, content)) return void res.status(304).end();
-    const range = wantedRange(req, size, etag);
-    if (range === 'unsatisfiable') {
-      res.set('content-range', `bytes */${size}`);
-      throw new DomainError('rangeNotSatisfiable', 'RANGE_NOT_SATISFIABLE', `The file has ${size} bytes.`);
-    }
+    const range = wantedRange(req, res, size, etag);
     const length = range === undefined ? size : range.end - range.start + 1;
     const bytes = req.method === 'HEAD' ? undefined : await deps.storage.open(content.objectKey, length, range);
     if (range !== undefined) res.status(206).set('content-range', `bytes ${range.start}-${range.end}/${size}`);

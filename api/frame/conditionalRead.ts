@@ -1,4 +1,5 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
+import { DomainError } from '../../base/errors.ts';
 import type { ByteRange } from '../../integrations/storage/objectStore.ts';
 
 /** Conditional and range requests for a file (RFC 9110 §13 and §14). */
@@ -18,22 +19,20 @@ export function isNotModified(req: Request, content: { etag: string; modifiedAt:
 
 /**
  * The requested range, clipped to the end of the file. Undefined means the whole file. Multiple ranges and unknown
- * forms get the whole file, as RFC 9110 allows.
+ * forms get the whole file, as RFC 9110 allows. Throws 416 `RANGE_NOT_SATISFIABLE`.
  */
-export function wantedRange(req: Request, size: number, etag: string): ByteRange | 'unsatisfiable' | undefined {
+export function wantedRange(req: Request, res: Response, size: number, etag: string): ByteRange | undefined {
   // Ranges are for GET alone.
   if (req.method !== 'GET') return undefined;
   // If-Range: if the content has changed, the client wants all of it. A date is too coarse to tell versions apart.
   const condition = req.get('if-range');
   if (condition !== undefined && condition !== etag) return undefined;
   const [, first, last, suffix] = /^bytes=\s*(?:(\d+)-(\d*)|-(\d+))\s*$/i.exec(req.get('range') ?? '') ?? [];
-  if (suffix !== undefined) {
-    const start = Math.max(0, size - Number(suffix));
-    return start === size ? 'unsatisfiable' : { start, end: size - 1 };
-  }
-  if (first === undefined) return undefined;
-  const start = Number(first);
-  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
-  if (last !== '' && Number(last) < start) return undefined;
-  return start >= size ? 'unsatisfiable' : { start, end };
+  if (first === undefined && suffix === undefined) return undefined;
+  const start = suffix === undefined ? Number(first) : Math.max(0, size - Number(suffix));
+  const end = last ? Number(last) : Number.POSITIVE_INFINITY;
+  if (end < start) return undefined;
+  if (start < size) return { start, end: Math.min(end, size - 1) };
+  res.set('content-range', `bytes */${size}`);
+  throw new DomainError('rangeNotSatisfiable', 'RANGE_NOT_SATISFIABLE', `The file has ${size} bytes.`);
 }

@@ -21,7 +21,7 @@ type Reading =
 
 interface Deps {
   storage: Pick<ObjectStore, 'read'>;
-  documents: Pick<DocumentReaders, 'yaml'>;
+  documents: Pick<DocumentReaders, 'read'>;
   liveComputers: Pick<LiveComputers, 'asIs'>;
   checkSchedule: CheckSchedule;
 }
@@ -44,7 +44,7 @@ export function createAppManifests({ storage, documents, liveComputers, checkSch
         const bytes = await bytesOf(await file.body(), signal);
         if (bytes.length > maxBytes)
           return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
-        const reading = await documents.yaml(bytes, { spaceId: source.spaceId, signal });
+        const reading = await documents.read('yaml', bytes, { spaceId: source.spaceId, signal });
         const value = manifestOf(reading.kind === 'read' ? reading.value : { faults: [unreadable] }, checkSchedule);
         if ('manifest' in value) return { kind: 'read', tag: file.tag, manifest: value.manifest };
         return refused(file.tag, 'APP_MANIFEST_INVALID', detailOf(value.faults), value.faults);

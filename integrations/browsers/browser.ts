@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
+import { untilAborted } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
-import { untilAborted } from '../../base/untilAborted.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { OwnProgram } from '../computers/processes/ownProgram.ts';
 import { act, mostWaitMs } from './act/act.ts';

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { orAfter } from '../../base/async.ts';
 import { firstOf } from '../../base/text.ts';
 import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
 import type { EventName, EventOf, Send } from './cdp/protocol.ts';
@@ -123,16 +123,14 @@ export class Page {
   /** Waits until a condition holds that events of the page change. Answers whether it holds. */
   async until(holds: () => boolean, withinMs: number): Promise<boolean> {
     if (holds()) return true;
-    const over = new AbortController();
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = () => holds() && resolve();
     this.#watchers.add(look);
     try {
-      await Promise.race([promise, delay(withinMs, undefined, { signal: over.signal })]);
+      await orAfter(promise, withinMs, undefined);
       return holds();
     } finally {
       this.#watchers.delete(look);
-      over.abort();
     }
   }
 

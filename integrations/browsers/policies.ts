@@ -46,14 +46,10 @@ export async function writeBrowserPolicies(
   authorities: readonly string[],
 ): Promise<{ from: string; to: string }[]> {
   await mkdir(folder, { recursive: true, mode: 0o755 });
-  const all = { ...policies, CACertificates: authorities.map(derOf) };
+  // The policy needs the certificates as base64.
+  const CACertificates = authorities.map((pem) => pem.replace(/-----[A-Z ]+-----|\s/g, ''));
   const temporary = path.join(folder, '.atrium.new');
-  await writeFile(temporary, JSON.stringify(all, null, 2), { mode: 0o644 });
+  await writeFile(temporary, JSON.stringify({ ...policies, CACertificates }, null, 2), { mode: 0o644 });
   await rename(temporary, path.join(folder, 'atrium.json'));
   return [{ from: folder, to: folderInside }];
-}
-
-/** The certificate as base64, as the policy needs it. */
-function derOf(pem: string): string {
-  return pem.replace(/-----[A-Z ]+-----|\s/g, '');
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { orAfter } from '../../base/async.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
 import { type DevToolsEndpoint, getFromEndpoint } from './cdp/endpoint.ts';
@@ -146,15 +147,12 @@ async function stateIn(cdp: CdpConnection, targetId: string, sessionId: string, 
   const note = (_event: object, from: string | undefined) => {
     if (from === sessionId) crash.resolve({ ...unknownState, status: 'crashed' });
   };
-  const over = new AbortController();
   cdp.on('Inspector.targetCrashed', note);
   try {
     cdp.send('Inspector.enable', {}, sessionId).catch(() => undefined);
     const answer = ask(cdp, targetId, sessionId).catch(() => unknownState);
-    const late = delay(withinMs, unknownState, { signal: over.signal });
-    return await Promise.race([answer, crash.promise, late]);
+    return await orAfter(Promise.race([answer, crash.promise]), withinMs, unknownState);
   } finally {
-    over.abort();
     cdp.off('Inspector.targetCrashed', note);
   }
 }

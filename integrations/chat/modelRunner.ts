@@ -1,5 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { untilAborted } from '../../base/untilAborted.ts';
+import { untilAborted } from '../../base/async.ts';
 import type { Config } from '../../config/index.ts';
 import { Answer } from './answer.ts';
 import { type CallOptions, callOptions } from './callOptions.ts';

@@ -243,9 +243,16 @@ export class HostClient {
     return this.#requests.json('GET', '/files/list', { query: { path, ...page }, deadlineMs: fileDeadlineMs });
   }
 
-  /** Deletes a file, a link or an empty folder. With `recursive` also a full folder. */
+  /** Deletes a file, a link or an empty folder. With `recursive` also a full folder. Throws 404 `FILE_NOT_FOUND`. */
   async deleteFile(path: FilePath, { recursive = false }: { recursive?: boolean } = {}): Promise<void> {
     await this.#requests.json('DELETE', '/files', { query: { path, recursive }, deadlineMs: fileDeadlineMs });
+  }
+
+  /** Deletes whatever is at the path, if anything. */
+  async clearPath(path: FilePath): Promise<void> {
+    await this.deleteFile(path, { recursive: true }).catch((error: unknown) => {
+      if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
+    });
   }
 
   /** Throws 409 `FILE_EXISTS` if `to` exists, unless it may be replaced. */
@@ -285,9 +292,6 @@ export class HostClient {
 
   /** A connection to a port inside, on 127.0.0.1 or ::1. Throws 502 `PORT_NOT_LISTENING`. */
   dialPort(port: number, { signal }: { signal?: AbortSignal } = {}): Promise<Duplex> {
-    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-      throw new DomainError('unprocessable', 'PORT_INVALID', 'A port is a number from 1 to 65535.');
-    }
     return dial(this.#endpoint, `/ports/${port}`, signal);
   }
 

@@ -1,5 +1,6 @@
 import { DomainError } from '../../base/errors.ts';
 import type { EgressGuard, EgressOwner } from './guard.ts';
+import { defaultPort } from './hostName.ts';
 
 /** Parses an endpoint that gets notifications from Atrium; undefined unless it is an http or https URL. */
 export function readEndpoint(endpoint: string): URL | undefined {
@@ -16,8 +17,7 @@ export async function endpointFault(
   owner: EgressOwner,
   url: URL,
 ): Promise<'refused' | 'insecure' | undefined> {
-  const isSecure = url.protocol === 'https:';
-  const to = { host: url.hostname, port: Number(url.port || (isSecure ? 443 : 80)) };
+  const to = { host: url.hostname, port: Number(url.port || defaultPort(url.protocol)) };
   let isException = false;
   try {
     ({ isException } = await guard.admit(to, owner));
@@ -25,5 +25,5 @@ export async function endpointFault(
     if (!(error instanceof DomainError)) throw error;
     if (error.code === 'EGRESS_REFUSED') return 'refused';
   }
-  return isSecure || isException ? undefined : 'insecure';
+  return url.protocol === 'https:' || isException ? undefined : 'insecure';
 }

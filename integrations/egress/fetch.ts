@@ -1,7 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
 import { onFirstUse } from '../onFirstUse.ts';
 import type { EgressGuard, EgressOwner } from './guard.ts';
-import { authorityOf, normaliseHost } from './hostName.ts';
+import { authorityOf, defaultPort, normaliseHost } from './hostName.ts';
 
 const loadLibrary = onFirstUse(() => import('undici'));
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
@@ -75,7 +75,3 @@ const asChecked: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (option
   const headers = Object.fromEntries(Object.entries(given).filter(([name]) => name.toLowerCase() !== 'host'));
   return dispatch({ ...options, origin, headers }, handler);
 };
-
-function defaultPort(protocol: string): number {
-  return protocol === 'https:' ? 443 : 80;
-}

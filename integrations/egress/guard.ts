@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { orAfter } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import { normaliseAddress, refusalOf } from './addresses.ts';
 import { normaliseHost } from './hostName.ts';
@@ -118,14 +119,12 @@ export class EgressGuard {
   }
 
   /** Empty if the name is unknown, or its servers do not answer in time: requests wait for this. */
-  async #addressesOf(host: string): Promise<readonly string[]> {
-    const late = Promise.withResolvers<readonly string[]>();
-    const timer = setTimeout(() => late.resolve([]), this.#resolveTimeoutMs);
-    try {
-      return await Promise.race([this.#resolve(host).catch(() => []), late.promise]);
-    } finally {
-      clearTimeout(timer);
-    }
+  #addressesOf(host: string): Promise<readonly string[]> {
+    return orAfter(
+      this.#resolve(host).catch(() => []),
+      this.#resolveTimeoutMs,
+      [],
+    );
   }
 
   async #decide(to: Destination, policy: EgressPolicy) {

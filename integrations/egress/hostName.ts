@@ -20,8 +20,13 @@ export function normaliseHost(text: string): string | undefined {
   return normaliseAddress(name) ?? (name.split('.').every((part) => label.test(part)) ? name : undefined);
 }
 
+/** The port of an `http:` or `https:` URL that names none. */
+export function defaultPort(protocol: string): number {
+  return protocol === 'https:' ? 443 : 80;
+}
+
 /** A host with its port, as in URLs and the Host header. */
-export function authorityOf(host: string, port: number, defaultPort: number): string {
+export function authorityOf(host: string, port: number, usualPort: number): string {
   const written = host.includes(':') ? `[${host}]` : host;
-  return port === defaultPort ? written : `${written}:${port}`;
+  return port === usualPort ? written : `${written}:${port}`;
 }

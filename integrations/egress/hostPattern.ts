@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { parseNetwork } from './addresses.ts';
-import { normaliseHost } from './hostName.ts';
+import { readEndpoint } from './endpoint.ts';
+import { defaultPort, normaliseHost } from './hostName.ts';
 
 /** Where a request goes. */
 export interface Destination {
@@ -10,10 +11,10 @@ export interface Destination {
 
 /** The destination of an http or https URL; undefined for any other text. */
 export function destinationOf(text: string): Destination | undefined {
-  const url = URL.parse(text);
-  const usualPort = url?.protocol === 'https:' ? 443 : url?.protocol === 'http:' ? 80 : undefined;
-  const host = url === null ? undefined : normaliseHost(url.hostname);
-  return host === undefined || usualPort === undefined ? undefined : { host, port: Number(url?.port || usualPort) };
+  const url = readEndpoint(text);
+  if (url === undefined) return undefined;
+  const host = normaliseHost(url.hostname);
+  return host === undefined ? undefined : { host, port: Number(url.port || defaultPort(url.protocol)) };
 }
 
 /** Whether a destination, with the address it resolved to, matches. Its host is spelled as `normaliseHost` does. */

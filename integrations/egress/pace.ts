@@ -21,12 +21,22 @@ export class Pace {
 
   /** Returns how long to wait, in milliseconds; undefined if that is too long. */
   take(): number | undefined {
-    const now = this.#now();
-    this.#left = Math.min(this.#burst, this.#left + (Math.max(0, now - this.#at) * this.#perSecond) / 1000);
-    this.#at = now;
+    this.#fill();
     const waitMs = Math.max(0, Math.ceil(((1 - this.#left) * 1000) / this.#perSecond));
     if (waitMs > this.#maxWaitMs) return undefined;
     this.#left -= 1;
     return waitMs;
+  }
+
+  /** Whether it is as at the beginning: nothing is left of what was taken. */
+  isFull(): boolean {
+    this.#fill();
+    return this.#left === this.#burst;
+  }
+
+  #fill(): void {
+    const now = this.#now();
+    this.#left = Math.min(this.#burst, this.#left + (Math.max(0, now - this.#at) * this.#perSecond) / 1000);
+    this.#at = now;
   }
 }

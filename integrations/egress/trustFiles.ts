@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
+import { writeDurably } from '../../disk/durable.ts';
 import type { TrustPaths } from './computerEnvironment.ts';
 
 /** Where distributions keep the authorities that they trust. */
@@ -35,8 +36,10 @@ export async function writeTrustFiles(
   await chmod(folder, 0o755);
   const system = given ?? (await readSystemBundle());
   const besidePublic = [...own, ...addedTo(system?.pem ?? '')];
-  await write(path.join(folder, 'own.pem'), pemOf(besidePublic));
-  await write(path.join(folder, 'bundle.pem'), `${system?.pem.trim() ?? rootCertificates.join('\n')}\n${pemOf(own)}`);
+  const all = `${system?.pem.trim() ?? rootCertificates.join('\n')}\n${pemOf(own)}`;
+  // Each is replaced as a whole, because running computers read it.
+  await writeDurably(path.join(folder, 'own.pem'), pemOf(besidePublic), { mode: 0o644 });
+  await writeDurably(path.join(folder, 'bundle.pem'), all, { mode: 0o644 });
   const paths = { bundle: `${folderInside}/bundle.pem`, own: `${folderInside}/own.pem` };
   const readOnly = [{ from: folder, to: folderInside }];
   if (system?.file.startsWith('/etc/ssl/')) readOnly.push({ from: path.join(folder, 'bundle.pem'), to: system.file });
@@ -72,11 +75,4 @@ async function readSystemBundle(): Promise<SystemBundle | undefined> {
     if (pem?.includes('BEGIN CERTIFICATE')) return { file, pem };
   }
   return undefined;
-}
-
-/** Replaces the file as a whole, because running computers read it. */
-async function write(file: string, text: string): Promise<void> {
-  const temporary = `${file}.new`;
-  await writeFile(temporary, text, { mode: 0o644 });
-  await rename(temporary, file);
 }

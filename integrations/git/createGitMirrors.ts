@@ -19,7 +19,7 @@ import { pushRefs } from './remote/push.ts';
 import { listRemote, notSmart, Remote } from './remote/remote.ts';
 import { gitError } from './rules/failures.ts';
 import { withoutKept } from './rules/keptRefs.ts';
-import { isAcceptableRef } from './rules/names.ts';
+import { isAcceptableRef, isObjectId } from './rules/names.ts';
 import type { GitHooks, GitMirrors, MergeResult, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
 
 export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
@@ -181,8 +181,8 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
           const now = saved?.manifest ?? (await readManifest(git, null));
           requireFewRefs(now, refs, config.maxRefs);
           const { filter } = now;
-          const targets = [...refs.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
-          if (!targets.every(isId)) {
+          const targets = [...refs.flatMap(({ to }) => to ?? []), ...(isObjectId(head) ? [head] : [])];
+          if (!targets.every(isObjectId)) {
             throw gitError('GIT_OBJECTS_REFUSED', 'A ref is to be moved to something that is not an object’s id.');
           }
           if (bundle !== undefined) await takeInForeign(git, bundle, { targets, filter, maxBytes: config.maxBytes });
@@ -217,7 +217,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
 
 /** The ids that are commits in this repository. */
 async function knownCommits(git: Git, ids: readonly string[]): Promise<string[]> {
-  const asked = [...new Set(ids)].filter(isId);
+  const asked = [...new Set(ids)].filter(isObjectId);
   if (asked.length === 0) return [];
   const args = ['cat-file', '--batch-check=%(objectname) %(objecttype)'];
   const found = await git.text(args, { input: asLines(asked) });
@@ -232,12 +232,8 @@ async function amongObjects(git: Git, tree: string, ids: readonly string[]): Pro
   return ids.filter((id) => known.has(id));
 }
 
-function isId(text: string | undefined): text is string {
-  return text !== undefined && /^[0-9a-f]{40}$/.test(text);
-}
-
 async function moveHead(git: Git, head: string): Promise<void> {
   const isBranch = head.startsWith('refs/heads/') && isAcceptableRef(head);
-  if (!isBranch && !isId(head)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'HEAD cannot be there.');
+  if (!isBranch && !isObjectId(head)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'HEAD cannot be there.');
   await writeHead(git, head);
 }

@@ -157,7 +157,6 @@ export interface MadeBundle extends AsyncDisposable {
   bytes: number;
   /** May be called more than once. */
   open(): Readable;
-  manifest: RefManifest;
 }
 
 /** Git in the mirrors. Only activities use it; their workflow makes one call at a time for a repository. */

@@ -48,24 +48,6 @@ export class DocumentReaders {
     this.#queue = new ReaderQueue(this.#options);
   }
 
-  /**
-   * The text of a page of HTML, in UTF-8. Throws 503 `READERS_BUSY` where too many documents wait, or the signal's
-   * reason.
-   */
-  page(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'page'>> {
-    return this.#read('page', bytes, request);
-  }
-
-  /** The text of a PDF. Throws as `page` does. */
-  pdf(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'pdf'>> {
-    return this.#read('pdf', bytes, request);
-  }
-
-  /** A document of YAML, with the places of its values. Throws as `page` does. */
-  yaml(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'yaml'>> {
-    return this.#read('yaml', bytes, request);
-  }
-
   close(): void {
     for (const { process, timer } of this.#idle) {
       clearTimeout(timer);
@@ -75,7 +57,11 @@ export class DocumentReaders {
     for (const process of this.#working) process.end();
   }
 
-  async #read<Kind extends Readable>(
+  /**
+   * Reads the text of a page of HTML in UTF-8 or of a PDF, or a document of YAML with the places of its values. Throws
+   * 503 `READERS_BUSY` if too many documents wait, or the signal's reason.
+   */
+  async read<Kind extends Readable>(
     kind: Kind,
     bytes: Uint8Array,
     { spaceId, signal = new AbortController().signal }: ReadRequest,

@@ -1,3 +1,4 @@
+import { untilAborted } from '../../base/async.ts';
 import type { Damage } from './checkedContent.ts';
 
 /** The number of remembered answers. Each costs the read of a whole object. */
@@ -28,7 +29,7 @@ export class SharedLooks {
     const shared = this.#looks.get(name) ?? this.#begin(name, look);
     shared.waiting += 1;
     try {
-      return await (signal === undefined ? shared.answer : answerUntil(signal, shared.answer));
+      return await untilAborted(shared.answer, signal);
     } finally {
       shared.waiting -= 1;
       if (shared.waiting === 0 && !shared.hasEnded) {
@@ -62,16 +63,5 @@ export class SharedLooks {
     for (const [name, { hasEnded }] of this.#looks) {
       if (hasEnded) return void this.#looks.delete(name);
     }
-  }
-}
-
-async function answerUntil<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
-  const { promise: left, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason);
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    return await Promise.race([answer, left]);
-  } finally {
-    signal.removeEventListener('abort', leave);
   }
 }

@@ -42,6 +42,17 @@ export async function findProfile({ pool }: Pick<Database, 'pool'>, id: string):
   return rows[0] && read(rows[0]);
 }
 
+/** The oldest profile of this name. */
+export async function findProfileNamed(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+  name: string,
+): Promise<BrowserProfile | undefined> {
+  const sql = `SELECT ${columns} FROM browser_profiles WHERE space_id = ? AND name = ? ORDER BY id LIMIT 1`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, name]);
+  return rows[0] && read(rows[0]);
+}
+
 /** Throws 404. */
 export async function getProfile(
   database: Pick<Database, 'pool'>,

@@ -1,15 +1,14 @@
-import type { RowDataPacket } from 'mysql2/promise';
-import { DomainError } from '../../base/errors.ts';
+import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { lockLivingSpace } from '../audit/livingSpace.ts';
-import { findComputer, getComputer } from '../computers/computer.ts';
-import { defaultComputer } from '../computers/defaultComputer.ts';
+import { findComputer } from '../computers/computer.ts';
+import { defaultComputer, requestedComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { removeFoldersOf } from './folders.ts';
-import { type BrowserProfile, findProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
+import { type BrowserProfile, findProfileNamed, getProfile, lockProfile, type ProfileRef } from './profile.ts';
 import { liveSessionOf, profileInUse } from './session.ts';
 
 export interface NewProfile extends ProfileRef {
@@ -25,10 +24,7 @@ export async function createProfile(
   { spaceId, profileId, name, computerId, isOnlyOfName = false }: NewProfile,
   actor: Actor & { userId: string },
 ): Promise<BrowserProfile> {
-  const computer =
-    computerId === undefined
-      ? await defaultComputer(database, spaceId)
-      : await getComputer(database, spaceId, computerId);
+  const computer = await requestedComputer(database, spaceId, computerId);
   const made = await transaction(database, async (tx) => {
     await lockLivingSpace(tx, spaceId);
     const sql = 'SELECT id, name FROM browser_profiles WHERE space_id = ? ORDER BY id';
@@ -96,17 +92,6 @@ export async function computerOf(database: Database, { spaceId, computerId }: Br
 
 /** The name of the profile that agents use by default. */
 export const defaultProfileName = 'Default';
-
-/** The oldest profile of this name. */
-export async function findProfileNamed(
-  { pool }: Pick<Database, 'pool'>,
-  spaceId: string,
-  name: string,
-): Promise<BrowserProfile | undefined> {
-  const sql = 'SELECT id FROM browser_profiles WHERE space_id = ? AND name = ? ORDER BY id LIMIT 1';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, name]);
-  return rows[0] && findProfile({ pool }, String(rows[0].id));
-}
 
 /** The default profile, which is made if there is none. Throws what {@link createProfile} throws. */
 export async function defaultProfile(

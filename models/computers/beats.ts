@@ -1,9 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { chargeAll } from './charging.ts';
 import { type Computer, computerColumns, computerOf } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
-import { chargeAll, setError, stopped } from './ends.ts';
+import { setError, stopped } from './ends.ts';
 import { detailOf } from './reasons.ts';
 import { change } from './starting.ts';
 

@@ -42,6 +42,12 @@ export async function chargeBegun(
   return last === begun;
 }
 
+/** Books all minutes that it has begun until then, in one transaction. */
+export async function chargeAll(tx: Transaction, computer: Computer, until: Date, config: Pick<Config, 'billing'>) {
+  if (computer.startedAt === null) return;
+  while (!(await chargeBegun(tx, computer, until, config)));
+}
+
 /** Books all minutes that the host has confirmed, in as many transactions as it takes. */
 export async function chargeConfirmed(
   database: Database,

@@ -5,6 +5,14 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 
 export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
 
+/** Statuses in which a computer counts against its space's limit, and takes all the memory that it may use. */
+export const activeStatuses = [
+  'starting',
+  'running',
+  'paused',
+  'stopping',
+] as const satisfies readonly ComputerStatus[];
+
 /** An order for a computer that is still to be carried out. */
 export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete';
 

@@ -5,7 +5,7 @@ import { newId } from '../../base/ids.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
-import { type Computer, computerColumns, computerOf } from './computer.ts';
+import { type Computer, computerColumns, computerOf, getComputer } from './computer.ts';
 
 export const defaultComputerName = 'Computer';
 
@@ -34,6 +34,11 @@ export async function defaultComputer(database: Database, spaceId: string): Prom
   const made = await find(database, spaceId);
   if (made === undefined) throw notFound('computer');
   return made;
+}
+
+/** The computer that a request names, or the space's default one. Throws 404. */
+export function requestedComputer(database: Database, spaceId: string, id: string | undefined): Promise<Computer> {
+  return id === undefined ? defaultComputer(database, spaceId) : getComputer(database, spaceId, id);
 }
 
 async function find({ pool }: Database, spaceId: string): Promise<Computer | undefined> {

@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
-import { chargeBegun } from './charging.ts';
+import { chargeAll, chargeBegun } from './charging.ts';
 import type { Computer } from './computer.ts';
 import { type ComputerOperationKind, endComputerOperations, failedWith } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
@@ -181,10 +181,4 @@ export async function removeComputer(
   if (!isHomeGone) await addRemains(tx, computer);
   await execute(tx, 'DELETE FROM computers WHERE id = ?', [computer.id]);
   await succeed(tx, computer, ['deleteComputer']);
-}
-
-/** Books all minutes that it has begun until then. */
-export async function chargeAll(tx: Transaction, computer: Computer, until: Date, config: Pick<Config, 'billing'>) {
-  if (computer.startedAt === null) return;
-  while (!(await chargeBegun(tx, computer, until, config)));
 }

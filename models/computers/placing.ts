@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
-import type { Computer, ComputerDriver } from './computer.ts';
+import { activeStatuses, type Computer, type ComputerDriver } from './computer.ts';
 import { type ComputerHostRow, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
 
 interface Load {
@@ -12,9 +12,6 @@ interface Load {
 type LoadedHost = Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'seenAt'> & Load;
 type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB'>;
 type Settings = Pick<Config, 'computers'>;
-
-/** Statuses in which a computer takes all the memory that it may use, whether it uses it or not. */
-const takesMemory = "status IN ('starting', 'running', 'paused', 'stopping')";
 
 /**
  * Chooses the host that runs the computer: the one with its home, else the least loaded that can. Locks hosts one by
@@ -57,9 +54,9 @@ function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings)
     `SELECT h.id, h.drivers, h.memory_mib AS memoryMiB, h.max_running AS maxRunning, h.seen_at AS seenAt,
        COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
-       LEFT JOIN computers c ON c.host_id = h.id AND c.${takesMemory} AND c.id <> ?
+       LEFT JOIN computers c ON c.host_id = h.id AND c.status IN (?) AND c.id <> ?
       GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at ORDER BY h.id`,
-    [computers.defaults.memoryMiB, computer.id],
+    [computers.defaults.memoryMiB, activeStatuses, computer.id],
   );
 }
 
@@ -69,8 +66,8 @@ async function takePlace(tx: Transaction, host: LoadedHost, computer: Placed, co
   const [load] = await select<Load>(
     tx,
     `SELECT COUNT(*) AS running, COALESCE(SUM(COALESCE(memory_mib, ?)), 0) AS usedMiB
-       FROM computers WHERE host_id = ? AND ${takesMemory} AND id <> ?`,
-    [config.computers.defaults.memoryMiB, host.id, computer.id],
+       FROM computers WHERE host_id = ? AND status IN (?) AND id <> ?`,
+    [config.computers.defaults.memoryMiB, host.id, activeStatuses, computer.id],
   );
   return load !== undefined && hasRoom(host, load, computer, config);
 }

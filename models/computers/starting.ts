@@ -2,11 +2,8 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { asRow, execute, select } from '../database/sql.ts';
-import { type Computer, limitsOf } from './computer.ts';
+import { activeStatuses, type Computer, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
-
-/** Statuses in which a computer counts against the space's limit of running ones. */
-export const activeStatuses = ['starting', 'running', 'paused', 'stopping'] as const;
 
 export function isActive({ status }: Pick<Computer, 'status'>): boolean {
   return (activeStatuses as readonly string[]).includes(status);

@@ -7,7 +7,7 @@ import { requireCredits } from '../billing/usage.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
-import { chargeBegun } from './charging.ts';
+import { chargeAll } from './charging.ts';
 import { type Computer, getComputer } from './computer.ts';
 import {
   beginComputerOperation,
@@ -129,9 +129,7 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
 
 /** Leaves a lost host. The host removes the computer's home when it is back. */
 async function leaveHost({ database, config }: Deps, tx: Transaction, computer: Computer): Promise<void> {
-  if (computer.aliveAt !== null && computer.startedAt !== null) {
-    while (!(await chargeBegun(tx, computer, computer.aliveAt, config)));
-  }
+  if (computer.aliveAt !== null) await chargeAll(tx, computer, computer.aliveAt, config);
   // A removed host has nothing left to clear up.
   if ((await findHost(database, computer.hostId ?? '')) !== undefined) await addRemains(tx, computer);
   await change(tx, computer, { hostId: null, status: 'stopped', startedAt: null });

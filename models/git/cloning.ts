@@ -1,8 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
-import { getComputer } from '../computers/computer.ts';
-import { defaultComputer } from '../computers/defaultComputer.ts';
+import { requestedComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { insert, select } from '../database/sql.ts';
 import { driveContainerId } from '../drive/containers.ts';
@@ -47,10 +46,7 @@ export interface CloneRequest {
 export async function askToClone(database: Database, request: CloneRequest): Promise<Operation | undefined> {
   const { spaceId, id, actor, credentialId, computerId } = request;
   const { userId } = actor;
-  const computer =
-    computerId === undefined
-      ? await defaultComputer(database, spaceId)
-      : await getComputer(database, spaceId, computerId);
+  const computer = await requestedComputer(database, spaceId, computerId);
   return transaction(
     database,
     async (tx) => {

@@ -2,8 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
-import { getComputer } from '../computers/computer.ts';
-import { defaultComputer } from '../computers/defaultComputer.ts';
+import { requestedComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
@@ -44,10 +43,7 @@ export async function askToDraft(
   request: DraftRequest & { branch: string; name: string; computerId: string | undefined; maxDrafts: number },
 ): Promise<{ operation: Operation } | { ready: Draft }> {
   const { spaceId, itemId, actor, branch, computerId } = request;
-  const computer =
-    computerId === undefined
-      ? await defaultComputer(database, spaceId)
-      : await getComputer(database, spaceId, computerId);
+  const computer = await requestedComputer(database, spaceId, computerId);
   return transaction(
     database,
     async (tx) => {

@@ -133,7 +133,7 @@ async function noteKeyChange(
   const { apiKeyId } = apiKeyOf(actor);
   if (apiKeyId === undefined || !treeKinds.includes(kind)) return;
   const [key] = await select<{ scopes: string }>(tx, 'SELECT scopes FROM api_keys WHERE id = ?', [apiKeyId]);
-  const by = { apiKeyId: apiKeyId ?? null, scopes: JSON.parse(key?.scopes ?? '[]') as string[], turnId: null };
+  const by = { apiKeyId, scopes: JSON.parse(key?.scopes ?? '[]') as string[], turnId: null };
   await noteAppChange(tx, [itemId], { userId: actor.userId, by });
 }
 

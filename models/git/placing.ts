@@ -1,8 +1,8 @@
 import { basename } from 'node:path/posix';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
-import { findComputer, getComputer } from '../computers/computer.ts';
-import { defaultComputer } from '../computers/defaultComputer.ts';
+import { findComputer } from '../computers/computer.ts';
+import { defaultComputer, requestedComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { select } from '../database/sql.ts';
 import { numberedName } from '../drive/names.ts';
@@ -51,8 +51,7 @@ export async function moveTree(
   { itemId, spaceId }: Pick<Repository, 'itemId' | 'spaceId'>,
   named: string | undefined,
 ): Promise<Repository> {
-  const { id: computerId } =
-    named === undefined ? await defaultComputer(database, spaceId) : await getComputer(database, spaceId, named);
+  const { id: computerId } = await requestedComputer(database, spaceId, named);
   return transaction(
     database,
     async (tx) => {

@@ -38,10 +38,10 @@ const cacheBytes = 64 * 1_048_576;
  */
 export class AttachmentReader {
   readonly #storage: Pick<ObjectStore, 'read'>;
-  readonly #documents: Pick<DocumentReaders, 'pdf'>;
+  readonly #documents: Pick<DocumentReaders, 'read'>;
   readonly #cache = new ByteCache<FileView>(cacheBytes);
 
-  constructor(storage: Pick<ObjectStore, 'read'>, documents: Pick<DocumentReaders, 'pdf'>) {
+  constructor(storage: Pick<ObjectStore, 'read'>, documents: Pick<DocumentReaders, 'read'>) {
     this.#storage = storage;
     this.#documents = documents;
   }
@@ -81,7 +81,7 @@ export class AttachmentReader {
     }
     if (isPdfType(contentType)) {
       if (size > maxReadPdfBytes) return absent('the PDF is too large');
-      return viewOfPdf(await this.#documents.pdf(await read(), { spaceId }));
+      return viewOfPdf(await this.#documents.read('pdf', await read(), { spaceId }));
     }
     const bytes = await read(size > maxTextBytes ? { start: 0, end: maxTextBytes - 1 } : undefined);
     if (!isText(bytes)) return absent('the file is not text');

@@ -3,7 +3,8 @@ import { Browser } from '../../../integrations/browsers/browser.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
 import type { Destination } from '../../../integrations/egress/hostPattern.ts';
 import { browserSpec } from '../../../models/browsers/folders.ts';
-import { defaultProfileName, findProfileNamed } from '../../../models/browsers/profiles.ts';
+import { findProfileNamed } from '../../../models/browsers/profile.ts';
+import { defaultProfileName } from '../../../models/browsers/profiles.ts';
 import {
   type BrowserSession,
   endCodeOf,

@@ -1,3 +1,4 @@
+import { bytesOf } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent } from '../../../integrations/computers/hostClient.ts';
 import { isText, sampleBytes } from '../../../integrations/storage/contentType.ts';
@@ -179,15 +180,9 @@ async function wholeOf(file: FileContent, path: string): Promise<Buffer> {
   if (file.size > maxEditedBytes) {
     throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} is larger than ${maxEditedBytes / 1_048_576} MiB.`);
   }
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of textOf(file, path)) {
-    // Files such as those of /proc report no size.
-    bytes += chunk.length;
-    if (bytes > maxEditedBytes) throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} is too large to edit.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  // Files such as those of /proc report no size.
+  const tooLarge = () => new DomainError('tooLarge', 'FILE_TOO_LARGE', `${path} is too large to edit.`);
+  return bytesOf(textOf(file, path), maxEditedBytes, tooLarge);
 }
 
 /** The file's bytes. Throws 422 `NOT_TEXT` as soon as they are not text. */

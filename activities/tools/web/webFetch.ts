@@ -16,7 +16,7 @@ interface Input {
 }
 
 export interface WebFetchDeps extends EgressDeps {
-  documents: Pick<DocumentReaders, 'page'>;
+  documents: Pick<DocumentReaders, 'read'>;
 }
 
 /** Fetches a page of the public web through the egress guard. */
@@ -93,7 +93,7 @@ async function ask(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal
 }
 
 async function readPage(documents: WebFetchDeps['documents'], html: string, request: ReadRequest): Promise<PageText> {
-  const reading = await documents.page(Buffer.from(html), request);
+  const reading = await documents.read('page', Buffer.from(html), request);
   if (reading.kind === 'read') return reading.value;
   const detail = 'Reading this page takes too much time or memory. Set `raw` to get its HTML instead.';
   throw new DomainError('unprocessable', 'PAGE_TOO_COSTLY', detail);

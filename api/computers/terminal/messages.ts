@@ -1,4 +1,5 @@
 import { DomainError } from '../../../base/errors.ts';
+import { largestSize } from '../../../integrations/computers/processes/records.ts';
 
 /** A message of a terminal's client. docs/computers.md describes both directions. */
 export type ClientMessage =
@@ -27,8 +28,6 @@ export type ServerMessage =
   | { type: 'problem'; code: string; detail: string; seq?: number };
 
 const signals = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGCONT', 'SIGSTOP'];
-const maxCols = 1_000;
-const maxRows = 500;
 
 /** Throws 400 `MESSAGE_INVALID` for anything else. */
 export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
@@ -44,8 +43,8 @@ export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
     }
     case 'resize': {
       const { cols, rows } = message;
-      if (!isCount(cols) || !isCount(rows) || cols > maxCols || rows > maxRows) {
-        throw invalid(`A terminal has at most ${maxCols} columns and ${maxRows} rows.`);
+      if (!isCount(cols) || !isCount(rows) || cols > largestSize.cols || rows > largestSize.rows) {
+        throw invalid(`A terminal has at most ${largestSize.cols} columns and ${largestSize.rows} rows.`);
       }
       return { type: 'resize', cols, rows };
     }

@@ -12,6 +12,7 @@ import { authorOf } from '../../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { pathOf, queryOf } from '../../frame/request.ts';
 import { requireFreeId } from '../processes/routes.ts';
+import { positionUnknown } from '../processes/sendText.ts';
 import { Terminal } from './terminal.ts';
 
 /** A login shell: bash if the computer has it. */
@@ -25,9 +26,7 @@ export const openTerminal: UpgradeHandler = (deps) => async (req) => {
   if (req.handshake === undefined) return { open: () => undefined };
   const { client, process } = await attach(deps, ref, req);
   if (process.pty === null) throw new DomainError('conflict', 'NO_TERMINAL', 'This process has no terminal.');
-  if (after !== undefined && after > process.outputBytes) {
-    throw new DomainError('invalid', 'POSITION_UNKNOWN', 'This position is beyond the end of the output.');
-  }
+  if (after !== undefined && after > process.outputBytes) throw positionUnknown();
   return {
     open(connection) {
       new Terminal({ connection, client, process, writer, log: req.log }).run(after);

@@ -3,16 +3,12 @@ import { CommandRefused } from '../cdp/connection.ts';
 import { browserError, wrong } from '../failures.ts';
 import type { Page } from '../page.ts';
 import { type Frame, framesOf, type LocalRoot, ownerOf, worldOf } from '../read/frames.ts';
+import type { Point } from './input.ts';
 import { innerCorner, place } from './scripts.ts';
 
 const reference = /^([a-z]{3})(\d{1,15})$/;
 const placed = z.object({ x: z.number(), y: z.number(), left: z.number(), top: z.number(), by: z.string().nullable() });
 const corner = z.object({ x: z.number(), y: z.number() });
-
-interface Point {
-  x: number;
-  y: number;
-}
 
 /** An element of a page that a reference names. */
 export class PageElement {

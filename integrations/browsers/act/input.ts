@@ -7,7 +7,8 @@ const buttonBits = { left: 1, right: 2, middle: 4 } as const;
 /** Longer text is inserted at once, as if pasted: typing each key takes too long. */
 const maxTyped = 500;
 
-interface Point {
+/** A point of a page’s viewport. */
+export interface Point {
   x: number;
   y: number;
 }

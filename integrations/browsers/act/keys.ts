@@ -70,14 +70,12 @@ export function chordOf(text: string): { held: Key[]; key: Key; bits: number } {
   const bits = known.reduce((sum, { bit }) => sum | bit, typed?.isShifted === true ? modifiers.shift : 0);
   // A key types no text while one of these is held.
   const isCommand = (bits & (modifiers.ctrl | modifiers.meta | modifiers.alt)) !== 0;
-  return { held: known.map(bare), bits, key: isCommand ? bare(pressed) : { ...bare(pressed), ...textOf(pressed) } };
+  const key = bare(pressed);
+  if (!isCommand && pressed.text !== undefined) key.text = pressed.text;
+  return { held: known.map(bare), bits, key };
 }
 
 /** The fields that `Input.dispatchKeyEvent` takes for a key without text. */
 function bare({ key, code, windowsVirtualKeyCode }: Key): Key {
   return { key, code, windowsVirtualKeyCode };
-}
-
-function textOf({ text }: Key): { text?: string } {
-  return text === undefined ? {} : { text };
 }

@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { z } from 'zod';
+import { bytesOf } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { HostClient } from '../../computers/hostClient.ts';
 import { endpointFile } from '../chromium.ts';
@@ -89,16 +90,7 @@ export async function getFromEndpoint<T>(
       asked.once('error', reject).end();
       // We never ask for an upgrade. Without this listener, one would leave us waiting for ever.
       asked.once('upgrade', () => reject(wrong()));
-      asked.once('response', (response) => {
-        let length = 0;
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length > maxListBytes) response.destroy(wrong());
-          else chunks.push(chunk);
-        });
-        response.once('error', reject).once('end', () => resolve(Buffer.concat(chunks).toString()));
-      });
+      asked.once('response', (response) => resolve(bytesOf(response, maxListBytes, wrong).then(String)));
     });
     return parsed(text, answer);
   } catch (error) {

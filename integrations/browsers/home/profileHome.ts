@@ -74,7 +74,7 @@ export class ProfileHome {
       const digits = await text(body);
       return /^\d{1,15}$/.test(digits) ? Number(digits) : 0;
     } catch (error) {
-      if (isMissing(error)) return 0;
+      if (error instanceof DomainError && error.code === 'FILE_NOT_FOUND') return 0;
       throw error;
     }
   }
@@ -114,25 +114,12 @@ export class ProfileHome {
 
   /** Removes the archive that packing has left. */
   async settle(): Promise<void> {
-    await removeFolder(this.#client, `${this.#folder}-save`);
+    await this.#client.clearPath(`${this.#folder}-save`);
   }
 
   get #numberPath(): string {
     return `${this.#folder}/${numberFile}`;
   }
-}
-
-/** Removes a folder of the home with its content, if it exists. */
-export async function removeFolder(client: HostClient, folder: string): Promise<void> {
-  try {
-    await client.deleteFile(folder, { recursive: true });
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof DomainError && error.code === 'FILE_NOT_FOUND';
 }
 
 function unfit(code: string, detail: string): DomainError {

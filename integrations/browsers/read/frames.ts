@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { orAfter } from '../../../base/async.ts';
 import { CommandRefused } from '../cdp/connection.ts';
 import type { FrameTree, Send } from '../cdp/protocol.ts';
 import type { Page } from '../page.ts';
@@ -88,15 +88,11 @@ function codeOf(loaderId: string): string {
 
 async function orNothing<T>(look: Promise<{ frames: T[]; roots: LocalRoot[] }>) {
   const nothing = { frames: [], roots: [] };
-  const over = new AbortController();
   try {
-    return await Promise.race([look, delay(silentMs, nothing, { signal: over.signal })]);
+    return await orAfter(look, silentMs, nothing);
   } catch (error) {
     if (error instanceof CommandRefused) return nothing; // The frame was removed in the meantime.
     throw error;
-  } finally {
-    over.abort();
-    look.catch(() => undefined);
   }
 }
 

@@ -6,7 +6,7 @@ import type { ChannelStream } from '../protocol/channelStream.ts';
 import { encodeMessage, messageKind } from '../protocol/messages.ts';
 import { takeFileRequest } from './files/requests.ts';
 import { startNetwork } from './network/network.ts';
-import { dialPort, dialSocket } from './network/ports.ts';
+import { dialInside } from './network/ports.ts';
 import { Processes } from './processes/processes.ts';
 
 /** The largest pid that the agent can have in a sandbox: only the first process and a shell start before it. */
@@ -48,9 +48,7 @@ async function serve(agent: Agent, stream: ChannelStream, request: AgentRequest)
   try {
     await take(agent, stream, request);
   } catch (error) {
-    const refused = error instanceof Refusal ? error.code : 'AGENT_FAILED';
-    stream.end(encodeMessage(messageKind.answer, { refused }));
-    stream.resume();
+    answer(stream, { refused: error instanceof Refusal ? error.code : 'AGENT_FAILED' });
   }
 }
 
@@ -70,9 +68,8 @@ async function take({ channel, processes }: Agent, stream: ChannelStream, reques
     case 'ping':
       return answer(stream, {});
     case 'port':
-      return dialPort(request.port, stream);
     case 'socket':
-      return dialSocket(request.path, stream);
+      return dialInside(request, stream);
     default:
       return takeFileRequest(stream, request);
   }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
 import type { OutputRequest } from '../hostClient.ts';
 import { positionAfter, RecordDecoder } from '../processes/records.ts';
+import { connectionLost } from '../protocol/holderHttp.ts';
 import type { OutputRecord } from '../types.ts';
 import type { Requests } from './requests.ts';
 
@@ -25,7 +26,7 @@ export async function* followOutput(
       }
       if (!follow) return;
       // A holder that ends every connection silently is broken.
-      if (failures >= maxFailures) throw lost();
+      if (failures >= maxFailures) throw connectionLost();
     } catch (error) {
       signal?.throwIfAborted();
       if (!isLost(error) || failures >= maxFailures) throw error;
@@ -51,12 +52,6 @@ async function* connection(
   } finally {
     ended.abort();
   }
-}
-
-function lost(): DomainError {
-  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.', {
-    retryAfterSeconds: 1,
-  });
 }
 
 function isLost(error: unknown): boolean {

@@ -2,9 +2,17 @@ import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request 
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { bytesOf } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent } from '../hostClient.ts';
-import { encodeQuery, problemOf, type Query } from '../protocol/holderHttp.ts';
+import {
+  connectionLost,
+  encodeQuery,
+  notAnswering,
+  notRunning,
+  problemOf,
+  type Query,
+} from '../protocol/holderHttp.ts';
 import { HolderAgent } from './holderAgent.ts';
 
 /** How to reach a computer: by its holder's socket, or by its host's address with a token for each request. */
@@ -91,7 +99,7 @@ export class Requests {
       request.setTimeout(silenceMs, () => request.destroy(new SilentHost()));
       request.on('error', reject).once('response', resolve);
       // If a refusal arrives while the body is being sent, the sending fails. The refusal wins.
-      if (of.body === undefined || of.body instanceof Uint8Array) request.end(of.body ?? jsonOf(of));
+      if (of.body === undefined || of.body instanceof Uint8Array) request.end(of.body ?? JSON.stringify(of.json));
       else pipeline(Readable.from(of.body, { objectMode: false }), request).catch(reject);
     });
     const { statusCode = 500 } = response;
@@ -172,32 +180,16 @@ function refusalOf(error: unknown, signal: AbortSignal | undefined, endpoint: Co
       return new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 5, cause: error });
     }
   } else if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-    return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause: error });
+    return notRunning(error);
   }
   if (error instanceof SilentHost || name === 'TimeoutError' || name === 'AbortError') {
-    return new DomainError('upstreamTimeout', 'COMPUTER_NOT_ANSWERING', 'The computer does not answer.', {
-      cause: error,
-    });
+    return notAnswering(error);
   }
-  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.', {
-    retryAfterSeconds: 1,
-    cause: error,
-  });
+  return connectionLost(error);
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxAnswerBytes) throw new Error('The answer of a host is too long.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
-}
-
-function jsonOf({ json }: RequestOf): string {
-  return json === undefined ? '' : JSON.stringify(json);
+  return String(await bytesOf(response, maxAnswerBytes, () => new Error('The answer of a host is too long.')));
 }
 
 function anyOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {

@@ -1,11 +1,13 @@
 import { connect } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
+import { untilAborted } from '../../../base/async.ts';
 import { DomainError, type DomainErrorKind } from '../../../base/errors.ts';
 import { join } from '../agent/network/ports.ts';
 import type { AgentRequest, HolderRequest } from '../protocol/agentRequests.ts';
 import { Channel } from '../protocol/channel.ts';
 import type { ChannelStream } from '../protocol/channelStream.ts';
 import { ChannelViolation } from '../protocol/frames.ts';
+import { connectionLost, notAnswering } from '../protocol/holderHttp.ts';
 import { readAnswer } from '../protocol/messages.ts';
 
 /** How many connections may leave the computer at once. */
@@ -36,7 +38,9 @@ export class Agent {
       maxOpenBytes: 1_024,
       onOpen: (request) => {
         const kind = (request as Partial<HolderRequest> | null)?.kind;
-        if (kind === 'egress' && egressSocket !== null) return (stream) => leave(stream, egressSocket);
+        if (kind === 'egress' && egressSocket !== null) {
+          return (stream) => join(stream, connect({ path: egressSocket, allowHalfOpen: true }));
+        }
         if (kind !== 'ready' || this.#isReady) return undefined;
         this.#isReady = true;
         onReady();
@@ -83,9 +87,8 @@ export class Agent {
   ): Promise<{ stream: ChannelStream; answer: T }> {
     const deadline = AbortSignal.timeout(deadlineMs);
     const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-    await unlessAborted(this.ready, either).catch((error: unknown) => {
-      throw either.aborted ? error : unavailable();
-    });
+    const failure = () => (either.aborted ? notAnswering() : connectionLost());
+    await untilAborted(this.ready, either).catch(() => Promise.reject(failure()));
     const stream = this.#channel.open(request);
     const stop = () => stream.destroy();
     either.addEventListener('abort', stop, { once: true });
@@ -93,7 +96,7 @@ export class Agent {
       if (send === undefined) stream.end();
       else send(stream);
       const answer = await readAnswer(stream);
-      if (answer === undefined) throw either.aborted ? silent() : unavailable();
+      if (answer === undefined) throw failure();
       const refused = (answer as { refused?: unknown } | null)?.refused;
       if (refused !== undefined) throw refusalOf(String(refused));
       return { stream, answer: answer as T };
@@ -112,30 +115,6 @@ export class Agent {
     stream.resume();
     return answer;
   }
-}
-
-function leave(stream: ChannelStream, egressSocket: string): void {
-  const socket = connect({ path: egressSocket, allowHalfOpen: true });
-  join(stream, socket);
-}
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(silent());
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
-}
-
-function silent(): DomainError {
-  return new DomainError('upstreamTimeout', 'COMPUTER_NOT_ANSWERING', 'The computer does not answer.');
-}
-
-function unavailable(): DomainError {
-  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.', {
-    retryAfterSeconds: 1,
-  });
 }
 
 /** The agent's refusals, and the errors that callers get for them. */

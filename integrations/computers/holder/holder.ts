@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { chmodSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { orAfter } from '../../../base/async.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/confinement/settleWork.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
 import { ownLimits, ownProcessesDir, ProcessStore } from '../processes/processStore.ts';
@@ -36,10 +37,9 @@ interface Starter {
 /** Makes a sandbox and holds it until it ends. Returns the exit code. */
 export async function holdComputer(spec: HolderSpec, { report, ordered }: Starter): Promise<number> {
   const { become, computer } = spec;
-  const endFile = new EndFile(spec.endFile);
   const writeEnd = (reason: string) => {
     try {
-      endFile.write({ generation: computer.generation, reason, at: new Date().toISOString() });
+      replaceEnd(spec.endFile, { generation: computer.generation, reason, at: new Date().toISOString() });
     } catch (error) {
       process.stderr.write(`${computer.computerId}: ${reason} ${String(error)}\n`);
     }
@@ -49,7 +49,7 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
     const container = 'kind' in spec.sandbox ? await attachContainer(spec.sandbox) : undefined;
     if (become !== null) becomeUser(become);
     process.umask(0o077);
-    endFile.reserve();
+    reserveEnd(spec.endFile);
     if (!('kind' in spec.sandbox) && spec.sandbox.view !== undefined)
       MachineView.begin({ folder: spec.sandbox.view, limits: computer.limits });
     sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand));
@@ -163,13 +163,11 @@ async function hold(
   clearInterval(idle);
   agent.end(new Error(how));
   // Readers get the end from the disk before they are cut.
-  await atMost(
-    closeDeadlineMs,
-    Promise.all([processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())]),
-  );
+  const closing = [processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())];
+  await orAfter(Promise.all(closing), closeDeadlineMs, undefined);
   rmSync(socketPath, { force: true });
   server.close();
-  await atMost(1_000, once(server, 'close'));
+  await orAfter(once(server, 'close'), 1_000, undefined);
   // In a `whole` sandbox the kernel kills everything, so no single process reports the lack of memory.
   const ranOut = settle === null && workOom !== undefined && readOomKills(workOom) > 0;
   return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
@@ -178,33 +176,20 @@ async function hold(
 /** Room for a `HolderEnd` as JSON. */
 const endBytes = 1_024;
 
-/**
- * The file that says why a holder has ended. It reserves its room at the start, because the disk may be full at the
- * end.
- */
-class EndFile {
-  readonly #file: string;
-  readonly #reserve: string;
-
-  constructor(file: string) {
-    this.#file = file;
-    this.#reserve = `${file}.new`;
+/** Reserves room for the file that says why a holder has ended, because the disk may be full at the end. */
+function reserveEnd(file: string): void {
+  try {
+    writeFileSync(`${file}.new`, ' '.repeat(endBytes));
+  } catch {
+    // The disk is full now. There may be room at the end.
   }
+}
 
-  reserve(): void {
-    try {
-      writeFileSync(this.#reserve, ' '.repeat(endBytes));
-    } catch {
-      // The disk is full now. There may be room at the end.
-    }
-  }
-
-  write(end: HolderEnd): void {
-    const text = JSON.stringify({ ...end, reason: end.reason.slice(0, 500) });
-    // White space around JSON is valid, so the text is written over the reserved bytes.
-    writeFileSync(this.#reserve, text.padEnd(endBytes), { flag: existsSync(this.#reserve) ? 'r+' : 'w' });
-    renameSync(this.#reserve, this.#file);
-  }
+function replaceEnd(file: string, end: HolderEnd): void {
+  const text = JSON.stringify({ ...end, reason: end.reason.slice(0, 500) });
+  // White space around JSON is valid, so the text is written over the reserved bytes.
+  writeFileSync(`${file}.new`, text.padEnd(endBytes), { flag: existsSync(`${file}.new`) ? 'r+' : 'w' });
+  renameSync(`${file}.new`, file);
 }
 
 function viewOf({ sandbox, computer }: HolderSpec, workOom: string | undefined, isBusy: () => boolean) {
@@ -265,12 +250,4 @@ function becomeUser({ uid, gid }: { uid: number; gid: number }): void {
   process.setgroups?.([]);
   process.setgid?.(gid);
   process.setuid?.(uid);
-}
-
-function atMost(ms: number, promise: Promise<unknown>): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

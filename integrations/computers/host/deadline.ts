@@ -1,30 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { untilAborted } from '../../../base/async.ts';
 import { HostError } from './hostErrors.ts';
 
 /** Returns the result of `work`. Rejects if it takes too long or the signal aborts. The work itself goes on. */
 export async function within<T>(work: Promise<T>, ms: number, what: string, signal?: AbortSignal): Promise<T> {
-  const ended = new AbortController();
+  const late = new AbortController();
+  const error = new HostError('TIMED_OUT', `${what} took longer than ${ms / 1_000} s`);
+  const timer = setTimeout(() => late.abort(error), ms);
   try {
-    return await Promise.race([
-      work,
-      sleep(ms, undefined, { signal: ended.signal }).then(() => {
-        throw new HostError('TIMED_OUT', `${what} took longer than ${ms / 1_000} s`);
-      }),
-      aborted(ended.signal, signal),
-    ]);
+    return await untilAborted(work, signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
   } finally {
-    ended.abort();
-    work.catch(() => undefined);
+    clearTimeout(timer);
   }
-}
-
-async function aborted(ended: AbortSignal, signal: AbortSignal | undefined): Promise<never> {
-  return new Promise((_, reject) => {
-    const refuse = () => reject(signal?.reason);
-    if (signal?.aborted === true) return refuse();
-    signal?.addEventListener('abort', refuse, { once: true });
-    ended.addEventListener('abort', () => signal?.removeEventListener('abort', refuse), { once: true });
-  });
 }
 
 /** Checks `isSo` again and again, every 1 to 50 ms, until it holds. Returns false if it does not hold in time. */

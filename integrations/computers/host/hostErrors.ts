@@ -1,5 +1,3 @@
-import { DomainError } from '../../../base/errors.ts';
-
 export type HostErrorCode =
   /** This host does not have the computer. */
   | 'COMPUTER_ABSENT'
@@ -18,7 +16,7 @@ export type HostErrorCode =
   /** This machine cannot run computers; the message says what to do. */
   | 'COMPUTERS_OFF';
 
-/** A failure of a host, with a reason for people. */
+/** A failure of a host, with a reason for people. Users of a computer get `notRunning`, which reveals nothing of it. */
 export class HostError extends Error {
   override readonly name = 'HostError';
   readonly code: HostErrorCode;
@@ -27,9 +25,4 @@ export class HostError extends Error {
     super(message);
     this.code = code;
   }
-}
-
-/** The error that users of a computer get for a host's failure. It reveals nothing about the host. */
-export function notRunning(cause: HostError): DomainError {
-  return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause });
 }

@@ -46,15 +46,11 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     processes: join(dir, 'processes'),
     run,
     socket: join(run, 'holder.sock'),
-    filesSocket: join(run, 'files.sock'),
     /** The socket of this computer's egress proxy. */
     egressSocket: join(run, 'egress.sock'),
     /** The egress socket is made here and then moved, since `run` belongs to the computer's user. */
     egressDraft: join(layout.runs, `.${computerId}.egress`),
     end: join(run, 'end.json'),
-    filesEnd: join(run, 'files-end.json'),
-    workSocket: join(run, 'work.sock'),
-    workEnd: join(run, 'work-end.json'),
     view: join(run, 'view'),
   };
 }

@@ -1,10 +1,4 @@
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Duplex, PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../../base/errors.ts';
@@ -12,8 +6,9 @@ import { ofOneConnection } from '../../http/connectionHeaders.ts';
 import { join } from '../agent/network/ports.ts';
 import { dial, Requests, silenceMs } from '../client/requests.ts';
 import { refuseUpgrade, send, sendProblem, switching } from '../holder/http/answers.ts';
+import { notRunning } from '../protocol/holderHttp.ts';
 import type { Host } from './host.ts';
-import { HostError, notRunning } from './hostErrors.ts';
+import { HostError } from './hostErrors.ts';
 
 interface HostServerOptions {
   host: Pick<Host, 'hostId' | 'drivers' | 'refused' | 'socket' | 'metrics'>;
@@ -77,7 +72,11 @@ export function createHostServer(options: HostServerOptions): HostServer {
 async function answer(options: HostServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { host } = options;
   const { method = '', url } = req;
-  if (method === 'GET' && url === '/') return send(res, 200, statusOf(host));
+  if (method === 'GET' && url === '/') {
+    const { hostId, drivers, refused } = host;
+    // There is no token here, and the reasons name paths, so they are only in the log.
+    return send(res, 200, { hostId, drivers, missingDrivers: refused.map(({ name }) => name) });
+  }
   // A refused client is cut after the answer.
   res.setHeader('connection', 'close');
   const { computerId, path, purpose } = await admit(options, req);
@@ -87,23 +86,15 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   const gone = new AbortController();
   res.once('close', () => gone.abort());
   const holder = new Requests({ socketPath: await host.socket(computerId, { purpose }) });
-  const headers = Object.fromEntries(requestHeaders.flatMap((name) => headerOf(req.headers, name)));
-  const body = method === 'POST' || method === 'PUT' ? bodyOf(req) : undefined;
+  const given = requestHeaders.map((name) => [name, req.headers[name]]);
+  const headers = Object.fromEntries(given.filter(([, value]) => typeof value === 'string'));
+  // After a refusal the rest of the body is discarded.
+  const body = ['POST', 'PUT'].includes(method) && req.pipe(new PassThrough()).once('close', () => req.resume());
   const response = await holder.open(method, path, { headers, signal: gone.signal, ...(body && { body }) });
   const isDropped = ofOneConnection(response.headers.connection);
   const passed = Object.entries(response.headers).filter(([name]) => !isDropped(name));
   res.writeHead(response.statusCode ?? 200, Object.fromEntries(passed)).flushHeaders();
   await pipeline(response, res);
-}
-
-/** The answer to `GET /`, without a token. The reasons name paths, so they are only in the log. */
-function statusOf({ hostId, drivers, refused }: HostServerOptions['host']) {
-  return { hostId, drivers, missingDrivers: refused.map(({ name }) => name) };
-}
-
-/** Passes the body on. After a refusal the rest is discarded. */
-function bodyOf(req: IncomingMessage): PassThrough {
-  return req.pipe(new PassThrough()).once('close', () => req.resume());
 }
 
 async function tunnel(options: HostServerOptions, req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -132,11 +123,6 @@ async function admit({ verify }: HostServerOptions, req: IncomingMessage) {
   }
   const purpose = folder === 'work' ? ('work' as const) : ('files' as const);
   return { computerId, purpose, path: rest.startsWith('/') ? rest : `/${rest}` };
-}
-
-function headerOf(headers: IncomingHttpHeaders, name: string): [string, string][] {
-  const value = headers[name];
-  return typeof value === 'string' ? [[name, value]] : [];
 }
 
 function refusalOf({ log }: HostServerOptions, error: unknown): DomainError {

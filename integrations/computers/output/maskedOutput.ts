@@ -1,3 +1,4 @@
+import { orAfter } from '../../../base/async.ts';
 import type { ByteForms, StreamMask } from '../../../telemetry/streamMask.ts';
 import type { OutputRequest } from '../hostClient.ts';
 import { type Gap, isOutput, maxPayloadBytes, noteRecord, positionAfter } from '../processes/records.ts';
@@ -47,7 +48,7 @@ export async function* maskedOutput(
   try {
     for (;;) {
       next ??= records.next();
-      const result = await (output.isHolding ? orQuiet(next) : next);
+      const result = await (output.isHolding ? orAfter(next, quietMs, 'quiet' as const) : next);
       if (result === 'quiet') {
         yield* output.pause();
         continue;
@@ -150,18 +151,5 @@ class MaskedOutput {
 function* recordsOf(kind: OutputKind, position: number, bytes: Buffer): Generator<OutputRecord> {
   for (let at = 0; at < bytes.length; at += maxPayloadBytes) {
     yield { kind, position: position + at, payload: bytes.subarray(at, at + maxPayloadBytes) };
-  }
-}
-
-/** The next record, or `quiet` if none comes for a moment. */
-async function orQuiet<T>(next: Promise<T>): Promise<T | 'quiet'> {
-  let timer: NodeJS.Timeout | undefined;
-  const quiet = new Promise<'quiet'>((resolve) => {
-    timer = setTimeout(() => resolve('quiet'), quietMs);
-  });
-  try {
-    return await Promise.race([next, quiet]);
-  } finally {
-    clearTimeout(timer);
   }
 }

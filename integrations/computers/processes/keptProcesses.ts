@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { diskBytesOf } from './logRoom.ts';
 
 interface KeptLimits {
@@ -79,13 +79,4 @@ export class KeptProcesses {
  */
 function isOfRun(id: string): boolean {
   return id.startsWith('run_');
-}
-
-/** The names in a folder that may be ids. Empty if there is no folder. */
-export async function idsIn(folder: string, isId: (name: string) => boolean): Promise<string[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
-  return names.filter(isId);
 }

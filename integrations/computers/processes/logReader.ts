@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { untilAborted } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { OutputRecord } from '../types.ts';
 import { joinEncoded } from './joinRecords.ts';
@@ -84,8 +85,8 @@ export async function* readLog(
       }
       if (!follow) return;
       const waitMs = given > 0 && given < smallPieceBytes ? pace.take(1) : 0;
-      if (waitMs > 0) await either(delay(waitMs), signal);
-      await either(changed, signal);
+      if (waitMs > 0) await untilAborted(delay(waitMs), signal);
+      await untilAborted(changed, signal);
     }
   } finally {
     follower?.left();
@@ -219,17 +220,4 @@ function restOf(record: OutputRecord, position: number): OutputRecord {
   const passed = position - record.position;
   if (isOutput(record.kind)) return { kind: record.kind, position, payload: record.payload.subarray(passed) };
   return noteRecord('gap', position, { droppedBytes: positionAfter(record) - position });
-}
-
-function either(changed: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return changed;
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-    void changed.then(() => {
-      signal.removeEventListener('abort', stop);
-      resolve();
-    });
-    if (signal.aborted) stop();
-  });
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open, rename } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import type { ProcessInfo, StartProcess } from '../types.ts';
 import { readPlainFile } from './plainFiles.ts';
 
@@ -32,11 +32,6 @@ export async function readMeta(folder: string): Promise<ProcessMeta | undefined>
 
 export async function writeMeta(folder: string, meta: ProcessMeta): Promise<void> {
   const temporary = `${folder}/meta.json.new`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    await file.writeFile(JSON.stringify(meta));
-  } finally {
-    await file.close();
-  }
+  await writeFile(temporary, JSON.stringify(meta), { mode: 0o600 });
   await rename(temporary, `${folder}/meta.json`);
 }

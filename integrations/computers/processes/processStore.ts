@@ -1,8 +1,8 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
 import type { ProcessInfo, StartProcess } from '../types.ts';
-import { idsIn, KeptProcesses } from './keptProcesses.ts';
+import { KeptProcesses } from './keptProcesses.ts';
 import { LiveProcess } from './liveProcess.ts';
 import type { ReadableLog } from './logReader.ts';
 import { LogRoom } from './logRoom.ts';
@@ -156,7 +156,7 @@ export class ProcessStore {
 
   /** Removes an ended process. Does nothing for an unknown one. Throws 409 `PROCESS_RUNS`. */
   async remove(processId: string): Promise<void> {
-    const folder = this.folderOf(processId);
+    this.folderOf(processId);
     // Wait until its log is complete.
     await Promise.all(this.#ending);
     if (this.#live.get(processId)?.isOver === false || this.#creating.has(processId)) {
@@ -164,7 +164,6 @@ export class ProcessStore {
     }
     this.#live.delete(processId);
     await this.#kept.remove(processId);
-    await rm(folder, { recursive: true, force: true });
   }
 
   /** Retries until the end of a process is on the disk. Until then only this holder knows it. */
@@ -206,8 +205,12 @@ export class ProcessStore {
     this.#kept.sort();
   }
 
-  #ids(): Promise<string[]> {
-    return idsIn(this.#folder, (name) => idPattern.test(name));
+  async #ids(): Promise<string[]> {
+    const names = await readdir(this.#folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    return names.filter((name) => idPattern.test(name));
   }
 
   /** The folder of a process. Throws 404 for an invalid id. */

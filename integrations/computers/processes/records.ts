@@ -25,6 +25,9 @@ export interface Size {
   rows: number;
 }
 
+/** The largest terminal. The contract says the same. */
+export const largestSize: Size = { cols: 1_000, rows: 500 };
+
 export class InvalidRecord extends Error {
   override readonly name = 'InvalidRecord';
 }

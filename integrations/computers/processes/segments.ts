@@ -18,21 +18,14 @@ export function segmentPath(folder: string, index: number, start: number): strin
 
 /** The segments on disk, in order. */
 export function segmentsIn(folder: string): Promise<Segment[]> {
-  return inPlainFolder(folder, (opened) => segmentsOf(folder, opened));
-}
-
-async function segmentsOf(folder: string, opened: string): Promise<Segment[]> {
-  const names = (await readdir(opened)).filter((name) => pattern.test(name)).toSorted();
-  const segments = await Promise.all(
-    names.map(async (name) => {
-      const [, index, start] = pattern.exec(name) as RegExpExecArray;
-      const path = `${folder}/${name}`;
-      const size = await lstat(`${opened}/${name}`).then(
-        (stats) => (stats.isFile() ? stats.size : undefined),
-        () => undefined,
-      );
-      return size === undefined ? undefined : { path, index: Number(index), start: Number(start), size };
-    }),
-  );
-  return segments.filter((segment) => segment !== undefined);
+  return inPlainFolder(folder, async (opened) => {
+    const names = (await readdir(opened)).toSorted();
+    const segments = names.map(async (name) => {
+      const found = pattern.exec(name);
+      const stats = found && (await lstat(`${opened}/${name}`).catch(() => undefined));
+      if (found === null || stats?.isFile() !== true) return [];
+      return [{ path: `${folder}/${name}`, index: Number(found[1]), start: Number(found[2]), size: stats.size }];
+    });
+    return (await Promise.all(segments)).flat();
+  });
 }

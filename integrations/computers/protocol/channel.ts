@@ -1,13 +1,13 @@
 import type { Readable, Writable } from 'node:stream';
-import { ChannelStream, type StreamChannel, StreamReset } from './channelStream.ts';
+import { ChannelStream, StreamReset } from './channelStream.ts';
 import {
   ChannelViolation,
   type Frame,
   FrameDecoder,
   type FrameType,
-  firstBytesOfReason,
   frameHeader,
   frameType,
+  maxReasonBytes,
 } from './frames.ts';
 
 interface ChannelOptions {
@@ -31,7 +31,7 @@ const maxUnreadBytes = 8 * 1_048_576;
  * Many streams over one connection. Each stream has its own window, so a stalled stream does not block others. The
  * other side is treated as hostile: its first invalid frame ends the channel.
  */
-export class Channel implements StreamChannel {
+export class Channel {
   readonly #input: Readable;
   readonly #output: Writable;
   readonly #options: ChannelOptions;
@@ -105,9 +105,10 @@ export class Channel implements StreamChannel {
   }
 
   sendReset(streamId: number, reason: string): void {
-    this.#send(streamId, frameType.reset, firstBytesOfReason(reason));
+    this.#send(streamId, frameType.reset, Buffer.from(reason).subarray(0, maxReasonBytes));
   }
 
+  /** Whether the connection takes more now. If not, the channel calls the stream's `sendNext` later. */
   mayISend(stream: ChannelStream): boolean {
     if (this.#isCongested) this.#waiting.add(stream);
     return !(this.#isCongested || this.#hasEnded);
@@ -177,11 +178,7 @@ export class Channel implements StreamChannel {
     } else if (type === frameType.data) stream.takeData(payload, isFirst);
     else if (type === frameType.window) stream.takeWindow(payload.readUInt32BE());
     else if (type === frameType.end) stream.takeEnd();
-    else {
-      this.#streams.delete(streamId);
-      if (this.#isOfOther(streamId)) this.#ofOther--;
-      stream.takeReset(payload.toString());
-    }
+    else stream.takeReset(payload.toString());
   }
 
   #takeOpen(streamId: number, payload: Buffer): void {

@@ -1,21 +1,11 @@
 import { Duplex } from 'node:stream';
+import type { Channel } from './channel.ts';
 import { ChannelViolation, maxDataBytes } from './frames.ts';
 
 /** How many bytes one side may send on a stream before the other has read them. */
 export const windowBytes = 131_072;
 /** The window cost of a data frame besides its bytes, so that the window also bounds a flood of tiny frames. */
 const frameCost = 64;
-
-/** What a stream needs from its channel. */
-export interface StreamChannel {
-  sendData(streamId: number, bytes: Uint8Array): void;
-  sendWindow(streamId: number, bytes: number): void;
-  sendEnd(streamId: number): void;
-  sendReset(streamId: number, reason: string): void;
-  /** Whether the connection takes more now. If not, the channel calls the stream's `sendNext` later. */
-  mayISend(stream: ChannelStream): boolean;
-  forget(stream: ChannelStream): void;
-}
 
 /** The other side has reset the stream, or the channel has ended. */
 export class StreamReset extends Error {
@@ -25,7 +15,7 @@ export class StreamReset extends Error {
 /** One stream of a channel. Each side ends its own half; destroying the stream ends both. */
 export class ChannelStream extends Duplex {
   readonly streamId: number;
-  readonly #channel: StreamChannel;
+  readonly #channel: Channel;
   #credit = windowBytes;
   /** `#owed`: bytes that the other side may still send. `#taken`: bytes received but not granted again yet. */
   #owed = windowBytes;
@@ -35,7 +25,7 @@ export class ChannelStream extends Duplex {
   #otherHasEnded = false;
   #isReset = false;
 
-  constructor(channel: StreamChannel, streamId: number) {
+  constructor(channel: Channel, streamId: number) {
     super({ allowHalfOpen: true, readableHighWaterMark: 65_536, writableHighWaterMark: 65_536 });
     this.#channel = channel;
     this.streamId = streamId;

@@ -9,7 +9,7 @@ export type FrameType = (typeof frameType)[keyof typeof frameType];
 
 const frameHeaderBytes = 9;
 export const maxDataBytes = 32_768;
-const maxReasonBytes = 1_024;
+export const maxReasonBytes = 1_024;
 
 /** The other side broke the protocol. The channel reads nothing more from it. */
 export class ChannelViolation extends Error {
@@ -109,8 +109,4 @@ export class FrameDecoder {
     this.#parts = [];
     return { streamId, type, payload, isFirst: true };
   }
-}
-
-export function firstBytesOfReason(reason: string): Buffer {
-  return Buffer.from(reason).subarray(0, maxReasonBytes);
 }

@@ -41,6 +41,19 @@ function decodeValue(text: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
+export function notRunning(cause?: unknown): DomainError {
+  return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause });
+}
+
+export function notAnswering(cause?: unknown): DomainError {
+  return new DomainError('upstreamTimeout', 'COMPUTER_NOT_ANSWERING', 'The computer does not answer.', { cause });
+}
+
+export function connectionLost(cause?: unknown): DomainError {
+  const detail = 'The connection to the computer was lost.';
+  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', detail, { retryAfterSeconds: 1, cause });
+}
+
 const kindOf = new Map(Object.entries(statusOf).map(([kind, status]) => [status, kind as DomainErrorKind]));
 
 /** A refusal as JSON, as it is sent over a holder's socket. */

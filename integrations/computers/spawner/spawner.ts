@@ -74,12 +74,9 @@ let current: Spawner | undefined;
 
 /** The spawner of this process. A host starts it early, so that no computer waits for it. */
 export function spawner(): Spawner {
-  if (current === undefined) {
-    const made = new Spawner(() => {
-      if (current === made) current = undefined;
-    });
-    current = made;
-  }
+  current ??= new Spawner(() => {
+    current = undefined;
+  });
   return current;
 }
 

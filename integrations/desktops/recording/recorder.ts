@@ -54,7 +54,9 @@ export class Recorder {
       if (exitCode === exitCodes.missingProgram) throw unavailable();
       // A recorder that has ended has just written its file, or never will.
       if (state !== 'running' && (await this.#hasBegun())) return;
-      if (state !== 'running' || performance.now() > deadline) throw notStarted();
+      if (state !== 'running' || performance.now() > deadline) {
+        throw new DomainError('upstream', 'RECORDING_NOT_STARTED', 'The recording could not be started.');
+      }
       await delay(waitMs, undefined, { signal });
     }
   }
@@ -107,10 +109,7 @@ export class Recorder {
   async remove(): Promise<void> {
     await this.stop();
     for (const path of [partPath(this.#spec), filePath(this.#spec)]) {
-      await this.#client.deleteFile(path).catch((error: unknown) => {
-        const codes = ['FILE_NOT_FOUND', 'NOT_A_FOLDER'];
-        if (!(error instanceof DomainError) || !codes.includes(error.code)) throw error;
-      });
+      await this.#client.clearPath(path);
     }
   }
 
@@ -143,10 +142,6 @@ function durationOf(exitCode: number | null | undefined, said: string): number {
 function unavailable(): DomainError {
   const detail = 'This computer has no ffmpeg. The operator installs it as docs/desktops.md says.';
   return new DomainError('unprocessable', 'RECORDING_UNAVAILABLE', detail);
-}
-
-function notStarted(): DomainError {
-  return new DomainError('upstream', 'RECORDING_NOT_STARTED', 'The recording could not be started.');
 }
 
 function notEnding(): DomainError {

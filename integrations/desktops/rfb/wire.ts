@@ -22,7 +22,7 @@ export class ByteReader {
         this.#length += chunk.length;
         continue;
       }
-      if (this.#source.readableEnded || this.#source.destroyed) throw new ConnectionEnded();
+      if (this.#source.readableEnded || this.#source.destroyed) throw new ConnectionEnded('The connection has ended.');
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -42,10 +42,6 @@ export class ByteReader {
 /** The other side has closed the connection. */
 export class ConnectionEnded extends Error {
   override readonly name = 'ConnectionEnded';
-
-  constructor() {
-    super('The connection has ended.');
-  }
 }
 
 /** The greeting of the protocol version that we speak. Both sides send it. */

@@ -43,7 +43,6 @@ export async function makeBundle(git: Git, folder: string, wanted: Wanted): Prom
     return {
       path,
       bytes: (await file.stat()).size,
-      manifest,
       open: () => createReadStream(path),
       [Symbol.asyncDispose]: () => rm(path, { force: true }),
     };

@@ -1,7 +1,7 @@
 import { DomainError } from '../../../base/errors.ts';
 import { movingRefs } from '../mirror/refs.ts';
 import type { Git } from '../process/git.ts';
-import { cleanWords } from '../rules/describeFailure.ts';
+import { cleanWords, withoutSecrets } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { cannotBeBeside, isAcceptableRef } from '../rules/names.ts';
 import type { PushRef, RefManifest } from '../types.ts';
@@ -48,7 +48,7 @@ export async function pushRefs(
     words = 'Everything up-to-date';
   }
   await track(git, manifest, refs);
-  return cleanWords(remote.withoutSecrets(words).replace(/^To .*$|^Done$/gm, ''), maxOutput);
+  return cleanWords(withoutSecrets(words, remote.secrets).replace(/^To .*$|^Done$/gm, ''), maxOutput);
 }
 
 /** The ref that tracks a branch of the remote. */

@@ -6,8 +6,8 @@ import { hasUnchecked, packsIn } from '../mirror/repository.ts';
 import { remoteSettings } from '../process/environment.ts';
 import type { Git, GitCall } from '../process/git.ts';
 import { type GitOutcome, traced } from '../process/run.ts';
-import { describeRefusal, withoutSecrets } from '../rules/describeFailure.ts';
-import { gitError } from '../rules/failures.ts';
+import { describeRefusal } from '../rules/describeFailure.ts';
+import { gitError, noGitServer } from '../rules/failures.ts';
 import { parseRemoteRefs, type RemoteRefs } from '../rules/remoteRefs.ts';
 import { parseRemoteUrl } from '../rules/remoteUrl.ts';
 import type { GitHooks, GitPhase, GitProgress, RemoteSource } from '../types.ts';
@@ -30,7 +30,8 @@ export const notSmart = new Error('The remote does not speak the smart protocol.
 export class Remote implements Disposable {
   readonly #options: RemoteOptions;
   readonly #passage: EgressPassage;
-  readonly #secrets: Set<string>;
+  /** What no words of git may contain: the remote may repeat the credential. */
+  readonly secrets: Set<string>;
   /** Why there was no credential when git last asked for one. */
   #noCredential: unknown;
   #shown: ShownCredential;
@@ -46,7 +47,7 @@ export class Remote implements Disposable {
     const { url } = parseRemoteUrl(options.source.url);
     this.#options = { ...options, source: { ...options.source, url } };
     this.#passage = options.proxy.open(() => this.#listeningOwner(), { maxBytes: options.config.maxBytes });
-    this.#secrets = new Set([this.#passage.password]);
+    this.secrets = new Set([this.#passage.password]);
     this.#shown = options.source.credential === undefined ? 'none' : 'kept';
   }
 
@@ -57,11 +58,6 @@ export class Remote implements Disposable {
   /** Whether the remote has sent as many bytes as one operation may take. */
   get isSpent(): boolean {
     return this.#passage.exceeded;
-  }
-
-  /** Removes secrets from git's words: the remote may repeat the credential. */
-  withoutSecrets(words: string): string {
-    return withoutSecrets(words, this.#secrets);
   }
 
   /** Runs a command that talks to `origin`. Throws a DomainError that describes the failure. */
@@ -76,7 +72,7 @@ export class Remote implements Disposable {
       outcome = await git.do(args, {
         ...call,
         isRemote: true,
-        secrets: this.#secrets,
+        secrets: this.secrets,
         settings: {
           ...remoteSettings(config, { url: source.url, proxyUrl }),
           ...(source.credential !== undefined && helperSettings),
@@ -86,7 +82,7 @@ export class Remote implements Disposable {
           onHelper: (socket) =>
             answerHelper(socket, source, {
               onSecret: (secret) => {
-                this.#secrets.add(secret);
+                this.secrets.add(secret);
                 this.#shown = 'shown';
               },
               onFailure: (error) => {
@@ -105,7 +101,7 @@ export class Remote implements Disposable {
     }
     // Git also reads plain files of any web server, such as a login page, and does not check objects from there.
     if (!isSmart || (await hasUnchecked(git, { before, isFiltered: !args.includes('--no-filter') }))) {
-      throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.', { cause: notSmart });
+      throw gitError(...noGitServer, { cause: notSmart });
     }
     return outcome;
   }

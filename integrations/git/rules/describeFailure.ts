@@ -1,5 +1,5 @@
 import { DomainError } from '../../../base/errors.ts';
-import { type GitFailure, gitError } from './failures.ts';
+import { type GitFailure, gitError, noGitServer } from './failures.ts';
 
 export interface FailedRun {
   code: number | null;
@@ -8,10 +8,15 @@ export interface FailedRun {
   output: Buffer | string;
 }
 
-type Described = [code: GitFailure, sentence: string];
+type Described = readonly [code: GitFailure, sentence: string];
 
-const unexplained = 'Git has failed on our side.';
-const killed = 'Git was ended on our side.';
+const unexplained: Described = ['GIT_FAILED', 'Git has failed on our side.'];
+const killed: Described = ['GIT_FAILED', 'Git was ended on our side.'];
+
+/** A failed run of git, for our log. It is the cause of the error that people see. */
+class FailedGit extends Error {
+  meaning?: Described;
+}
 
 /**
  * Maps git's messages to failures; the first match counts. The sentences are our own, because git's messages contain
@@ -83,7 +88,7 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
   ],
   [
     /not valid: |malformed response|not a git repository|is this a git repository|invalid server response|protocol error|bad line length|unknown capability|expected flush|unexpected flush/i,
-    ['GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.'],
+    noGitServer,
   ],
   [
     /Could not resolve|Failed to connect|Couldn't connect|response 50\d|Connection (?:refused|reset)|returned error: (?:429|5\d\d)/,
@@ -97,7 +102,7 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
 
 /** Describes a failed run for people. `secrets` are removed from the cause, which goes to our log. */
 export function describeFailure(run: FailedRun, secrets: Iterable<string> = []): DomainError {
-  const cause = new Error(
+  const cause = new FailedGit(
     withoutSecrets(`git ended with ${run.signal ?? run.code}: ${run.said.slice(-2_000)}`, secrets),
   );
   if (run.signal === 'SIGXFSZ' || run.code === 153) {
@@ -108,8 +113,9 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   if (rejection !== undefined) {
     return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, { cause });
   }
-  const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
-  const [code, sentence]: Described = meaning ?? ['GIT_FAILED', run.signal === 'SIGKILL' ? killed : unexplained];
+  const [, meaning = run.signal === 'SIGKILL' ? killed : unexplained] = meanings.find(([it]) => it.test(text)) ?? [];
+  cause.meaning = meaning;
+  const [code, sentence] = meaning;
   const reason = code === 'GIT_REMOTE_FAILED' ? reasonOf(withoutSecrets(run.said, secrets)) : '';
   return gitError(code, reason === '' ? sentence : `${sentence} Git says: ${reason}`, { cause });
 }
@@ -123,12 +129,16 @@ export function describeRefusal(refusal: string): string {
 
 /** Whether neither the remote nor the machine explains a failure. Then the repository may be damaged. */
 export function isUnexplained(error: unknown): boolean {
-  return wasKilled(error) || (error instanceof DomainError && error.message === unexplained);
+  return wasKilled(error) || meaningOf(error) === unexplained;
 }
 
 /** Whether git was killed from outside, for example because the machine has no memory left. */
 export function wasKilled(error: unknown): boolean {
-  return error instanceof DomainError && error.message === killed;
+  return meaningOf(error) === killed;
+}
+
+function meaningOf(error: unknown): Described | undefined {
+  return error instanceof DomainError && error.cause instanceof FailedGit ? error.cause.meaning : undefined;
 }
 
 /** Git's last error, without addresses, paths of this machine and words of the remote. */

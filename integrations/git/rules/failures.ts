@@ -92,6 +92,12 @@ export function draftMissing(): DomainError {
   return gitError('GIT_TREE_MISSING', detail);
 }
 
+/** What to throw, by `gitError`, where the remote is no git server. */
+export const noGitServer = [
+  'GIT_REMOTE_FAILED',
+  'The remote does not answer as a git server does.',
+] as const satisfies [GitFailure, string];
+
 /** Whether Atrium should retry by itself. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof DomainError)) return true;

@@ -25,6 +25,11 @@ export function refusalOfBranchName(name: string): string | undefined {
   return undefined;
 }
 
+/** Whether it is a whole id of an object. */
+export function isObjectId(text: string | undefined): text is string {
+  return text !== undefined && /^[0-9a-f]{40}$/.test(text);
+}
+
 /** Throws 422 `GIT_BRANCH_NAME_REFUSED`. */
 export function checkBranchName(name: string): void {
   const refusal = refusalOfBranchName(name);

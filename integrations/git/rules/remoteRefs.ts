@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { gitError } from './failures.ts';
+import { gitError, noGitServer } from './failures.ts';
 import { isAcceptableRef, isStorableRef, refusalOfBranchName } from './names.ts';
 
 export interface RemoteRefs {
@@ -36,8 +36,7 @@ export function parseRemoteRefs(output: Buffer, { maxRefs }: { maxRefs: number }
       named = line.toString('utf8', 'ref: refs/heads/'.length, tab);
       continue;
     }
-    if (!/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(what))
-      throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.');
+    if (!/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(what)) throw gitError(...noGitServer);
     if (text === 'HEAD') head = what;
     hasBranches ||= text.startsWith('refs/heads/');
     if (!isUtf8(name) || !isAcceptableRef(text)) {

@@ -1,6 +1,6 @@
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import { checkBranchName } from '../rules/names.ts';
+import { checkBranchName, isObjectId } from '../rules/names.ts';
 import { datedSignatureOf } from '../rules/person.ts';
 import type { GitTrees, TreeWork } from '../treeTypes.ts';
 import type { GitPerson } from '../types.ts';
@@ -70,10 +70,8 @@ code=$?
 exit $code
 `;
 
-type Changes = Pick<GitTrees, 'branch' | 'checkout' | 'commit' | 'merge'>;
-
 /** Changes of a working tree. Each is made once, even if its computer stops in the middle. */
-export function createChanges(shell: TreeShell): Changes {
+export function createChanges(shell: TreeShell): Pick<GitTrees, 'branch' | 'checkout' | 'commit' | 'merge'> {
   async function change(tree: TreeWork, call: TreeCall, other?: string): Promise<TreeAnswer> {
     const answer = await shell.run(tree, { ...call, id: `${tree.workId}-change`, timeoutMs: changeTimeoutMs });
     if (answer.code === exitCodes.conflicted) {
@@ -119,7 +117,7 @@ export function createChanges(shell: TreeShell): Changes {
         throw gitError('GIT_NOTHING_TO_COMMIT', 'There is no change to commit.');
       }
       const [id = '', ...words] = answer.stdout.toString().split('\n');
-      if (!/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
+      if (!isObjectId(id)) throw failureOf(answer);
       return { id, output: cleanWords(words.join('\n'), maxOutput) };
     },
 

@@ -1,5 +1,6 @@
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
+import { isObjectId } from '../rules/names.ts';
 import { variablesOf } from '../rules/person.ts';
 import type { GitTrees } from '../treeTypes.ts';
 import { exitCodes, failureOf } from './failures.ts';
@@ -111,7 +112,7 @@ export function createDraftWork(shell: TreeShell): Pick<GitTrees, 'keepUncommitt
       }
       if (answer.code !== 0) throw failureOf(answer);
       const [id = '', unread = '', ...large] = answer.stdout.toString().trimEnd().split('\n');
-      if (id !== '' && !/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
+      if (id !== '' && !isObjectId(id)) throw failureOf(answer);
       const left = [tooLarge(large), unread === '' ? undefined : unreadOf(answer.said)];
       const words = left.filter((part) => part !== undefined).join('; ');
       return { commit: id || undefined, left: words || undefined };

@@ -4,7 +4,7 @@ import { idsOf } from '../mirror/repository.ts';
 import { asLines } from '../process/git.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
-import { isAcceptableRef } from '../rules/names.ts';
+import { isAcceptableRef, isObjectId } from '../rules/names.ts';
 import type { GitTrees, TreeRef } from '../treeTypes.ts';
 import type { RefManifest, RefUpdate } from '../types.ts';
 import { exitCodes } from './failures.ts';
@@ -145,13 +145,7 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
   const list = (tree: TreeRef, path: string, lines: readonly string[], signal: AbortSignal) =>
     put(tree, path, Buffer.from(asLines(lines)), signal);
 
-  async function clear(tree: TreeRef, box: Box): Promise<void> {
-    try {
-      await (await shell.client(tree)).deleteFile(boxOf(tree, box), { recursive: true });
-    } catch (error) {
-      if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
-    }
-  }
+  const clear = async (tree: TreeRef, box: Box) => (await shell.client(tree)).clearPath(boxOf(tree, box));
 
   /** Clears the boxes if the work fails: they may have filled the disk. */
   async function clearing<T>(tree: TreeRef, boxes: readonly Box[], work: () => Promise<T>): Promise<T> {
@@ -171,10 +165,10 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
     const refs: Record<string, string> = {};
     for (const line of lines) {
       const [id, name] = [line.slice(0, 40), line.slice(41)];
-      if (isId(id) && isOfTree(name) && isSavable(name)) refs[name] = id;
+      if (isObjectId(id) && isOfTree(name) && isSavable(name)) refs[name] = id;
     }
     // If the checked-out branch cannot be saved, its commit is saved as a detached HEAD.
-    const head = isSavableHead(at) || !isId(commit) ? at : commit;
+    const head = isSavableHead(at) || !isObjectId(commit) ? at : commit;
     if (Object.keys(refs).length > maxRefs) throw tooManyRefs(maxRefs);
     return { head, refs, hasPacked: packed === 'packed' };
   }
@@ -229,12 +223,12 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       const tips = await tipsOf(tree, signal);
       requireWhole(manifest, tips);
       const { refs } = tips;
-      const head = isId(tips.head) || isSavableHead(tips.head) ? tips.head : manifest.head;
+      const head = isObjectId(tips.head) || isSavableHead(tips.head) ? tips.head : manifest.head;
       const uncommitted = kept === undefined ? manifest.refs[uncommittedRef] : kept.commit;
       if (uncommitted !== undefined) refs[uncommittedRef] = uncommitted;
       const updates = movesOf(manifest, refs);
       const known = new Set(idsOf(manifest));
-      const want = [...updates.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
+      const want = [...updates.flatMap(({ to }) => to ?? []), ...(isObjectId(head) ? [head] : [])];
       const wanted = [...new Set(want.filter((id) => !known.has(id)))];
       if (wanted.length === 0) return { bundle: undefined, refs: updates, head };
       const outbox = boxOf(tree, 'out');
@@ -264,10 +258,6 @@ function isSavable(name: string): boolean {
 
 function isSavableHead(name: string): boolean {
   return name.startsWith('refs/heads/') && isSavable(name);
-}
-
-function isId(text: string): boolean {
-  return /^[0-9a-f]{40}$/.test(text);
 }
 
 /** Lines for `git update-ref --stdin`. */

@@ -73,10 +73,8 @@ git cat-file -e "$1^{tree}" 2>/dev/null || exit ${exitCodes.nothing}
 git rev-list --objects --no-walk --missing=print "$1^{tree}" | sed -n 's/^?//p'
 `;
 
-type Looks = Pick<GitTrees, 'status' | 'log' | 'branches' | 'diff' | 'lacking'>;
-
 /** Reads of a working tree. */
-export function createLooks(shell: TreeShell): Looks {
+export function createLooks(shell: TreeShell): Pick<GitTrees, 'status' | 'log' | 'branches' | 'diff' | 'lacking'> {
   const look = async (tree: TreeRef, call: TreeCall) => {
     // A read that is part of a change, such as a pull, does not take a slot for reads.
     const answer = await shell.run(tree, { ...call, isLook: !('workId' in tree) });

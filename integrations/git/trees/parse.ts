@@ -1,3 +1,4 @@
+import { isObjectId } from '../rules/names.ts';
 import type { GitChange, GitChangeKind, GitCommit, GitStatus } from '../treeTypes.ts';
 
 const kinds: Readonly<Record<string, GitChangeKind>> = {
@@ -77,7 +78,7 @@ export function parseLog(bytes: Buffer): GitCommit[] {
     const of = fields.slice(at, at + fieldsOfCommit);
     const [id = '', parents = '', name = '', email = '', committer = '', committerEmail = ''] = of;
     const [committedAt = '', message = ''] = of.slice(6);
-    if (!/^[0-9a-f]{40}$/.test(id)) break;
+    if (!isObjectId(id)) break;
     commits.push({
       id,
       parents: parents === '' ? [] : parents.split(' '),

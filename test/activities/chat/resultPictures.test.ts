@@ -68,7 +68,7 @@ async function promptFor({ images = true, budget = 100_000 } = {}) {
   const known = builtinModels.find(({ capabilities }) => capabilities.images);
   if (known === undefined) throw new Error('No model sees images.');
   const model = { ...known, capabilities: { ...known.capabilities, images } };
-  const documents = { pdf: () => Promise.reject(new Error('There is no PDF here.')) };
+  const documents = { read: () => Promise.reject(new Error('There is no PDF here.')) };
   const prompt = await buildPrompt(
     {
       database: environment.database,

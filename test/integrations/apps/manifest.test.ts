@@ -10,7 +10,7 @@ const now = new Date('2026-01-31T12:00:00.000Z');
 afterAll(() => readers.close());
 
 async function read(text: string | Buffer) {
-  const reading = await readers.yaml(Buffer.from(text), { spaceId: 'spc_1' });
+  const reading = await readers.read('yaml', Buffer.from(text), { spaceId: 'spc_1' });
   return reading.kind === 'read'
     ? manifestOf(reading.value, (written) => checkAppSchedule(written, limits, now))
     : reading;

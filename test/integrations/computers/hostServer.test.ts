@@ -179,7 +179,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       const notRunning = { kind: 'conflict', code: 'COMPUTER_NOT_RUNNING' };
       // A connection to a port does not start the sandbox for files.
       await expect(remote.client(id).dialPort(8000)).rejects.toMatchObject(notRunning);
-      expect(existsSync(computerLayout(hostLayout(built.dir), id).filesSocket)).toBe(false);
+      expect(existsSync(`${computerLayout(hostLayout(built.dir), id).run}/files.sock`)).toBe(false);
       const stopped = await remote.files(id);
       expect(await text((await stopped.readFile('file')).body)).toBe('kept\n');
       await expect(stopped.process('prc_said')).resolves.toMatchObject({ state: 'exited' });

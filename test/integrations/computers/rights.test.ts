@@ -14,11 +14,11 @@ import {
 } from '../../../integrations/computers/host/confinement/cgroupRoots.ts';
 import {
   holderCgroups,
+  isFrozen,
   killOnce,
   makeComputerCgroup,
   moveTo,
   pidsIn,
-  readFrozen,
   removeComputerCgroup,
   setFrozen,
 } from '../../../integrations/computers/host/confinement/computerCgroup.ts';
@@ -221,7 +221,7 @@ describe('cgroups', () => {
         join(root, 'cmp_a/box/work/cgroup.procs'),
       ]);
       setFrozen(roots, 'cmp_a', true);
-      while (readFrozen(roots, 'cmp_a')?.reached !== true) await new Promise(setImmediate);
+      while (!isFrozen(roots, 'cmp_a')) await new Promise(setImmediate);
       killOnce(roots, 'cmp_a');
       expect((await once(child, 'exit'))[1]).toBe('SIGKILL');
       while (!removeComputerCgroup(roots, 'cmp_a')) await new Promise(setImmediate);

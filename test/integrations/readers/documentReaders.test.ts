@@ -24,24 +24,24 @@ const ofB = { spaceId: 'spc_b' };
 
 test('a process is reused only for the same space', async () => {
   open({ places: 1 });
-  expect(await readers.page(page('one'), ofA)).toEqual({
+  expect(await readers.read('page', page('one'), ofA)).toEqual({
     kind: 'read',
     value: { title: 'T', text: 'one', isCut: false },
   });
   const first = readerProcesses();
-  await readers.page(page('two'), ofA);
-  await readers.pdf(buildPdf(['three']), ofA);
+  await readers.read('page', page('two'), ofA);
+  await readers.read('pdf', buildPdf(['three']), ofA);
   expect(readerProcesses()).toEqual(first);
-  await readers.page(page('four'), ofB);
+  await readers.read('page', page('four'), ofB);
   await until(() => readerProcesses().length === 1);
   expect(readerProcesses()).not.toEqual(first);
 });
 
 test('a process is replaced after fifty documents', async () => {
   open();
-  await readers.page(page('first'), ofA);
+  await readers.read('page', page('first'), ofA);
   const first = readerProcesses();
-  for (let number = 0; number < 50; number++) await readers.page(page(`page ${number}`), ofA);
+  for (let number = 0; number < 50; number++) await readers.read('page', page(`page ${number}`), ofA);
   expect(readerProcesses()).not.toEqual(first);
 });
 
@@ -49,57 +49,57 @@ test('a document that takes too long is aborted without blocking the event loop,
   open({ limits: { processorMs: 500 } });
   let turns = 0;
   const timer = setInterval(() => turns++, 10);
-  expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
+  expect(await readers.read('page', slowPage, ofA)).toEqual({ kind: 'costly' });
   clearInterval(timer);
   expect(turns).toBeGreaterThan(10);
   await until(() => readerProcesses().length === 0);
-  expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
-  expect(await readers.page(slowPage, ofB)).toEqual({ kind: 'costly' });
+  expect(await readers.read('page', slowPage, ofA)).toEqual({ kind: 'costly' });
+  expect(await readers.read('page', slowPage, ofB)).toEqual({ kind: 'costly' });
   expect(readerProcesses()).toEqual([]);
-  expect(await readers.page(page('next'), ofA)).toMatchObject({ kind: 'read' });
+  expect(await readers.read('page', page('next'), ofA)).toMatchObject({ kind: 'read' });
 });
 
 test('a document is also aborted by a limit of wall-clock time', async () => {
   open({ limits: { timeMs: 300 } });
-  expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
+  expect(await readers.read('page', slowPage, ofA)).toEqual({ kind: 'costly' });
 });
 
 test('a document whose process is killed counts as costly, and a process that was killed while idle is replaced', async () => {
   open();
-  await readers.page(page('first'), ofA);
+  await readers.read('page', page('first'), ofA);
   const [idle] = readerProcesses();
   process.kill(idle as number, 'SIGKILL');
   // The end of the process has not been noticed yet.
-  expect(await readers.page(page('second'), ofA)).toMatchObject({ kind: 'read' });
+  expect(await readers.read('page', page('second'), ofA)).toMatchObject({ kind: 'read' });
   const [working] = readerProcesses();
   const before = processorMs(working as number);
-  const reading = readers.page(slowPage, ofA);
+  const reading = readers.read('page', slowPage, ofA);
   await until(() => processorMs(working as number) > before + 100);
   process.kill(working as number, 'SIGKILL');
   expect(await reading).toEqual({ kind: 'costly' });
-  expect(await readers.page(page('third'), ofA)).toMatchObject({ kind: 'read' });
+  expect(await readers.read('page', page('third'), ofA)).toMatchObject({ kind: 'read' });
 });
 
 test('a caller who aborts ends the process, and the document is not remembered as costly', async () => {
   open({ limits: { processorMs: 500 } });
   const stop = new AbortController();
-  const reading = readers.page(slowPage, { ...ofA, signal: stop.signal });
+  const reading = readers.read('page', slowPage, { ...ofA, signal: stop.signal });
   await until(() => readerProcesses().length === 1);
   stop.abort(new Error('stopped'));
   await expect(reading).rejects.toThrow('stopped');
   await until(() => readerProcesses().length === 0);
-  const again = readers.page(slowPage, ofA);
+  const again = readers.read('page', slowPage, ofA);
   await until(() => readerProcesses().length === 1);
   expect(await again).toEqual({ kind: 'costly' });
 });
 
 test('a space reads one document at a time, other spaces overtake it, and its full queue refuses more', async () => {
   open({ places: 2, waitingOfOne: 1, limits: { processorMs: 1_000 } });
-  const slow = readers.page(slowPage, ofA);
+  const slow = readers.read('page', slowPage, ofA);
   await until(() => readerProcesses().length === 1);
-  const others = ['one', 'two', 'three'].map((text) => readers.page(page(text), ofA));
+  const others = ['one', 'two', 'three'].map((text) => readers.read('page', page(text), ofA));
   const refused = Promise.allSettled(others).then((all) => all.filter(({ status }) => status === 'rejected'));
-  expect(await Promise.race([readers.page(page('passes'), ofB), refused, slow])).toMatchObject({
+  expect(await Promise.race([readers.read('page', page('passes'), ofB), refused, slow])).toMatchObject({
     value: { text: 'passes' },
   });
   expect(await slow).toEqual({ kind: 'costly' });
@@ -109,18 +109,18 @@ test('a space reads one document at a time, other spaces overtake it, and its fu
 
 test('a document waits for a slot no longer than the deadline', async () => {
   open({ places: 1, maxWaitMs: 200 });
-  const slow = readers.page(slowPage, ofA);
+  const slow = readers.read('page', slowPage, ofA);
   const stop = new AbortController();
-  const stopped = readers.page(page('stopped'), { ...ofB, signal: stop.signal });
+  const stopped = readers.read('page', page('stopped'), { ...ofB, signal: stop.signal });
   stop.abort(new Error('no more'));
   await expect(stopped).rejects.toThrow('no more');
-  await expect(readers.page(page('late'), ofB)).rejects.toMatchObject({ code: 'READERS_BUSY' });
+  await expect(readers.read('page', page('late'), ofB)).rejects.toMatchObject({ code: 'READERS_BUSY' });
   readers.close();
   await expect(slow).rejects.toThrow('has ended');
 });
 
 test('an idle process is ended after a while', async () => {
   open({ idleMs: 50 });
-  await readers.page(page('one'), ofA);
+  await readers.read('page', page('one'), ofA);
   await until(() => readerProcesses().length === 0);
 });

@@ -10,8 +10,8 @@ const readers = new DocumentReaders();
 afterAll(() => readers.close());
 
 const spaceId = 'spc_a';
-const page = (html: string | Buffer) => readers.page(Buffer.from(html), { spaceId });
-const pdf = (bytes: Buffer) => readers.pdf(bytes, { spaceId });
+const page = (html: string | Buffer) => readers.read('page', Buffer.from(html), { spaceId });
+const pdf = (bytes: Buffer) => readers.read('pdf', bytes, { spaceId });
 const peakWhile = async (work: () => Promise<unknown>) => {
   const peak = watchPeak();
   await work();

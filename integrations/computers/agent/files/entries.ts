@@ -7,7 +7,8 @@ export async function entryOf(path: Buffer, name: Buffer = nameOf(path)) {
   const stats = await lstat(path, { bigint: true });
   const type = typeOf(stats);
   return {
-    ...namesOf(name),
+    name: name.toString(),
+    ...(!isUtf8(name) && { nameBytes: name.toString('base64') }),
     type,
     size: sizeOf(stats),
     mode: Number(stats.mode) & 0o7777,
@@ -37,10 +38,6 @@ function typeOf(stats: BigIntStats): 'file' | 'directory' | 'symlink' | 'other' 
   if (stats.isFile()) return 'file';
   if (stats.isDirectory()) return 'directory';
   return stats.isSymbolicLink() ? 'symlink' : 'other';
-}
-
-function namesOf(name: Buffer): { name: string; nameBytes?: string } {
-  return isUtf8(name) ? { name: name.toString() } : { name: name.toString(), nameBytes: name.toString('base64') };
 }
 
 function nameOf(path: Buffer): Buffer {

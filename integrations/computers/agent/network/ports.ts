@@ -5,18 +5,12 @@ import { encodeMessage, messageKind } from '../../protocol/messages.ts';
 
 const dialTimeoutMs = 5_000;
 
-/** Joins a stream with a port inside the sandbox. Throws `Refusal`. */
-export async function dialPort(port: number, stream: Duplex): Promise<void> {
-  const socket = (await dial({ host: '127.0.0.1', port })) ?? (await dial({ host: '::1', port }));
-  if (socket === undefined) throw new Refusal('PORT_NOT_LISTENING');
-  stream.write(encodeMessage(messageKind.answer, {}));
-  join(stream, socket);
-}
-
-/** Joins a stream with a unix socket inside the sandbox. Throws `Refusal`. */
-export async function dialSocket(path: string, stream: Duplex): Promise<void> {
-  const socket = await dial({ path });
-  if (socket === undefined) throw new Refusal('SOCKET_NOT_LISTENING');
+/** Joins a stream with a port, or with a unix socket, inside the sandbox. Throws `Refusal`. */
+export async function dialInside(to: { port: number } | { path: string }, stream: Duplex): Promise<void> {
+  const dialLocal = async (port: number) =>
+    (await dial({ host: '127.0.0.1', port })) ?? (await dial({ host: '::1', port }));
+  const socket = await ('path' in to ? dial({ path: to.path }) : dialLocal(to.port));
+  if (socket === undefined) throw new Refusal('path' in to ? 'SOCKET_NOT_LISTENING' : 'PORT_NOT_LISTENING');
   stream.write(encodeMessage(messageKind.answer, {}));
   join(stream, socket);
 }

@@ -59,13 +59,12 @@ export function namedRelay(port: number, names: NameTable, open: OpenEgress, con
 }
 
 function relay(connections: Connections, serve: (client: Socket) => Promise<void>): Server {
-  const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
+  return createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
     client.on('error', () => client.destroy());
     if (!connections.admit(client)) return client.resetAndDestroy();
     serve(client).catch(() => client.resetAndDestroy());
     return undefined;
   });
-  return server;
 }
 
 /** When either side fails, both end. */

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { prepareNetwork } from '../../host/machine/network.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import type { Driver, DriverSetting, OpenedDriver } from '../driver.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
+import { complaintOf } from '../trial.ts';
 import { cellCommand, sandboxCommand } from './sandbox.ts';
 
 interface BubblewrapPrograms {
@@ -59,26 +58,11 @@ const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '
 
 /** Tries a sandbox that does nothing, as the user who would own it. Returns undefined if it works, otherwise advice. */
 export async function trySandbox(bwrap: string, uid?: number): Promise<string | undefined> {
+  const command = { file: bwrap, args: [...trial, ...view], descriptors: [] };
+  const options = { uid, timeoutMs, until: 'close' } as const;
   // A program that cannot be spawned rejects.
-  const complaint = await complaintOf(bwrap, uid).catch((error: Error) => error.message);
-  return complaint === undefined ? undefined : sandboxAdvice(complaint.split('\n').at(-1) ?? '', readSetting);
-}
-
-async function complaintOf(bwrap: string, uid: number | undefined): Promise<string | undefined> {
-  const child = spawn(bwrap, [...trial, ...view], {
-    cwd: '/',
-    env: {},
-    stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: timeoutMs,
-    killSignal: 'SIGKILL',
-    ...(uid !== undefined && { uid, gid: uid }),
-  });
-  let text = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    text = (text + chunk).slice(-1_000);
-  });
-  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
-  return code === 0 ? undefined : text.trim() || `it ended with ${signal ?? code}`;
+  const complaint = await complaintOf(command, options).catch((error: Error) => error.message);
+  return complaint === undefined ? undefined : sandboxAdvice(complaint, readSetting);
 }
 
 /** Names the kernel setting that forbids user namespaces, and says how to change it. */

@@ -91,20 +91,8 @@ function inOuterNetwork(bwrap: string, inner: string[]): string[] {
   const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"';
   return [
     bwrap,
-    ...[
-      '--die-with-parent',
-      '--unshare-user',
-      '--unshare-net',
-      '--uid',
-      '0',
-      '--gid',
-      '0',
-      '--cap-add',
-      'ALL',
-      '--dev-bind',
-      '/',
-      '/',
-    ],
+    ...['--die-with-parent', '--unshare-user', '--unshare-net', '--uid', '0', '--gid', '0'],
+    ...['--cap-add', 'ALL', '--dev-bind', '/', '/'],
     ...['--', '/bin/sh', '-c', open, 'sh', ...inner],
   ];
 }

@@ -18,7 +18,8 @@ export const environment: Record<string, string> = {
 };
 
 const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium.d'];
-const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
+/** The files that {@link writeEtc} makes. */
+export const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
 
 /** Arguments for bwrap: all files of the host that a sandbox sees. */
 export function hostFiles(etcDir: string): string[] {

@@ -1,6 +1,6 @@
 import { agentTasks } from '../../host/confinement/computerCgroup.ts';
 import { agentFolder } from '../../protocol/holderSpec.ts';
-import { environment, home, temporaryFolders } from '../bubblewrap/view.ts';
+import { environment, home, ownEtc, temporaryFolders } from '../bubblewrap/view.ts';
 import type { SandboxOptions } from '../driver.ts';
 import { ociFilter } from '../seccomp/oci.ts';
 
@@ -78,15 +78,13 @@ export function containerConfig(options: ContainerOptions) {
   };
 }
 
-const etcFiles = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
-
 function mountsOf({ homeDir, etcDir, agentDir, hasOwnNode, readOnly }: ContainerOptions) {
   const bind = (Source: string, Target: string, ReadOnly: boolean) => ({ Type: 'bind', Source, Target, ReadOnly });
   const agent = `${agentFolder}/agent.cjs`;
   return [
     bind(homeDir, home, false),
     hasOwnNode ? bind(`${agentDir}/agent.cjs`, agent, true) : bind(agentDir, agentFolder, true),
-    ...etcFiles.map((name) => bind(`${etcDir}/${name}`, `/etc/${name}`, true)),
+    ...ownEtc.map((name) => bind(`${etcDir}/${name}`, `/etc/${name}`, true)),
     ...readOnly.map(({ from, to }) => bind(from, to, true)),
   ];
 }

@@ -1,5 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { bytesOf } from '../../../../base/async.ts';
 
 /** Where an engine listens. */
 export type EngineAddress = { socketPath: string } | { host: string; port: number };
@@ -88,13 +89,7 @@ function answerOf(sent: ClientRequest, body: unknown): Promise<IncomingMessage> 
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
-  let text = '';
-  response.setEncoding('utf8');
-  for await (const chunk of response as AsyncIterable<string>) {
-    text += chunk;
-    if (text.length > maxAnswerBytes) throw new EngineError(0, 'The engine’s answer is too long.');
-  }
-  return text;
+  return String(await bytesOf(response, maxAnswerBytes, () => new EngineError(0, 'The engine’s answer is too long.')));
 }
 
 function messageIn(text: string): string | undefined {

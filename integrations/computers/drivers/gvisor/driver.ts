@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { accessSync, chownSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
 import { cgroupConfinement } from '../../host/confinement/cgroupConfinement.ts';
 import { installProgram } from '../../programs/install.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import { findBubblewrap } from '../bubblewrap/driver.ts';
 import type { DriverSetting, OpenedDriver } from '../driver.ts';
+import { complaintOf } from '../trial.ts';
 import { type GvisorOptions, gvisorCommand } from './sandbox.ts';
 
 /** Finds gVisor's program: at the configured path, or on the system's own. */
@@ -62,43 +60,12 @@ async function tryGvisor(
   const homeDir = mkdtempSync(join(runtimeDir, 'trial-'));
   try {
     if (uid !== undefined) chownSync(homeDir, uid, uid);
-    const said = await complaintOf(
-      gvisorCommand({ ...common, homeDir, limits, readOnly: [], command: ['/usr/bin/true'] }),
-      uid,
-    );
+    const command = gvisorCommand({ ...common, homeDir, limits, readOnly: [], command: ['/usr/bin/true'] });
+    const said = await complaintOf(command, { uid, timeoutMs, until: 'exit' });
     return said === undefined ? undefined : `gVisor cannot make a sandbox: ${said}`;
   } catch (error) {
     return `gVisor cannot be started: ${error instanceof Error ? error.message : String(error)}`;
   } finally {
     rmSync(homeDir, { recursive: true, force: true });
   }
-}
-
-async function complaintOf(
-  { file, args, descriptors }: ReturnType<typeof gvisorCommand>,
-  uid: number | undefined,
-): Promise<string | undefined> {
-  const child = spawn(file, args, {
-    cwd: '/',
-    env: {},
-    stdio: ['ignore', 'ignore', 'pipe', ...descriptors.map(() => 'pipe' as const)],
-    timeout: timeoutMs,
-    killSignal: 'SIGKILL',
-    ...(uid !== undefined && { uid, gid: uid }),
-  });
-  let text = '';
-  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-    text = (text + chunk).slice(-1_000);
-  });
-  for (const [at, descriptor] of descriptors.entries()) {
-    const pipe = child.stdio[at + 3] as Duplex;
-    pipe.on('error', () => undefined);
-    if (descriptor.kind === 'write') pipe.end(Buffer.from(descriptor.data, 'base64'));
-    else if (descriptor.kind === 'block') pipe.end('x');
-    // Read and discard it: bwrap would end early if the pipe were closed.
-    else pipe.resume();
-  }
-  // Not `close`: a leftover of a killed sandbox could hold its output open.
-  const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
-  return code === 0 ? undefined : text.trim().split('\n').at(-1) || `it ended with ${signal ?? code}`;
 }

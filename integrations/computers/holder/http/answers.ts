@@ -1,19 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { bytesOf } from '../../../../base/async.ts';
 import { DomainError } from '../../../../base/errors.ts';
 import { isDiskFull } from '../../host/disks/disks.ts';
 import { problemFrom } from '../../protocol/holderHttp.ts';
-
-export type Handler = (req: IncomingMessage, res: ServerResponse, route: Route) => Promise<void>;
 
 export interface Route {
   path: string[];
   query: Map<string, Buffer>;
 }
 
-export function send(res: ServerResponse, status: number, value: unknown): void {
+export function send(res: ServerResponse, status: number, value: unknown, type = 'application/json'): void {
   const body = Buffer.from(JSON.stringify(value));
-  res.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
+  res.writeHead(status, { 'content-type': type, 'content-length': body.length }).end(body);
 }
 
 /**
@@ -26,9 +25,7 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
     return;
   }
   const problem = problemFrom(domainErrorOf(error));
-  const body = Buffer.from(JSON.stringify(problem));
-  const headers = { 'content-type': 'application/problem+json', 'content-length': body.length };
-  res.writeHead(problem.status, headers).end(body);
+  send(res, problem.status, problem, 'application/problem+json');
 }
 
 /** The response to a granted upgrade. */
@@ -54,16 +51,9 @@ function domainErrorOf(error: unknown): DomainError {
   return new DomainError('unavailable', 'HOST_FAILED', 'The computer’s host has failed.', { retryAfterSeconds: 1 });
 }
 
-export async function bodyOf(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of req as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes)
-      throw new DomainError('tooLarge', 'BODY_TOO_LARGE', `The body is longer than ${maxBytes} bytes.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+export function bodyOf(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const detail = `The body is longer than ${maxBytes} bytes.`;
+  return bytesOf(req, maxBytes, () => new DomainError('tooLarge', 'BODY_TOO_LARGE', detail));
 }
 
 export async function jsonOf(req: IncomingMessage, maxBytes: number): Promise<Record<string, unknown>> {

@@ -27,7 +27,7 @@ export async function processRoute(
       return send(res, isNew ? 201 : 200, process);
     }
     case 'DELETE undefined': {
-      await processes.forget(processId);
+      await store.remove(processId);
       return send(res, 200, {});
     }
     case 'POST input': {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { DomainError } from '../../../../base/errors.ts';
 import type { HolderStatus } from '../../hostClient.ts';
 import type { ProcessStore } from '../../processes/processStore.ts';
-import { decodeQuery } from '../../protocol/holderHttp.ts';
+import { decodeQuery, notRunning } from '../../protocol/holderHttp.ts';
 import type { Agent } from '../agent.ts';
 import type { HolderProcesses } from '../processes/processes.ts';
 import type { Screens } from '../screens/screens.ts';
@@ -115,10 +115,6 @@ function routeOf({ url = '/' }: IncomingMessage): Route {
 function tooMany(what: string): DomainError {
   const detail = `There are too many ${what} this computer at once. Try again in a moment.`;
   return new DomainError('unavailable', 'COMPUTER_CONNECTIONS_FULL', detail, { retryAfterSeconds: 2 });
-}
-
-function notRunning(): DomainError {
-  return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
 }
 
 function decoded(part: string): string {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { orAfter } from '../../../../base/async.ts';
 import { readLog } from '../../processes/logReader.ts';
 import type { ProcessStore } from '../../processes/processStore.ts';
 import { heartbeat } from '../../processes/records.ts';
@@ -34,7 +35,7 @@ async function sendOutput(store: ProcessStore, processId: string, res: ServerRes
   // Wait for the first piece, so that a refusal comes before the response begins. If none comes soon, send the headers
   // without it.
   let next = pieces.next();
-  const first = await Promise.race([next, later()]);
+  const first = await orAfter(next, 20, undefined);
   res.writeHead(200, { 'content-type': 'application/octet-stream' });
   if (first === undefined) res.flushHeaders();
   const timer = setInterval(() => res.writableLength === 0 && res.write(heartbeat), heartbeatMs);
@@ -50,12 +51,6 @@ async function sendOutput(store: ProcessStore, processId: string, res: ServerRes
     clearInterval(timer);
     await pieces.return(undefined);
   }
-}
-
-function later(): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(undefined), 20).unref();
-  });
 }
 
 /** Settles when the reader has taken the buffered bytes. Cuts a reader that does not within `stallMs`. */

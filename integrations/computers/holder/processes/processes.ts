@@ -6,6 +6,7 @@ import type { InputNumber } from '../../hostClient.ts';
 import type { LiveProcess } from '../../processes/liveProcess.ts';
 import type { ProcessStore } from '../../processes/processStore.ts';
 import type { Size } from '../../processes/records.ts';
+import { notRunning } from '../../protocol/holderHttp.ts';
 import type { HolderSpec } from '../../protocol/holderSpec.ts';
 import type { ProcessInfo, StartProcess } from '../../types.ts';
 import type { Agent } from '../agent.ts';
@@ -75,8 +76,7 @@ export class HolderProcesses {
     const { store } = this.#options;
     const { isLook = false } = request;
     requireStartable(request);
-    if (!this.#mayStart || this.#isStopping)
-      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
+    if (!this.#mayStart || this.#isStopping) throw notRunning();
     const most = this.#reached(isLook);
     // A known process is only attached to, so the limit does not apply.
     if (most !== undefined && !(await this.#isKnown(request.processId))) {
@@ -133,11 +133,6 @@ export class HolderProcesses {
     if (process.meta.info.pty === null) throw noTerminal();
     await agent.ask({ kind: 'resize', processId, ...size }, { deadlineMs: askDeadlineMs });
     await process.resized(size);
-  }
-
-  /** Removes a process that has ended. */
-  async forget(processId: string): Promise<void> {
-    await this.#options.store.remove(processId);
   }
 
   /** Asks all processes to end, and kills those that remain after the grace. No more processes start. */

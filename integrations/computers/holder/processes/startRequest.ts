@@ -1,11 +1,11 @@
 import { DomainError } from '../../../../base/errors.ts';
+import { largestSize, type Size } from '../../processes/records.ts';
 import type { StartProcess } from '../../types.ts';
 
 const maxStdinBytes = 1_048_576;
 /** Linux's limits for one argument, and for all arguments and variables together. */
 const maxArgumentBytes = 131_071;
 const maxTotalBytes = 1_048_576;
-const maxSide = 1_000;
 
 /** Refuses requests with which no process can start, before the id is taken. Throws 422. */
 export function requireStartable({ command, env: own, usualEnv, stdin, pty, timeoutMs }: StartProcess): void {
@@ -31,9 +31,11 @@ export function requireStartable({ command, env: own, usualEnv, stdin, pty, time
   if (timeoutMs !== undefined && !(timeoutMs > 0)) throw refused('TIMEOUT_INVALID', 'The timeout is invalid.');
 }
 
-export function requireSize(cols: unknown, rows: unknown): { cols: number; rows: number } {
-  if (![cols, rows].every((side) => Number.isInteger(side) && (side as number) > 0 && (side as number) <= maxSide)) {
-    throw refused('SIZE_INVALID', `A terminal has 1 to ${maxSide} columns and rows.`);
+export function requireSize(cols: unknown, rows: unknown): Size {
+  const isSide = (side: unknown, most: number) => Number.isInteger(side) && Number(side) > 0 && Number(side) <= most;
+  if (!isSide(cols, largestSize.cols) || !isSide(rows, largestSize.rows)) {
+    const detail = `A terminal has 1 to ${largestSize.cols} columns and 1 to ${largestSize.rows} rows.`;
+    throw refused('SIZE_INVALID', detail);
   }
   return { cols: cols as number, rows: rows as number };
 }

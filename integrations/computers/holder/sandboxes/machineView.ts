@@ -1,4 +1,4 @@
-import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { coresOf, viewFiles } from '../../drivers/bubblewrap/view.ts';
 import { ifThere } from '../../system/ifThere.ts';
@@ -19,14 +19,17 @@ interface ViewOptions {
  * Written before the sandbox is made, and every few seconds while a process runs.
  */
 export class MachineView {
-  readonly #options: ViewOptions;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(options: ViewOptions) {
-    this.#options = options;
+  constructor({ folder, limits, workOom, isBusy }: ViewOptions) {
     this.#timer = setInterval(() => {
-      // A full disk must not end a computer. Its view is then out of date.
-      if (options.isBusy()) tryTo(() => this.#write(['meminfo', 'stat']));
+      if (!isBusy()) return;
+      try {
+        const usedBytes = workOom === undefined ? 0 : usedIn(dirname(workOom));
+        for (const name of ['meminfo', 'stat'] as const) write(join(folder, name), textOf(name, limits, usedBytes));
+      } catch {
+        // A full disk must not end a computer. Its view is out of date until a later refresh succeeds.
+      }
     }, refreshMs).unref();
   }
 
@@ -37,12 +40,6 @@ export class MachineView {
 
   end(): void {
     clearInterval(this.#timer);
-  }
-
-  #write(names: (typeof viewFiles)[number][]): void {
-    const { folder, limits, workOom } = this.#options;
-    const usedBytes = workOom === undefined ? 0 : usedIn(dirname(workOom));
-    for (const name of names) write(join(folder, name), textOf(name, limits, usedBytes));
   }
 }
 
@@ -85,22 +82,12 @@ function usedIn(cgroup: string): number {
 
 /** Writes in place: the sandbox has a bind mount of the file itself, not of its name. */
 function write(file: string, text: string): void {
-  const fd = openSync(file, 'a+', 0o600);
-  closeSync(fd);
-  const place = openSync(file, 'r+');
+  const place = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
   try {
     const bytes = Buffer.from(text);
     writeSync(place, bytes, 0, bytes.length, 0);
     ftruncateSync(place, bytes.length);
   } finally {
     closeSync(place);
-  }
-}
-
-function tryTo(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // The next refresh tries again.
   }
 }

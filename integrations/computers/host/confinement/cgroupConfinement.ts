@@ -25,7 +25,7 @@ export function cgroupConfinement(roots: CgroupRoots, kind: cgroup.BoxKind = 'ap
     settleHolder: ({ computerId, limits }) => ifThere(() => cgroup.limitHolderCpu(roots, computerId, limits)),
     freeze: ({ computerId }) => cgroup.setFrozen(roots, computerId, true),
     thaw: ({ computerId }) => cgroup.setFrozen(roots, computerId, false),
-    isFrozen: ({ computerId }) => cgroup.readFrozen(roots, computerId)?.reached === true,
+    isFrozen: ({ computerId }) => cgroup.isFrozen(roots, computerId),
     kill: ({ computerId }) => cgroup.killOnce(roots, computerId),
     left: ({ computerId }) => cgroup.pidsIn(roots, computerId).flatMap((pid) => stampOf(pid) ?? []),
     remove: (computerId) => cgroup.removeComputerCgroup(roots, computerId),

@@ -136,9 +136,9 @@ export function moveTo(
 }
 
 /** The pids of a computer, including its holder. */
-export function pidsIn(roots: CgroupRoots, id: string, paths: string[] = leaves): number[] {
+export function pidsIn(roots: CgroupRoots, id: string): number[] {
   const read = (path: string) => ifThere(() => readFileSync(join(roots.freezer, id, path, 'cgroup.procs'), 'utf8'));
-  return paths.flatMap((path) => (read(path) ?? '').split('\n').filter(Boolean).map(Number));
+  return leaves.flatMap((path) => (read(path) ?? '').split('\n').filter(Boolean).map(Number));
 }
 
 export function setFrozen(roots: CgroupRoots, id: string, frozen: boolean): void {
@@ -147,19 +147,11 @@ export function setFrozen(roots: CgroupRoots, id: string, frozen: boolean): void
   else writeFileSync(join(folder, 'freezer.state'), frozen ? 'FROZEN' : 'THAWED');
 }
 
-/**
- * Undefined if there is no such computer. `wanted` holds once the freeze was requested, `reached` once it is complete.
- */
-export function readFrozen(roots: CgroupRoots, id: string): { wanted: boolean; reached: boolean } | undefined {
-  const folder = join(roots.freezer, id, 'box');
-  return ifThere(() => {
-    if (roots.version === 2) {
-      const reached = /^frozen 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'utf8'));
-      return { wanted: readFileSync(join(folder, 'cgroup.freeze'), 'utf8').trim() === '1', reached };
-    }
-    const wanted = readFileSync(join(folder, 'freezer.self_freezing'), 'utf8').trim() === '1';
-    return { wanted, reached: readFileSync(join(folder, 'freezer.state'), 'utf8').trim() === 'FROZEN' };
-  });
+/** Whether everything in a computer's box has stopped. False if there is no such computer. */
+export function isFrozen(roots: CgroupRoots, id: string): boolean {
+  const [file, frozen] =
+    roots.version === 2 ? (['cgroup.events', /^frozen 1$/m] as const) : (['freezer.state', /^FROZEN$/m] as const);
+  return frozen.test(ifThere(() => readFileSync(join(roots.freezer, id, 'box', file), 'utf8')) ?? '');
 }
 
 /** Kills all processes once. In v1, freezing first stops processes that fork faster than their pids are read. */

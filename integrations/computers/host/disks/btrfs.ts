@@ -32,17 +32,14 @@ interface ImageOptions {
 export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missing: string }> {
   const { image, homes } = options;
   mkdirSync(homes, { recursive: true, mode: 0o711 });
-  if (!isMounted(homes)) {
-    if (!existsSync(image)) {
-      if (readdirSync(homes).length > 0) return { missing: 'homes were begun as ordinary folders, and stay so' };
-      try {
-        await makeImage(options);
-      } catch (error) {
-        rmSync(image, { force: true });
-        return { missing: error instanceof Error ? error.message : String(error) };
-      }
-    } else {
-      await mount(image, homes);
+  if (!isMounted(homes) && existsSync(image)) await mount(image, homes);
+  else if (!isMounted(homes)) {
+    if (readdirSync(homes).length > 0) return { missing: 'homes were begun as ordinary folders, and stay so' };
+    try {
+      await makeImage(options);
+    } catch (error) {
+      rmSync(image, { force: true });
+      return { missing: error instanceof Error ? error.message : String(error) };
     }
   }
   chmodSync(homes, 0o711); // every computer's user may enter it, none may list it

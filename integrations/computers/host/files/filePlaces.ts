@@ -10,9 +10,6 @@ export interface FileLimits {
   restMs: number;
 }
 
-export const usualFileLimits: FileLimits = { perHost: 8, perSpace: 3, waitMs: 5_000, restMs: 1_000 };
-/** Limits for sandboxes that run code. They use more memory than those that only read files. */
-export const usualWorkLimits: FileLimits = { perHost: 4, perSpace: 2, waitMs: 15_000, restMs: 1_000 };
 const mostWaiting = 32;
 const lookMs = 250;
 const retryAfterSeconds = 5;

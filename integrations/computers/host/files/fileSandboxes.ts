@@ -1,6 +1,7 @@
+import { join } from 'node:path';
 import { DomainError } from '../../../../base/errors.ts';
 import { HostClient } from '../../hostClient.ts';
-import { bootId, isAlive, stampOf } from '../../system/stamps.ts';
+import { isAlive, stampOf } from '../../system/stamps.ts';
 import type { ComputerSpec } from '../../types.ts';
 import { driverOf, type HostContext, usualDriver } from '../context.ts';
 import { within } from '../deadline.ts';
@@ -9,9 +10,9 @@ import { HostError } from '../hostErrors.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { clear } from '../life/end.ts';
-import { holderSpec, joinSandbox, reported, required } from '../life/start.ts';
+import { holderSpec, joinSandbox, newRun, reported, required } from '../life/start.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
-import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
+import { FilePlaces } from './filePlaces.ts';
 
 /** The purpose of a short-lived sandbox. */
 export type SandboxWork = 'files' | 'work';
@@ -21,7 +22,11 @@ const limitsOf = {
   files: { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 },
   work: { cpuMilli: 1_000, memoryMiB: 1_024, maxTasks: 128, maxProcesses: 8 },
 } as const;
-const usualPlaces: Record<SandboxWork, FileLimits> = { files: usualFileLimits, work: usualWorkLimits };
+/** There may be fewer that run code, because they use more memory. */
+const usualPlaces = {
+  files: { perHost: 8, perSpace: 3, waitMs: 5_000, restMs: 1_000 },
+  work: { perHost: 4, perSpace: 2, waitMs: 15_000, restMs: 1_000 },
+};
 const lookMs = 1_000;
 
 /**
@@ -123,10 +128,8 @@ export class FileSandboxes {
   }
 
   #paths(computerId: string): { socket: string; end: string } {
-    const paths = computerLayout(this.#context.layout, computerId);
-    return this.#purpose === 'files'
-      ? { socket: paths.filesSocket, end: paths.filesEnd }
-      : { socket: paths.workSocket, end: paths.workEnd };
+    const { run } = computerLayout(this.#context.layout, computerId);
+    return { socket: join(run, `${this.#purpose}.sock`), end: join(run, `${this.#purpose}-end.json`) };
   }
 
   async #start({ computerId, uid, limits: own }: ComputerRecord): Promise<void> {
@@ -135,8 +138,7 @@ export class FileSandboxes {
     const limits = limitsOf[this.#purpose];
     const ofNobody = { spaceId: '', generation: 0, env: {}, ...usualDriver(context) };
     const spec: ComputerSpec = { computerId, limits: { ...own, ...limits }, ...ofNobody };
-    const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
-    const run: ComputerRun = { spec, phase: 'starting', bootId: bootId(), ...nothing };
+    const run = newRun(spec);
     const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
     const holder = context.holders.take();
     this.#open.set(computerId, record);

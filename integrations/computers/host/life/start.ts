@@ -85,7 +85,7 @@ async function settleEarlier(
   return undefined;
 }
 
-function newRun(spec: ComputerSpec): ComputerRun {
+export function newRun(spec: ComputerSpec): ComputerRun {
   const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
   return { spec, phase: 'starting', bootId: bootId(), ...nothing };
 }
@@ -95,7 +95,7 @@ async function makeComputer(
   context: HostContext,
   computerId: string,
   limits: ComputerSpec['limits'],
-  known = readRecord(context.layout, computerId),
+  known: ComputerRecord | undefined,
 ): Promise<ComputerRecord> {
   const { layout, uids, disks } = context;
   const paths = computerLayout(layout, computerId);

@@ -55,8 +55,9 @@ function settingOf(name: string): number | undefined {
 export function closedFolderAdvice(dir: string): string | undefined {
   let folder = resolve(dir);
   while (!existsSync(folder)) folder = dirname(folder);
+  const own = existsSync(dir) ? realpathSync(dir) : undefined;
   for (folder = realpathSync(folder); ; folder = dirname(folder)) {
-    if (folder !== realpathIfThere(dir) && (statSync(folder).mode & 0o001) === 0) {
+    if (folder !== own && (statSync(folder).mode & 0o001) === 0) {
       return (
         `${folder} may be entered by root only, and each computer has a user of its own, who has to pass through it: ` +
         `set ATRIUM_COMPUTERS_DIR to a folder elsewhere, such as /var/lib/atrium/computers, or chmod o+x ${folder}`
@@ -64,10 +65,6 @@ export function closedFolderAdvice(dir: string): string | undefined {
     }
     if (folder === dirname(folder)) return undefined;
   }
-}
-
-function realpathIfThere(dir: string): string | undefined {
-  return existsSync(dir) ? realpathSync(dir) : undefined;
 }
 
 /** The terminals of one computer: as many as the API may usually start (`maxProcesses`), and as many of its own. */

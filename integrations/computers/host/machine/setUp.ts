@@ -154,7 +154,7 @@ export function identify(layout: HostLayout): string {
       `${layout.dir} is a copy of ${other.dir}, and both would be the host ${hostId}; remove one of them, or make a copy by a backup and a restore`,
     );
   }
-  writeIdentity(layout, { hostId, dir: layout.dir });
+  writeDurablySync(layout.identity, JSON.stringify({ hostId, dir: layout.dir } satisfies Identity));
   return hostId;
 }
 
@@ -167,10 +167,6 @@ function readIdentity(file: string): Identity | undefined {
 function isSameFile(one: string, other: string): boolean {
   const [first, second] = [statSync(one), statSync(other)];
   return first.dev === second.dev && first.ino === second.ino;
-}
-
-function writeIdentity({ identity: file }: HostLayout, identity: Identity): void {
-  writeDurablySync(file, JSON.stringify(identity));
 }
 
 function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): CgroupRoots | undefined {

@@ -43,7 +43,9 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
       for (let tries = 0; tries < count; tries += 1) {
         const uid = next;
         next = uid + 1 >= first + count ? first : uid + 1;
-        if (claim(join(folder, String(uid)), computerDir)) return uid;
+        const file = join(folder, String(uid));
+        // Only one process can create the file.
+        if (!existsSync(file) && createDurablySync(file, computerDir)) return uid;
       }
       throw new Error('All uids for computers are taken.');
     },
@@ -51,11 +53,6 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
       rmSync(join(folder, String(uid)), { force: true });
     },
   };
-}
-
-/** Claims a uid by creating its file. Only one process can create it. */
-function claim(file: string, computerDir: string): boolean {
-  return !existsSync(file) && createDurablySync(file, computerDir);
 }
 
 /**
