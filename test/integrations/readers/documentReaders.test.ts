@@ -18,9 +18,21 @@ afterEach(async () => {
   await until(() => readerProcesses().length === 0);
 });
 
+/** No limit of time, so that a busy machine changes nothing. */
+const endless = { processorMs: Infinity, timeMs: 2 ** 31 - 1 };
 const page = (text: string) => Buffer.from(`<html><title>T</title><body><p>${text}</p>`);
 const ofA = { spaceId: 'spc_a' };
 const ofB = { spaceId: 'spc_b' };
+
+/** Begins to read what takes for ever, until its process is killed. */
+async function beginEndless() {
+  await readers.page(page('first'), ofA);
+  const [working] = readerProcesses() as [number];
+  const before = processorMs(working);
+  const reading = readers.page(slowPage, ofA);
+  await until(() => processorMs(working) > before + 100);
+  return { reading, kill: () => process.kill(working, 'SIGKILL') };
+}
 
 test('a process is used again for its space, and never for another', async () => {
   open({ places: 1 });
@@ -46,7 +58,8 @@ test('a process that has read fifty documents makes room for a new one', async (
 });
 
 test('reading that takes too long is ended without blocking the event loop, and the same bytes are not tried again', async () => {
-  open({ limits: { processorMs: 500 } });
+  const limits = { processorMs: 500 };
+  open({ limits });
   let turns = 0;
   const timer = setInterval(() => turns++, 10);
   expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
@@ -56,6 +69,8 @@ test('reading that takes too long is ended without blocking the event loop, and 
   expect(await readers.page(slowPage, ofA)).toEqual({ kind: 'costly' });
   expect(await readers.page(slowPage, ofB)).toEqual({ kind: 'costly' });
   expect(readerProcesses()).toEqual([]);
+  // A busy machine may take longer than this for the start of a parser.
+  limits.processorMs = Infinity;
   expect(await readers.page(page('next'), ofA)).toMatchObject({ kind: 'read' });
 });
 
@@ -65,17 +80,14 @@ test('the clock ends what the processor’s time does not', async () => {
 });
 
 test('a process that is killed while it reads is the end of that document; one that was killed before is replaced', async () => {
-  open();
+  open({ limits: endless });
   await readers.page(page('first'), ofA);
   const [idle] = readerProcesses();
   process.kill(idle as number, 'SIGKILL');
   // Its end has not been noticed yet.
   expect(await readers.page(page('second'), ofA)).toMatchObject({ kind: 'read' });
-  const [working] = readerProcesses();
-  const before = processorMs(working as number);
-  const reading = readers.page(slowPage, ofA);
-  await until(() => processorMs(working as number) > before + 100);
-  process.kill(working as number, 'SIGKILL');
+  const { reading, kill } = await beginEndless();
+  kill();
   expect(await reading).toEqual({ kind: 'costly' });
   expect(await readers.page(page('third'), ofA)).toMatchObject({ kind: 'read' });
 });
@@ -94,14 +106,14 @@ test('a caller who gives up ends the process, and the document is not remembered
 });
 
 test('a full queue refuses; of one space one is read at a time, and another space passes it', async () => {
-  open({ places: 2, waitingOfOne: 1, limits: { processorMs: 1_000 } });
-  const slow = readers.page(slowPage, ofA);
-  await until(() => readerProcesses().length === 1);
+  open({ places: 2, waitingOfOne: 1, limits: endless });
+  const { reading: slow, kill } = await beginEndless();
   const others = ['one', 'two', 'three'].map((text) => readers.page(page(text), ofA));
   const refused = Promise.allSettled(others).then((all) => all.filter(({ status }) => status === 'rejected'));
   expect(await Promise.race([readers.page(page('passes'), ofB), refused, slow])).toMatchObject({
     value: { text: 'passes' },
   });
+  kill();
   expect(await slow).toEqual({ kind: 'costly' });
   const busy = { reason: { code: 'READERS_BUSY', kind: 'unavailable' } };
   expect(await refused).toMatchObject([busy, busy]);
