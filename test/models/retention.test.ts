@@ -65,7 +65,7 @@ function run<T>(work: () => Promise<T>): Promise<T> {
   return new MockActivityEnvironment().run(work);
 }
 
-const deps = () => ({ config: environment.config, database: environment.database });
+const deps = () => ({ config: environment.config, database: environment.database, workflows: {} });
 
 test('how old turns came about is removed, and what they used is still told', async () => {
   const [old, recent] = [await insertTurn(91), await insertTurn(89)];
