@@ -47,11 +47,8 @@ class KnownFolders {
     const key = keyOf(target, file.names.slice(0, -1));
     this.folders.delete(key);
     this.folders.set(key, { key, driveNumber: drive.number, place: new Place(chain) });
-    if (this.folders.size <= maxFolders) return;
-    for (const oldest of this.folders.keys()) {
-      this.folders.delete(oldest);
-      return;
-    }
+    const [oldest] = this.folders.keys();
+    if (this.folders.size > maxFolders && oldest !== undefined) this.folders.delete(oldest);
   }
 
   forget({ key }: KnownFolder): void {
