@@ -43,7 +43,7 @@ test('while a backup is made nothing is removed from the store, and all of it af
   expect(removed).toEqual([]);
   expect(await DriveObject.findByPk('doomed')).not.toBeNull();
   await hold.assertHeld();
-  await hold.release();
+  await hold[Symbol.asyncDispose]();
   await waitFor('the lock to be free', async () => !(await isHeldForBackup(database)));
   expect(await removeDoomed(deps)).toEqual({ removed: 1, refused: 0 });
   expect(removed).toEqual(['doomed']);
@@ -63,6 +63,6 @@ test('one backup at a time; one whose connection is lost holds nothing, and says
   );
   await waitFor('the lock to be free', async () => !(await isHeldForBackup(database)));
   await expect(hold.assertHeld()).rejects.toThrow();
-  await hold.release();
-  await (await holdForBackup(database)).release();
+  await hold[Symbol.asyncDispose]();
+  await (await holdForBackup(database))[Symbol.asyncDispose]();
 });
