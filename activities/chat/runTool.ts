@@ -1,4 +1,5 @@
 import { DomainError } from '../../base/errors.ts';
+import { untilAborted } from '../../integrations/chat/modelRunner.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { keepPicture } from '../../models/chat/resultPictures.ts';
@@ -140,6 +141,7 @@ async function run(
   };
   let hasRun = false;
   try {
+    // If a tool that ignores its signal tries to have its effect later, `record` refuses.
     const output = await untilAborted(callTool(), signal);
     hasRun = true;
     await live.end(signal);
@@ -193,14 +195,4 @@ async function inputOf(deps: ChatDeps, tool: ServerTool, call: ToolCall, turn: T
   const faults = deps.tools.faultsOf(tool, input);
   if (faults !== undefined) throw new DomainError('invalid', 'TOOL_INPUT_INVALID', faults);
   return input;
-}
-
-/** Stops waiting for a tool that ignores its signal. If the tool tries to have its effect later, `record` refuses. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

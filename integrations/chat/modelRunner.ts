@@ -104,8 +104,8 @@ async function streamAnswer(
   }
 }
 
-/** Waits for the headers, but only until the signal is aborted: not every model listens to it. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Waits for a promise, but only until the signal is aborted: not every model and every tool listens to it. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
     if (signal.aborted) onAbort();
