@@ -20,5 +20,3 @@ export function automationsConfig(env: z.infer<typeof automationSettings>) {
     maxRunsPerDay: env.ATRIUM_AUTOMATION_RUNS_PER_DAY,
   });
 }
-
-export type AutomationsConfig = ReturnType<typeof automationsConfig>;

@@ -40,8 +40,6 @@ export function gitHostingConfig(env: GitHostingEnvironment) {
   });
 }
 
-export type GitHostingConfig = ReturnType<typeof gitHostingConfig>;
-
 /** Reads a PEM. Its line breaks may be written `\n`, since many ways to set a variable allow only one line. */
 function readKey(text: string): string {
   try {

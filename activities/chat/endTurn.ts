@@ -92,7 +92,7 @@ function withDetail(end: TurnEndInput): TurnEnd {
  * Ends the processes that a turn's tool calls left running, if the turn ended before the calls did. A worker that was
  * killed could not end them. Never rejects.
  */
-export async function abandonCalls(
+async function abandonCalls(
   { database, tools, logger }: Pick<ChatDeps, 'database' | 'tools' | 'logger'>,
   turn: Turn,
 ): Promise<void> {

@@ -21,7 +21,7 @@ export function summaryStep(index: number): number {
 }
 
 /** Codes for an answer that ended because there were no more credits. */
-export const outOfCredits = ['CREDITS_EXHAUSTED', 'SPENDING_CAP_REACHED'] as const;
+const outOfCredits = ['CREDITS_EXHAUSTED', 'SPENDING_CAP_REACHED'] as const;
 export type OutOfCredits = (typeof outOfCredits)[number];
 
 export function isOutOfCredits(code: unknown): code is OutOfCredits {

@@ -6,7 +6,7 @@ import { type Computer, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
 
 /** Statuses in which a computer counts against the space's limit of running ones. */
-export const activeStatuses = ['starting', 'running', 'paused', 'stopping'] as const;
+const activeStatuses = ['starting', 'running', 'paused', 'stopping'] as const;
 
 export function isActive({ status }: Pick<Computer, 'status'>): boolean {
   return (activeStatuses as readonly string[]).includes(status);

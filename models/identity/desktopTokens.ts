@@ -10,8 +10,6 @@ export interface DesktopViewer {
   sessionId: string | null;
 }
 
-export type DesktopTokens = ReturnType<typeof createDesktopTokens>;
-
 /** The token in the address of a desktop's page. It names a link and the user who was given it. */
 export function createDesktopTokens(keys: SigningKeys, installation: string) {
   const tokens = createPurposeTokens(keys, { installation, name: 'desktop', claims: ['user'], refused: invalid });

@@ -172,7 +172,5 @@ function defineTables(sequelize: Sequelize) {
   };
 }
 
-export type IdentityTables = ReturnType<typeof defineTables>;
-
 /** The tables of this area, bound to a database. */
 export const identityTables = modelsOf(defineTables);

@@ -97,8 +97,6 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
   };
 }
 
-export type DynamicSecrets = ReturnType<typeof createDynamicSecrets>;
-
 /** The context that a sealed value is bound to, beside its space. */
 export function dynamicSecretContext(id: string): string {
   return `dynamic_secrets/${id}`;

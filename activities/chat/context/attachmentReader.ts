@@ -125,7 +125,7 @@ function bytesOf(key: string, view: FileView): number {
 }
 
 /** A least-recently-used cache, limited by its total bytes. */
-export class ByteCache<V> {
+class ByteCache<V> {
   readonly #maxBytes: number;
   readonly #kept = new Map<string, { value: V; bytes: number }>();
   #bytes = 0;

@@ -93,11 +93,6 @@ export type UiChunk =
 /** The limits that end a turn. */
 export type TurnLimit = 'steps' | 'time' | 'tool-calls' | 'tool-loop';
 
-/** The last chunk of a turn, or of the part of it that one response carries. */
-export function endsResponse(chunk: UiChunk): boolean {
-  return chunk.type === 'finish' || chunk.type === 'abort' || chunk.type === 'error';
-}
-
 export type DeltaChunk = Extract<UiChunk, { type: 'text-delta' | 'reasoning-delta' }>;
 
 export function isDelta(chunk: UiChunk): chunk is DeltaChunk {
