@@ -10,7 +10,7 @@ import { type Database, openDatabase, transaction } from '../models/database/dat
 import { type Fields, startFakeStripe } from '../test/fakes/stripeServer.ts';
 import { runStatement } from '../test/support/environment.ts';
 import { startAtrium } from './support/atrium.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Measures how fast payments are settled: `npx node bench/billing.ts`. The reference is one insert per commit of a row

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { plainClone, writeHistory } from '../test/support/gitRepository.ts';
 import { startGitServer } from '../test/support/gitServer.ts';
 import { startAtrium } from './support/atrium.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile, timed } from './support/times.ts';
 
 /**
  * Compares a branch through the API, which is saved before the answer, with `git branch` by hand in a clone of the same
@@ -23,22 +23,7 @@ const atrium = await startAtrium({
   ATRIUM_EGRESS_ALLOW_INTERNAL: `localhost:${server.port}`,
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
 });
-
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const response = await fetch(`${atrium.url}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
-  return (await response.json()) as T;
-}
-
-async function timed(work: () => Promise<unknown> | unknown): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
-}
+const { call } = atrium;
 
 function report(what: string, byHand: number[], byApi: number[]): void {
   const [hand, api] = [quantile(byHand, 0.5), quantile(byApi, 0.5)];

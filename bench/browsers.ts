@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { chromium } from 'playwright-core';
 import { startAtrium } from './support/atrium.ts';
 import { pidsOfTree } from './support/processTree.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Compares a browser session with the same Chromium by hand: `npx node bench/browsers.ts`. The API makes a session,
@@ -74,24 +74,14 @@ await new Promise<void>((resolve) => {
   site.listen(0, '127.0.0.1', resolve);
 });
 try {
-  const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
-    const response = await fetch(atrium.url + path, {
-      method,
-      headers: { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return response;
-  };
-  const json = async <T>(method: string, path: string, body?: unknown) =>
-    (await (await call(method, path, body)).json()) as T;
-  const { data } = await json<{ data: { id: string }[] }>('GET', '/api/spaces');
+  const { send, call } = atrium;
+  const { data } = await call<{ data: { id: string }[] }>('GET', '/api/spaces');
   const space = `/api/spaces/${data[0]?.id}`;
-  const { computerId } = await json<{ computerId: string }>('GET', `${space}/computers/status`);
+  const { computerId } = await call<{ computerId: string }>('GET', `${space}/computers/status`);
   const computer = `${space}/computers/${computerId}`;
-  const exec = (command: string) => json<{ stdout: string }>('POST', `${computer}/exec`, { command });
+  const exec = (command: string) => call<{ stdout: string }>('POST', `${computer}/exec`, { command });
   await exec(`mkdir -p site && printf %s '${page}' > site/index.html`);
-  await json('POST', `${computer}/processes`, { command: 'cd site && exec python3 -m http.server 8000' });
+  await call('POST', `${computer}/processes`, { command: 'cd site && exec python3 -m http.server 8000' });
   await exec('until curl -sf http://127.0.0.1:8000/ >/dev/null; do sleep 0.1; done');
 
   const browsers = `${space}/browsers`;
@@ -100,17 +90,17 @@ try {
     let tab = '';
     return timed([
       async () => {
-        session = `${browsers}/sessions/${(await json<{ id: string }>('POST', create, {})).id}`;
-        tab = (await json<{ data: { id: string }[] }>('GET', `${session}/tabs`)).data[0]?.id ?? '';
+        session = `${browsers}/sessions/${(await call<{ id: string }>('POST', create, {})).id}`;
+        tab = (await call<{ data: { id: string }[] }>('GET', `${session}/tabs`)).data[0]?.id ?? '';
       },
-      () => json('PATCH', `${session}/tabs/${tab}`, { url: 'http://127.0.0.1:8000/' }),
-      async () => (await call('GET', `${session}/tabs/${tab}/screenshot`)).arrayBuffer(),
-      () => call('DELETE', session),
+      () => call('PATCH', `${session}/tabs/${tab}`, { url: 'http://127.0.0.1:8000/' }),
+      async () => (await send('GET', `${session}/tabs/${tab}/screenshot`)).arrayBuffer(),
+      () => send('DELETE', session),
     ]);
   };
 
   const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
-  const { id: profileId } = await json<{ id: string }>('POST', `${browsers}/profiles`, { name: 'Bench' });
+  const { id: profileId } = await call<{ id: string }>('POST', `${browsers}/profiles`, { name: 'Bench' });
   const ways = {
     'without a profile': () => byApi(`${browsers}/sessions`),
     'with a profile, which is saved': () => byApi(`${browsers}/profiles/${profileId}/sessions`),
@@ -138,11 +128,11 @@ try {
     }
   }
 
-  const { id } = await json<{ id: string }>('POST', `${browsers}/sessions`, {});
-  const { id: tab } = await json<{ id: string }>('POST', `${browsers}/sessions/${id}/tabs`, {
+  const { id } = await call<{ id: string }>('POST', `${browsers}/sessions`, {});
+  const { id: tab } = await call<{ id: string }>('POST', `${browsers}/sessions/${id}/tabs`, {
     url: 'http://127.0.0.1:8000/',
   });
-  await (await call('GET', `${browsers}/sessions/${id}/tabs/${tab}/screenshot`)).arrayBuffer();
+  await (await send('GET', `${browsers}/sessions/${id}/tabs/${tab}/screenshot`)).arrayBuffer();
   const sum =
     'cat $(pgrep -f chromium | sed "s|.*|/proc/&/smaps_rollup|") 2>/dev/null | awk "/^Pss:/ { sum += \\$2 } END { print sum }"';
   const ours = Number((await exec(sum)).stdout) / 1_024;

@@ -1,9 +1,9 @@
 import { stampNow } from '../test/fakes/script.ts';
 import { type BenchedAtrium, startAtrium, startProgram } from './support/atrium.ts';
 import { CpuMeter } from './support/cpuMeter.ts';
-import { usageOfTree } from './support/processTree.ts';
-import { quantile } from './support/quantile.ts';
+import { residentMiBOfTree } from './support/processTree.ts';
 import { type OnText, readAtrium, readProvider } from './support/streams.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Measures what Atrium adds to a model's answer: `npx node bench/chat.ts`. The reference is the same paced provider
@@ -131,4 +131,4 @@ for (let round = 0; round < 25; round++) {
 }
 for (const one of paced) await benchPaced(atrium, provider.line, one);
 await benchFlat(atrium, provider.line);
-console.log(`memory of all of Atrium's processes: ${usageOfTree(atrium.pid).residentMiB.toFixed(0)} MiB`);
+console.log(`memory of all of Atrium's processes: ${residentMiBOfTree(atrium.pid).toFixed(0)} MiB`);

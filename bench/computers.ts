@@ -9,7 +9,7 @@ import { collectOutput } from '../integrations/computers/output/collectOutput.ts
 import type { ComputerSpec } from '../integrations/computers/types.ts';
 import { timesByApi } from './support/computerByApi.ts';
 import { bareOutput, bareProcess, byHand, memoryOfChildren, memoryOfNode } from './support/computerReferences.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile, quantiles, timed } from './support/times.ts';
 
 /**
  * Measures what computers cost: `npx node bench/computers.ts`. Each figure has a reference that is measured in between,
@@ -20,8 +20,6 @@ import { quantile } from './support/quantile.ts';
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const wakes = size('WAKES', 50);
 const out = (line: string) => process.stdout.write(`${line}\n`);
-const quantiles = (times: number[]) =>
-  `${quantile(times, 0.5).toFixed(1)} ms p50, ${quantile(times, 0.95).toFixed(1)} ms p95`;
 const ratios = (times: number[], reference: number[]) =>
   [0.5, 0.95].map((q) => `× ${(quantile(times, q) / quantile(reference, q)).toFixed(1)}`).join(' and ');
 /** Prints times beside those of a reference without Atrium. */
@@ -55,12 +53,11 @@ async function firstOutput(
   for await (const { kind } of client.output(processId, { follow: true })) if (kind === 'stdout') return;
 }
 
-async function wake(host: Host, spec: ComputerSpec): Promise<number> {
-  const begin = performance.now();
-  await host.start(spec);
-  await firstOutput(host, spec, `p${spec.generation}`, ['echo', 'awake']);
-  return performance.now() - begin;
-}
+const wake = (host: Host, spec: ComputerSpec): Promise<number> =>
+  timed(async () => {
+    await host.start(spec);
+    await firstOutput(host, spec, `p${spec.generation}`, ['echo', 'awake']);
+  });
 
 /** Wakes a computer that has run before, or a new one whose home must be made; with a waiting holder, or without. */
 async function measureWakes(name: string, spareHolders: number, isNew: boolean): Promise<void> {

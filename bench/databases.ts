@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import mysql, { type Connection } from 'mysql2/promise';
 import { startAtrium } from './support/atrium.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Measures what a tenant at its limits costs its neighbour on the server of spaces' databases: `npx node
@@ -33,12 +33,7 @@ const kinds = Object.keys(work) as Kind[];
 const atrium = await startAtrium({ ATRIUM_LOG_LEVEL: 'warn', ATRIUM_RATE_LIMIT_PER_MINUTE: '0' });
 const open = new Set<Connection>();
 try {
-  const headers = { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json' };
-  const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const response = await fetch(atrium.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
+  const { call } = atrium;
   /** Makes a database in a new space, with a table of 4,096 rows. Returns a function that connects. */
   const make = async (name: string): Promise<() => Promise<Connection>> => {
     const space = await call<{ id: string }>('POST', '/api/spaces', { name });

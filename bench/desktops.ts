@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { chromium, type Page } from 'playwright-core';
 import { findProgram } from '../stack/context.ts';
 import { startAtrium } from './support/atrium.ts';
-import { quantile } from './support/quantile.ts';
 import { watchPixel } from './support/rfbPixel.ts';
+import { quantile, quantiles } from './support/times.ts';
 
 /**
  * Measures the time from a key to its picture: `npx node bench/desktops.ts`, as root. On a desktop's page in Chromium,
@@ -12,8 +12,6 @@ import { watchPixel } from './support/rfbPixel.ts';
  */
 const keys = Number(process.env.KEYS ?? 100);
 const out = (line: string) => process.stdout.write(`${line}\n`);
-const quantiles = (times: number[]) =>
-  `${quantile(times, 0.5).toFixed(1)} ms p50, ${quantile(times, 0.95).toFixed(1)} ms p95`;
 
 declare const document: {
   querySelector(name: string): {
@@ -67,15 +65,7 @@ const { port } = new URL(atrium.url);
 const args = ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP *.localhost 127.0.0.1:${port}`];
 const browser = await chromium.launch({ executablePath, args });
 try {
-  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
-    const response = await fetch(atrium.url + path, {
-      method,
-      headers: { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
+  const { call } = atrium;
   const { data } = await call<{ data: { id: string }[] }>('GET', '/api/spaces');
   const computers = `/api/spaces/${data[0]?.id}/computers`;
   const { computerId } = await call<{ computerId: string }>('GET', `${computers}/status`);

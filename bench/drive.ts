@@ -3,11 +3,11 @@ import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../models/database/database.ts';
 import { fillFolder } from '../test/builders/driveRows.ts';
 import { residentMiB } from '../test/support/processes.ts';
-import { type BenchedAtrium, startAtrium } from './support/atrium.ts';
+import { startAtrium } from './support/atrium.ts';
 import { CpuMeter } from './support/cpuMeter.ts';
 import { atriumClient, type BlobClient, sdkClient } from './support/driveClient.ts';
-import { quantile } from './support/quantile.ts';
 import { startStorageAndDatabase } from './support/stack.ts';
+import { quantile, timed } from './support/times.ts';
 
 /**
  * Measures what Atrium's drive costs: `npx node bench/drive.ts`, or only a part, `files` or `tree`. Uploads and
@@ -27,12 +27,6 @@ const treeSizes = [1_000, 100_000, 1_000_000];
 const folders = 10;
 
 type Direction = 'upload' | 'download';
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
-}
 
 /** Runs both in turn, so that other load on the machine affects both. */
 async function compare(direct: BlobClient, through: BlobClient, direction: Direction, size: (typeof sizes)[number]) {
@@ -68,7 +62,7 @@ async function peakMiB(pid: number, work: () => Promise<unknown>): Promise<numbe
   return peak;
 }
 
-async function benchTree(call: Call, items: number): Promise<void> {
+async function benchTree(items: number): Promise<void> {
   const { id: spaceId } = await call<{ id: string }>('POST', '/api/spaces', { name: `${items} items` });
   for (let n = 0; n < folders; n++) {
     const folder = await call<{ id: string; spaceId: string }>('POST', `/api/spaces/${spaceId}/drive/folders`, {
@@ -85,20 +79,6 @@ async function benchTree(call: Call, items: number): Promise<void> {
     line.push(`${quantile(times, 0.5).toFixed(1)} ms for a budget of ${budget}`);
   }
   console.log(`tree of ${items.toLocaleString('en')} items: ${line.join(', ')} (medians)`);
-}
-
-type Call = <T>(method: string, path: string, body?: object) => Promise<T>;
-
-function callerOf({ url, token }: BenchedAtrium): Call {
-  return async (method, path, body) => {
-    const response = await fetch(url + path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
-    return (await response.json()) as never;
-  };
 }
 
 await using running = new AsyncDisposableStack();
@@ -122,7 +102,7 @@ const s3 = new S3Client({
 });
 running.defer(() => s3.destroy());
 
-const call = callerOf(atrium);
+const { call } = atrium;
 const { id: spaceId } = await call<{ id: string }>('POST', '/api/spaces', { name: 'Bench' });
 const [direct, through] = [sdkClient(s3, bucket), atriumClient(atrium, spaceId)];
 for (const client of [direct, through]) {
@@ -139,4 +119,4 @@ for (const size of part === 'tree' ? [] : sizes) {
   });
   console.log(`  Atrium's memory: ${before.toFixed(0)} MiB before, ${peak.toFixed(0)} MiB at most`);
 }
-for (const items of part === 'files' ? [] : treeSizes) await benchTree(call, items);
+for (const items of part === 'files' ? [] : treeSizes) await benchTree(items);

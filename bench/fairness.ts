@@ -2,7 +2,7 @@ import type { ChatUser } from '../test/builders/chat.ts';
 import { buildProduct } from '../test/builders/product.ts';
 import { startTestStack, stopTestStack } from '../test/support/testStack.ts';
 import { fillThread } from './support/fillThread.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile, timed } from './support/times.ts';
 
 /**
  * Measures how one user's 200 concurrent requests slow another user's small GET: `npx node bench/fairness.ts`. For each
@@ -34,12 +34,6 @@ const kinds: Kind[] = [
 
 async function drain(response: Response): Promise<void> {
   await response.arrayBuffer();
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
 }
 
 async function small(user: ChatUser): Promise<number[]> {

@@ -9,8 +9,8 @@ import { createGitMirrors } from '../integrations/git/createGitMirrors.ts';
 import { ObjectStore } from '../integrations/storage/objectStore.ts';
 import { plainClone, writeHistory } from '../test/support/gitRepository.ts';
 import { startGitServer } from '../test/support/gitServer.ts';
-import { quantile } from './support/quantile.ts';
 import { startStorageAndDatabase } from './support/stack.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Compares a clone by Atrium's git with `git clone` by hand, from one local https server: `npx node bench/git.ts`. Both

@@ -13,7 +13,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { choosePort } from '../stack/ports.ts';
 import { waitUntil } from '../stack/waiting.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Compares object stores, in turn, in folders of the same disk: `npx node bench/objectStores.ts versitygw=PATH

@@ -8,8 +8,8 @@ import mysql, { type RowDataPacket } from 'mysql2/promise';
 import { nodeFlags } from '../bin/nodeFlags.mjs';
 import { startAtrium, startProgram, tokenFor } from './support/atrium.ts';
 import { cpuByProgram } from './support/processTree.ts';
-import { quantile } from './support/quantile.ts';
 import { readAtrium } from './support/streams.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Compares two APIs and two workers with one process that is both, for the same streams: `npx node bench/processes.ts`.

@@ -2,7 +2,7 @@ import { DocumentReaders } from '../integrations/readers/documentReaders.ts';
 import { readPage } from '../integrations/readers/kinds/page.ts';
 import { readPdf } from '../integrations/readers/kinds/pdf.ts';
 import { buildPdf } from '../test/builders/files.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile, timed } from './support/times.ts';
 
 /**
  * Compares reading a document in a process of its own with reading it in this one: `npx node bench/readers.ts`. Both
@@ -25,18 +25,13 @@ const measures: Record<string, [inside: () => Promise<unknown>, outside: () => P
 };
 
 const out = (line: string) => process.stdout.write(`${line}\n`);
-const time = async (work: () => Promise<unknown>) => {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
-};
 
 for (const [name, [inside, outside]] of Object.entries(measures)) {
-  const first = await time(outside);
+  const first = await timed(outside);
   const times: [number[], number[]] = [[], []];
   for (let number = 0; number < repeats; number++) {
-    times[0].push(await time(inside));
-    times[1].push(await time(outside));
+    times[0].push(await timed(inside));
+    times[1].push(await timed(outside));
   }
   const [here, there] = times.map((all) => quantile(all, 0.5)) as [number, number];
   const ratio = (there / here).toFixed(2);

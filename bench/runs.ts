@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { startAtrium } from './support/atrium.ts';
 import { byHand } from './support/computerReferences.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile, quantiles } from './support/times.ts';
 
 /**
  * Measures the time from a delivery to the start of its process, and the runs per second: `npx node bench/runs.ts`. A
@@ -13,8 +13,6 @@ const runs = size('RUNS', 50);
 const atOnce = size('AT_ONCE', 200);
 const clients = 20;
 const out = (line: string) => process.stdout.write(`${line}\n`);
-const quantiles = (times: number[]) =>
-  `${quantile(times, 0.5).toFixed(1)} ms p50, ${quantile(times, 0.95).toFixed(1)} ms p95`;
 
 interface Run {
   status: string;
@@ -28,17 +26,7 @@ const atrium = await startAtrium({
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
 });
 try {
-  const authorization = `Bearer ${atrium.token}`;
-  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
-    const isForm = body instanceof FormData;
-    const response = await fetch(atrium.url + path, {
-      method,
-      headers: { authorization, ...(!isForm && body !== undefined && { 'content-type': 'application/json' }) },
-      ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
+  const { call } = atrium;
   const spaceId = (await call<{ data: { id: string }[] }>('GET', '/api/spaces')).data[0]?.id;
   const space = `/api/spaces/${spaceId}`;
   const { id } = await call<{ id: string }>('POST', `${space}/drive/folders`, { path: '/bench' });

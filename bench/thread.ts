@@ -3,7 +3,7 @@ import { buildProduct, type TestProduct } from '../test/builders/product.ts';
 import { collect, untilChunk } from '../test/support/sseClient.ts';
 import { startTestStack, stopTestStack } from '../test/support/testStack.ts';
 import { fillThread } from './support/fillThread.ts';
-import { quantile } from './support/quantile.ts';
+import { quantile } from './support/times.ts';
 
 /**
  * Measures how a thread's times grow with its messages: `npx node bench/thread.ts`. Each figure is a median, with its

@@ -10,8 +10,9 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { StackError } from './errors.ts';
+import { type HeldLock, tryLock } from './fileLock.mjs';
 
 /** Where root keeps files that the services' users must reach when the usual folder is closed to them. */
 const sharedRoot = '/var/lib/atrium';
@@ -88,4 +89,15 @@ export function makeSharedFolder(name: string): string {
     chmodSync(path, 0o755);
   }
   return folder;
+}
+
+/** Lets only one Atrium at a time use a data directory. A lock whose owner was killed is taken over. */
+export function lockDataDir(dataDir: string): HeldLock {
+  const path = resolve(dataDir);
+  prepareDataDir(path);
+  const result = tryLock(join(path, 'lock'));
+  if (result.release !== undefined) return result;
+  throw new StackError(
+    `Atrium runs already with ${path} (process ${result.owner.pid}). Stop that one, or set ATRIUM_DATA_DIR to another folder.`,
+  );
 }

@@ -18,8 +18,6 @@ export interface SuperviseOptions<P> {
   signal: AbortSignal;
   /** The wait before each restart. Their number is the number of attempts. */
   backoffMs?: readonly number[];
-  /** After the part has run for this long, the attempts start again from the first wait. */
-  settledMs?: number;
   /** Rejects if the part does not answer. Must always settle. */
   probe?: ((part: P) => Promise<void>) | undefined;
   probeEveryMs?: number;
@@ -28,7 +26,8 @@ export interface SuperviseOptions<P> {
 }
 
 const usualBackoffMs = [500, 1_000, 2_000, 5_000, 10_000, 20_000] as const;
-const usualSettledMs = 60_000;
+/** After the part has run for this long, the attempts start again from the first wait. */
+const settledMs = 60_000;
 const usualProbeEveryMs = 10_000;
 const usualMaxSilentProbes = 6;
 
@@ -37,7 +36,7 @@ const usualMaxSilentProbes = 6;
  * everything for good, so it is ended.
  */
 export function supervise<P extends { service: Service }>(first: P, options: SuperviseOptions<P>): Supervised<P> {
-  const { backoffMs = usualBackoffMs, settledMs = usualSettledMs } = options;
+  const { backoffMs = usualBackoffMs } = options;
   const stopped = new AbortController();
   const stopping = AbortSignal.any([stopped.signal, options.signal]);
   let part = first;

@@ -45,6 +45,6 @@ export async function keepLogAndClose(
 }
 
 /** A log in its stored form: the records as they come from the computer. */
-export async function* recordBytes(records: AsyncIterable<OutputRecord>): AsyncGenerator<Buffer> {
+async function* recordBytes(records: AsyncIterable<OutputRecord>): AsyncGenerator<Buffer> {
   for await (const record of records) yield encodeRecord(record);
 }

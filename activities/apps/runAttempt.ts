@@ -239,7 +239,7 @@ export function databaseVariables(database: AppDatabase | undefined): Record<str
 }
 
 /** A delivery as the input of its process: the body is stdin, the rest are variables. */
-export function asInput({ method, query, headers, body, deliveryId, auth }: Awaited<ReturnType<typeof contentOf>>) {
+function asInput({ method, query, headers, body, deliveryId, auth }: Awaited<ReturnType<typeof contentOf>>) {
   const env = {
     ATRIUM_WEBHOOK_METHOD: method,
     ATRIUM_WEBHOOK_QUERY: query,

@@ -6,7 +6,7 @@ import { automationSweeps, createAutomationSweeps } from './sweeps.ts';
 /** How far Temporal's clock may be ahead of a worker's. Its tick must not count as too early. */
 const clockSkewMs = 2_000;
 
-export function createAutomationActivities(deps: AutomationDeps) {
+function createAutomationActivities(deps: AutomationDeps) {
   const { config, database } = deps;
   return {
     /** Moves an automation's schedule on if its tick has come. Returns the run of that tick, to be started. */

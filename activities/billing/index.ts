@@ -5,7 +5,7 @@ import { createSettlements } from './settlePaymentEvent.ts';
 import { createStorageMetering } from './storage.ts';
 import { billingSweeps, createBillingSweeps } from './sweeps.ts';
 
-export function createBillingActivities(deps: BillingDeps) {
+function createBillingActivities(deps: BillingDeps) {
   return {
     ...createCheckoutActivities(deps),
     ...createSettlements(deps),

@@ -5,9 +5,8 @@ import { coverDebt } from '../../models/billing/debt.ts';
 import { expireGrants } from '../../models/billing/grants.ts';
 import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
-import { purgeOldHolds } from '../../models/billing/oldHolds.ts';
 import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
-import { type ExpiredGrant, expiredGrants, type StaleHold, staleHolds } from '../../models/billing/staleCredits.ts';
+import { expiredGrants, purgeOldHolds, type StaleCredits, staleHolds } from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
@@ -25,7 +24,7 @@ export function createBillingSweeps(deps: BillingDeps) {
   return {
     /** Releases holds of ended turns, and of messages that never became a turn. */
     async sweepHolds(): Promise<SweepReport> {
-      return sweepEach<StaleHold>({
+      return sweepEach<StaleCredits>({
         logger,
         before: before(),
         page: (page) => staleHolds(database, page),
@@ -51,7 +50,7 @@ export function createBillingSweeps(deps: BillingDeps) {
 
     /** Ends expired credits. Until then nobody can spend them, since every use checks the expiry. */
     sweepGrants: (): Promise<SweepReport> =>
-      sweepEach<ExpiredGrant>({
+      sweepEach<StaleCredits>({
         logger,
         before: new Date(),
         page: (page) => expiredGrants(database, page),

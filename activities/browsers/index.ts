@@ -62,7 +62,7 @@ function reasonOf(code: string): string {
 }
 
 /** The steps of a browser session's workflow. */
-export function createBrowserActivities(deps: BrowserDeps) {
+function createBrowserActivities(deps: BrowserDeps) {
   const { database, liveComputers, logger } = deps;
   const failureOf = failuresOf(logger, [...final, 'COMPUTER_NOT_RUNNING']);
   /**

@@ -9,7 +9,7 @@ import { chatSweeps, createChatSweeps } from './sweeps.ts';
 import { createParking } from './toolCalls.ts';
 
 /** `headStarts` are the first model calls that this process has begun before their workflows. */
-export function createChatActivities(deps: ChatDeps & { headStarts: Pick<HeadStarts, 'take' | 'soon'> }) {
+function createChatActivities(deps: ChatDeps & { headStarts: Pick<HeadStarts, 'take' | 'soon'> }) {
   const { headStarts } = deps;
   return {
     callModel: createCallModel(deps, headStarts),

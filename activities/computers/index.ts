@@ -1,11 +1,27 @@
+import { endStep, type StepEnd } from '../../models/computers/ends.ts';
+import { deleteComputersOf } from '../../models/computers/purge.ts';
+import { type ComputerStep, nextStep } from '../../models/computers/steps.ts';
+import { requireOrder } from '../order.ts';
 import type { ComputerDeps } from './deps.ts';
-import { createComputerPurges } from './purges.ts';
-import { createComputerSteps } from './steps.ts';
 import { computerSweeps, createComputerSweeps } from './sweeps.ts';
 
 /** Activities for computers on the main queue. Their hosts have queues of their own. */
-export function createComputerActivities(deps: ComputerDeps) {
-  return { ...createComputerSteps(deps), ...createComputerSweeps(deps), ...createComputerPurges(deps) };
+function createComputerActivities(deps: ComputerDeps) {
+  const { database, workflows } = deps;
+  return {
+    ...createComputerSweeps(deps),
+    lookAtComputer: ({ computerId }: { computerId: string }): Promise<ComputerStep> => nextStep(deps, computerId),
+    endComputerStep: (end: StepEnd): Promise<void> => endStep(deps, end),
+
+    /** Orders the removal of a deleted space's computers. Returns how many still exist. */
+    async purgeComputersOf(scope: { threadId: string } | { spaceId: string }): Promise<number> {
+      await requireOrder(database, scope);
+      if (!('spaceId' in scope)) return 0;
+      const left = await deleteComputersOf(database, scope.spaceId);
+      for (const computer of left) await workflows.interruptComputer(computer);
+      return left.length;
+    },
+  };
 }
 
 export const computers = { create: createComputerActivities, sweeps: computerSweeps };

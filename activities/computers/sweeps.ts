@@ -1,5 +1,5 @@
+import { restlessComputers } from '../../models/computers/computer.ts';
 import { forgetSilentHosts } from '../../models/computers/removedHosts.ts';
-import { restlessComputers } from '../../models/computers/restless.ts';
 import { type Sweeps, sweepActors } from '../sweepEach.ts';
 import type { ComputerDeps } from './deps.ts';
 

@@ -137,7 +137,7 @@ export function createDatabaseQueueActivities(deps: DatabaseDeps) {
 const lookEveryMs = 1_000;
 
 /** Aborts when a database is deleted, because long work in it is then no longer needed. */
-export function whileLiving(database: Database, databaseId: string): { signal: AbortSignal } & Disposable {
+function whileLiving(database: Database, databaseId: string): { signal: AbortSignal } & Disposable {
   const deleted = new AbortController();
   let isAsking = false;
   const look = async () => {

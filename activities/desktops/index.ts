@@ -27,7 +27,7 @@ interface Which {
 }
 
 /** The steps of a desktop session's workflow. */
-export function createDesktopActivities(deps: DesktopDeps) {
+function createDesktopActivities(deps: DesktopDeps) {
   const { database, liveComputers, logger } = deps;
   const failureOf = failuresOf(logger, final);
 

@@ -3,7 +3,7 @@ import { createFinishUpload } from './finishUpload.ts';
 import { createDrivePurges } from './purges.ts';
 import { createDriveSweeps, driveSweeps } from './sweeps.ts';
 
-export function createDriveActivities(deps: DriveDeps) {
+function createDriveActivities(deps: DriveDeps) {
   return {
     finishUpload: createFinishUpload(deps),
     ...createDrivePurges(deps),

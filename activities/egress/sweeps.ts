@@ -16,7 +16,7 @@ export function createEgressSweeps({ egressRules }: EgressDeps) {
   };
 }
 
-export const egressSweeps = {
+const egressSweeps = {
   rescue: [],
   upkeep: ['purgeEgressLog'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createEgressSweeps>>;

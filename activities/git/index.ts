@@ -14,7 +14,7 @@ import { createGitSweeps, createRepositoryPurges, gitSweeps } from './sweeps.ts'
 import { createTreeActivities } from './treeActivities.ts';
 
 /** The activities of the main queue for repositories. */
-export function createGitActivities(deps: GitDeps) {
+function createGitActivities(deps: GitDeps) {
   const { database } = deps;
   const { fillTree, changeTree, saveTree, updateTree } = createTreeActivities(deps);
   const { openDraft, fillDraft, saveDraft, updateDraft, joinDraft, dropDraft } = createDraftActivities(deps);

@@ -21,7 +21,7 @@ export function createIdentitySweeps({ database, push }: IdentityDeps) {
   };
 }
 
-export const identitySweeps = {
+const identitySweeps = {
   rescue: [],
   upkeep: ['purgeIdentity'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createIdentitySweeps>>;

@@ -2,7 +2,7 @@ import { createDelivery } from './deliverMail.ts';
 import type { MailDeps } from './deps.ts';
 import { createMailSweeps, mailSweeps } from './sweeps.ts';
 
-export function createMailActivities(deps: MailDeps) {
+function createMailActivities(deps: MailDeps) {
   return { ...createDelivery(deps), ...createMailSweeps(deps) };
 }
 

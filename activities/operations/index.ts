@@ -1,7 +1,7 @@
 import { createPurges, type OperationDeps } from './purges.ts';
 import { createOperationSweeps, operationSweeps } from './sweeps.ts';
 
-export function createOperationActivities(deps: OperationDeps) {
+function createOperationActivities(deps: OperationDeps) {
   return { ...createPurges(deps), ...createOperationSweeps(deps) };
 }
 

@@ -16,7 +16,7 @@ export function createSecretSweeps({ secrets }: SecretDeps) {
   };
 }
 
-export const secretSweeps = {
+const secretSweeps = {
   rescue: [],
   upkeep: ['purgeExpiredSecrets'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createSecretSweeps>>;

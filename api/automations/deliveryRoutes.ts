@@ -27,7 +27,7 @@ export function automationDeliveryRoutes(deps: RouteDeps) {
     if (body.length > maxBodyLength) {
       throw new DomainError('tooLarge', 'DELIVERY_TOO_LARGE', 'The delivery is too large. The maximum is 256 KiB.');
     }
-    const { runId } = await keepDelivery(database, automationId, { id, body }, config.automations);
+    const runId = await keepDelivery(database, automationId, { id, body }, config.automations);
     void launcher.startAutomationRun({ id: runId, spaceId: automation.spaceId });
     answer<'receiveAutomationDelivery'>(res, 200, { ok: true, runId });
   });

@@ -1,22 +1,21 @@
 import { type DatabaseBackup, getBackup, listBackups } from '../../models/databases/backupRows.ts';
 import { askForBackup, removeBackup } from '../../models/databases/backups.ts';
-import { appsConnectedTo } from '../../models/databases/connections.ts';
 import { getDatabase } from '../../models/databases/spaceDatabase.ts';
-import { type AnswerOf, answer } from '../frame/answer.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { GoesOn, outcomeOf, waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentBackup, presentDatabase } from './presentDatabase.ts';
+import { presentBackup, showDatabase } from './presentDatabase.ts';
 import { requireServer } from './requireServer.ts';
 
 const base = '/api/spaces/:spaceId/databases/:databaseId/backups';
 
 /** The backups of spaces' databases. */
 export function backupRoutes(deps: RouteDeps) {
-  const { config, database, launcher, spaceDatabases, tenantServer } = deps;
+  const { database, launcher, spaceDatabases, tenantServer } = deps;
   const router = createRouter();
 
   router.get(base, async (req, res) => {
@@ -54,15 +53,9 @@ export function backupRoutes(deps: RouteDeps) {
       const from = { id: backupId, databaseId };
       const operation = await spaceDatabases.wishes.make({ id, spaceId, name, from }, actorOf(req));
       const outcome = operation && (await outcomeOf(deps, req, operation));
-      return outcome instanceof GoesOn ? outcome : show({ spaceId, id });
+      return outcome instanceof GoesOn ? outcome : showDatabase(deps, { spaceId, id });
     });
   });
-
-  async function show(where: { spaceId: string; id: string }): Promise<AnswerOf<'getDatabase'>> {
-    const found = await getDatabase(database, where);
-    const apps = await appsConnectedTo(database, [found.id]);
-    return presentDatabase(found, apps.get(found.id) ?? [], config.databases);
-  }
 
   return router;
 }

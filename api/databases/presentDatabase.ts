@@ -1,8 +1,10 @@
 import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 import type { DatabaseBackup } from '../../models/databases/backupRows.ts';
 import type { ConnectionDetails } from '../../models/databases/connectionDetails.ts';
-import type { SpaceDatabase } from '../../models/databases/spaceDatabase.ts';
+import { appsConnectedTo } from '../../models/databases/connections.ts';
+import { getDatabase, type SpaceDatabase } from '../../models/databases/spaceDatabase.ts';
 import type { AnswerOf } from '../frame/answer.ts';
+import type { RouteDeps } from '../frame/deps.ts';
 import { optionalTime, time } from '../frame/times.ts';
 
 export function presentDatabase(
@@ -18,6 +20,16 @@ export function presentDatabase(
     ...{ createdAt: time(createdAt), deletedAt: optionalTime(deletedAt), purgeAt: optionalTime(purgeAt), appIds },
     ...{ sizeBytes, maxSizeBytes: maxBytes, tableCount, maxTables, isFull, leftOut },
   };
+}
+
+/** A database with the apps that are connected to it. Throws 404. */
+export async function showDatabase(
+  { config, database }: RouteDeps,
+  where: { spaceId: string; id: string },
+): Promise<AnswerOf<'getDatabase'>> {
+  const found = await getDatabase(database, where);
+  const apps = await appsConnectedTo(database, [found.id]);
+  return presentDatabase(found, apps.get(found.id) ?? [], config.databases);
 }
 
 export function presentConnection(

@@ -3,6 +3,7 @@ import { notFound } from '../../base/errors.ts';
 import { getAppOf } from '../../models/apps/app.ts';
 import { appsConnectedTo } from '../../models/databases/connections.ts';
 import { getDatabase, listDatabases } from '../../models/databases/spaceDatabase.ts';
+import type { Asked } from '../../models/databases/wishes.ts';
 import type { Operation } from '../../models/operations/operation.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -11,7 +12,7 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { doneOrLater, GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { presentConnection, presentDatabase } from './presentDatabase.ts';
+import { presentConnection, presentDatabase, showDatabase } from './presentDatabase.ts';
 import { requireServer } from './requireServer.ts';
 
 const base = '/api/spaces/:spaceId/databases';
@@ -42,20 +43,20 @@ export function databaseRoutes(deps: RouteDeps) {
     await makeOnce<'createDatabase'>(deps, req, res, 'spaceDatabase', async (id) => {
       const operation = await wishes.make({ id, spaceId, name }, actorOf(req));
       const outcome = operation && (await outcomeOf(deps, req, operation));
-      return outcome instanceof GoesOn ? outcome : show({ spaceId, id });
+      return outcome instanceof GoesOn ? outcome : showDatabase(deps, { spaceId, id });
     });
   });
 
   router.get(`${base}/:databaseId`, async (req, res) => {
     const { spaceId, databaseId: id } = pathOf<'getDatabase'>(req);
-    answer<'getDatabase'>(res, 200, await show({ spaceId, id }));
+    answer<'getDatabase'>(res, 200, await showDatabase(deps, { spaceId, id }));
   });
 
   router.patch(`${base}/:databaseId`, async (req, res) => {
     const { spaceId, databaseId: id } = pathOf<'renameDatabase'>(req);
     const { name } = bodyOf<'renameDatabase'>(req);
     await wishes.rename({ spaceId, id, name, actor: actorOf(req) });
-    answer<'renameDatabase'>(res, 200, await show({ spaceId, id }));
+    answer<'renameDatabase'>(res, 200, await showDatabase(deps, { spaceId, id }));
   });
 
   router.delete(`${base}/:databaseId`, async (req, res) => {
@@ -66,7 +67,7 @@ export function databaseRoutes(deps: RouteDeps) {
   router.post(`${base}/:databaseId/restore`, async (req, res) => {
     const asked = askedOf(req, pathOf<'restoreDatabase'>(req));
     if (!(await done(req, res, await wishes.restore(asked)))) return;
-    answer<'restoreDatabase'>(res, 200, await show(asked));
+    answer<'restoreDatabase'>(res, 200, await showDatabase(deps, asked));
   });
 
   router.post(`${base}/:databaseId/purge`, async (req, res) => {
@@ -118,14 +119,6 @@ export function databaseRoutes(deps: RouteDeps) {
     const { appId: itemId, ...where } = pathOf<'disconnectApp'>(req);
     if (await done(req, res, await wishes.disconnect({ ...askedOf(req, where), itemId }))) res.status(204).end();
   });
-
-  async function show(where: { spaceId: string; id: string }): Promise<AnswerOf<'getDatabase'>> {
-    const found = await getDatabase(database, where);
-    const apps = await appsConnectedTo(database, [found.id]);
-    return presentDatabase(found, apps.get(found.id) ?? [], config.databases);
-  }
-
-  type Asked = Parameters<typeof wishes.remove>[0];
 
   function askedOf(req: Request, { spaceId, databaseId: id }: { spaceId: string; databaseId: string }): Asked {
     requireServer(tenantServer);

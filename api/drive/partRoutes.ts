@@ -132,7 +132,7 @@ function fileTooLarge(maxBytes: number): DomainError {
 }
 
 /** An upload with the parts that are still missing. */
-export function presentUpload(upload: DriveUpload, parts: { partNumber: number; size: number; url: string }[]) {
+function presentUpload(upload: DriveUpload, parts: { partNumber: number; size: number; url: string }[]) {
   return {
     id: upload.id,
     containerId: upload.target.containerId,

@@ -43,18 +43,10 @@ export interface MadeBackup {
  * runs, {@link BackupError}, and errors of the parts that it reads.
  */
 export async function makeBackup(options: Options): Promise<MadeBackup> {
-  const database = openDatabase(options.config);
-  try {
-    const hold = await holdForBackup(database);
-    try {
-      const signal = AbortSignal.any([options.signal, hold.signal]);
-      return await makeHeld({ ...options, signal }, database, hold.assertHeld);
-    } finally {
-      await hold.release();
-    }
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(options.config);
+  await using hold = await holdForBackup(database);
+  const signal = AbortSignal.any([options.signal, hold.signal]);
+  return await makeHeld({ ...options, signal }, database, hold.assertHeld);
 }
 
 async function makeHeld(

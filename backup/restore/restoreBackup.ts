@@ -58,7 +58,7 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
   const { vault, manifest, config, need, journal, report, signal } = options;
   const pace = new Pace(options.watch);
   const ownerUrl = config.migration.databaseUrl ?? config.database.url;
-  const database = openDatabase({ database: { ...config.database, url: ownerUrl } });
+  await using database = openDatabase({ database: { ...config.database, url: ownerUrl } });
   const storage = new ObjectStore(config.storage);
   try {
     const { isResumed } = journal;
@@ -90,7 +90,6 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
     return { gaps: [...manifest.gaps, ...made, ...homeGaps] };
   } finally {
     storage.close();
-    await database.close();
   }
 }
 

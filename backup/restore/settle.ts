@@ -1,11 +1,11 @@
-import { passMissedTicks as passAppTicks } from '../../models/apps/passMissed.ts';
-import { passMissedTicks as passAutomationTicks } from '../../models/automations/passMissed.ts';
-import { stopAutoTopUps } from '../../models/billing/stopAutoTopUps.ts';
+import { passMissedTicks as passAppTicks } from '../../models/apps/schedules.ts';
+import { passMissedTicks as passAutomationTicks } from '../../models/automations/automation.ts';
+import { stopAutoTopUps } from '../../models/billing/autoTopUp.ts';
 import { forgetAddresses } from '../../models/computers/hosts.ts';
 import type { Database } from '../../models/database/database.ts';
 import { databasesOnServer, makeFromOwnBackup, noteLost } from '../../models/databases/forBackup.ts';
 import { suspectFound } from '../../models/drive/findings.ts';
-import { endSignIns } from '../../models/identity/endSignIns.ts';
+import { endSignIns } from '../../models/identity/sessions.ts';
 import { renewInstallation } from '../../models/installation/installation.ts';
 import { endLinks } from '../../models/links/links.ts';
 import type { NamedManifest } from '../vault/manifests.ts';

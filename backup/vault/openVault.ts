@@ -1,4 +1,6 @@
+import { relative, resolve } from 'node:path';
 import type { BackupConfig } from '../../config/backup.ts';
+import type { Config } from '../../config/index.ts';
 import { BackupError } from '../errors.ts';
 import { folderPlace } from '../places/folderPlace.ts';
 import type { Place } from '../places/place.ts';
@@ -30,9 +32,21 @@ export async function openVault({ to, keyFile, s3 }: BackupConfig, { makes = fal
 }
 
 /** The place for a path or an `s3://bucket/prefix`. */
-export function openPlace(to: string, s3: BackupConfig['s3']): Place {
+function openPlace(to: string, s3: BackupConfig['s3']): Place {
   if (!/^[a-z0-9+.-]+:\/\//i.test(to)) return folderPlace(to);
   const url = URL.parse(to);
   if (url?.protocol === 's3:' && url.hostname !== '') return s3Place(url, s3);
   throw new BackupError(`${to} is no place for backups: give a folder, or s3://BUCKET/PREFIX.`);
+}
+
+/** Throws {@link BackupError} for a place that would be lost together with the data. */
+export function assertElsewhere({ to, s3 }: BackupConfig, { storage, dataDir }: Config): void {
+  if (to === undefined) return; // opening the place reports this
+  const own = `s3://${storage.bucket}`;
+  if (s3.endpoint === storage.endpoint && (to === own || to.startsWith(`${own}/`))) {
+    throw new BackupError(`${to} is in the bucket that is backed up, and would be lost with it. Give another bucket.`);
+  }
+  if (!to.startsWith('s3:') && !relative(resolve(dataDir), resolve(to)).startsWith('..')) {
+    throw new BackupError(`${to} is in the data directory, and would be lost with it. Give a folder elsewhere.`);
+  }
 }

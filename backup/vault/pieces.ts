@@ -1,5 +1,5 @@
 /** Sizes of pieces. The average is 1 MiB. A stream shorter than the least size is one piece. */
-export const leastPieceBytes = 256 * 1_024;
+const leastPieceBytes = 256 * 1_024;
 export const mostPieceBytes = 4 * 1_048_576;
 /** After the least size, each byte ends a piece with a probability of 2^-20. */
 const endsMask = 0xfffff000;

@@ -93,6 +93,7 @@ export class Vault {
   async store(bytes: AsyncIterable<Buffer>): Promise<Stored> {
     const stored: Stored = { bytes: 0, pieces: [] };
     const own = new Set<Promise<void>>();
+    const failed = new AbortController();
     for await (const piece of piecesOf(bytes, this.keys.cuts)) {
       stored.bytes += piece.length;
       const id = createHmac('sha256', this.keys.names).update(piece).digest('hex');
@@ -100,18 +101,17 @@ export class Vault {
       this.counts.bytes += piece.length;
       if (await this.isGood(id)) continue;
       while (this.writing.size >= writesAtOnce) await Promise.race(this.writing);
-      const write = this.writePiece(id, piece);
-      for (const set of [own, this.writing]) {
-        set.add(write);
-        const forget = () => set.delete(write);
-        write.then(forget, () => undefined);
-      }
+      failed.signal.throwIfAborted();
+      // Never rejects: it frees its place in any case, and its failure concerns this stream alone.
+      const write: Promise<void> = this.writePiece(id, piece)
+        .catch((error: unknown) => failed.abort(error))
+        .then(() => {
+          for (const set of [own, this.writing]) set.delete(write);
+        });
+      for (const set of [own, this.writing]) set.add(write);
     }
-    try {
-      await Promise.all(own);
-    } finally {
-      for (const write of own) this.writing.delete(write);
-    }
+    await Promise.all(own);
+    failed.signal.throwIfAborted();
     return stored;
   }
 

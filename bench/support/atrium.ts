@@ -16,6 +16,10 @@ export interface BenchedAtrium {
   pid: number;
   /** Variables with which another process can join: the addresses of the parts. */
   environment: Record<string, string | undefined>;
+  /** Sends a request as the first user, with a body in JSON or a form. Throws unless it succeeds. */
+  send(method: string, path: string, body?: unknown, accept?: string): Promise<Response>;
+  /** Sends a request, and returns the body of the answer. */
+  call<T>(method: string, path: string, body?: unknown): Promise<T>;
   stop(): Promise<void>;
 }
 
@@ -35,11 +39,23 @@ export async function startAtrium(settings: Record<string, string>): Promise<Ben
   });
   const { apiUrl } = JSON.parse(await firstLine(program)) as { apiUrl: string };
   const token = await tokenFor(environment);
+  const send: BenchedAtrium['send'] = async (method, path, body, accept = 'application/json') => {
+    const isForm = body instanceof FormData;
+    const response = await fetch(apiUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, accept, ...(!isForm && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response;
+  };
   return {
     url: apiUrl,
     token,
     pid: program.pid ?? 0,
     environment: { ...environment, ...findRunning(dataDir)?.environment },
+    send,
+    call: async (method, path, body) => (await (await send(method, path, body)).json()) as never,
     async stop() {
       program.kill('SIGTERM');
       await once(program, 'exit');

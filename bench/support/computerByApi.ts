@@ -21,25 +21,15 @@ interface References {
 /** Uses a space's own computer as a client of the API does, in an Atrium as `npm start` runs it. */
 export async function timesByApi(rounds: number, { byHand, bareProcess }: References): Promise<Times> {
   const atrium = await startAtrium({ ATRIUM_LOG_LEVEL: 'warn' });
-  const call = async (method: string, path: string, body?: unknown, accept = 'application/json') => {
-    const response = await fetch(atrium.url + path, {
-      method,
-      headers: { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json', accept },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return response;
-  };
-  const json = async <T>(method: string, path: string, body?: unknown) =>
-    (await (await call(method, path, body)).json()) as T;
+  const { send, call } = atrium;
   try {
-    const { data } = await json<{ data: { id: string }[] }>('GET', '/api/spaces');
+    const { data } = await call<{ data: { id: string }[] }>('GET', '/api/spaces');
     const computers = `/api/spaces/${data[0]?.id}/computers`;
-    const { computerId } = await json<{ computerId: string }>('GET', `${computers}/status`);
+    const { computerId } = await call<{ computerId: string }>('GET', `${computers}/status`);
     const computer = `${computers}/${computerId}`;
     const firstOutput = async () => {
       const begin = performance.now();
-      const response = await call('POST', `${computer}/exec`, { command: ['echo', 'awake'] }, 'text/event-stream');
+      const response = await send('POST', `${computer}/exec`, { command: ['echo', 'awake'] }, 'text/event-stream');
       let text = '';
       let time: number | undefined;
       for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
@@ -54,9 +44,9 @@ export async function timesByApi(rounds: number, { byHand, bareProcess }: Refere
     for (let n = 0; n < rounds; n++) {
       times.processes.push(await bareProcess());
       const begin = performance.now();
-      await json('POST', `${computer}/exec`, { command: ['true'] });
+      await call('POST', `${computer}/exec`, { command: ['true'] });
       times.execs.push(performance.now() - begin);
-      await json('POST', `${computer}/stop`);
+      await call('POST', `${computer}/stop`);
       await delay(1_000); // time for the next holder to start and rehearse
       times.bare.push(await byHand());
       times.wakes.push(await firstOutput());

@@ -4,11 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 const ticksPerSecond = 100;
 const bytesPerPage = 4096;
 
-export interface TreeUsage {
-  cpuSeconds: number;
-  residentMiB: number;
-}
-
 interface Process {
   program: string;
   parent: number;
@@ -16,14 +11,10 @@ interface Process {
   pages: number;
 }
 
-/** CPU time and memory of a process and all its descendants, from /proc. */
-export function usageOfTree(rootPid: number): TreeUsage {
-  const usage: TreeUsage = { cpuSeconds: 0, residentMiB: 0 };
-  for (const { ticks, pages } of treeOf(rootPid).values()) {
-    usage.cpuSeconds += ticks / ticksPerSecond;
-    usage.residentMiB += (pages * bytesPerPage) / 1024 / 1024;
-  }
-  return usage;
+/** Resident memory of a process and all its descendants, from /proc. */
+export function residentMiBOfTree(rootPid: number): number {
+  const pages = [...treeOf(rootPid).values()].reduce((sum, process) => sum + process.pages, 0);
+  return (pages * bytesPerPage) / 1024 / 1024;
 }
 
 /** A process and all its descendants. */

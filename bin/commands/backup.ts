@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { describeBytes } from '../../backup/describeBytes.ts';
 import { DamageError } from '../../backup/errors.ts';
-import { assertElsewhere } from '../../backup/places/assertElsewhere.ts';
 import { listBackups, type Manifest, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
-import { openVault } from '../../backup/vault/openVault.ts';
+import { assertElsewhere, openVault } from '../../backup/vault/openVault.ts';
 import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
 import type { Vault } from '../../backup/vault/vault.ts';
 import type { BackupConfig } from '../../config/backup.ts';

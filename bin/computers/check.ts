@@ -65,21 +65,17 @@ function options(launch: LaunchConfig) {
 
 /** Whether the hosts of this installation answer this machine at the addresses that they announce. */
 export async function checkHosts(config: Config): Promise<CheckResult> {
-  const database = openDatabase(config);
-  try {
-    const all = await hostsInUse({ database, config });
-    const hosts = all.filter((host) => !host.isLost);
-    const gone = all.filter((host) => host.isLost && host.computers > 0).map(describeGone);
-    if (hosts.length === 0) return off(['none is there now', ...gone].join('; '));
-    const looks = await Promise.all(hosts.map(lookAt));
-    const faults = looks.flatMap(({ fault }) => fault ?? []);
-    if (faults.length > 0) return wrong(`${[...faults, ...gone].join('; ')}: see ATRIUM_COMPUTERS_URL`);
-    if (gone.length > 0)
-      return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "${commandLine} host remove ID"`);
-    return ok(looks.map(({ detail }) => detail).join(', '));
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  const all = await hostsInUse({ database, config });
+  const hosts = all.filter((host) => !host.isLost);
+  const gone = all.filter((host) => host.isLost && host.computers > 0).map(describeGone);
+  if (hosts.length === 0) return off(['none is there now', ...gone].join('; '));
+  const looks = await Promise.all(hosts.map(lookAt));
+  const faults = looks.flatMap(({ fault }) => fault ?? []);
+  if (faults.length > 0) return wrong(`${[...faults, ...gone].join('; ')}: see ATRIUM_COMPUTERS_URL`);
+  if (gone.length > 0)
+    return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "${commandLine} host remove ID"`);
+  return ok(looks.map(({ detail }) => detail).join(', '));
 }
 
 function describeGone({ id, seenAt, computers }: HostUse): string {

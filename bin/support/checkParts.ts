@@ -15,6 +15,7 @@ import { assertKnownSchema, pendingMigrations } from '../../models/migrations/mi
 import { sweepAges } from '../../models/sweeping/sweepRounds.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { off, ok, wrong } from './check.ts';
+import { commandLine } from './commandLine.ts';
 import { withTemporal } from './temporal.ts';
 
 /** A sweep is late when it has not finished within this many rounds. */
@@ -29,59 +30,48 @@ const spareConnections = 10;
  * guards the ledger.
  */
 export async function checkDatabase(config: Config) {
-  const database = openDatabase(config);
-  try {
-    const [rows] = await database.pool.query(
-      'SELECT VERSION() AS version, @@max_allowed_packet AS packet, @@max_connections AS connections',
+  await using database = openDatabase(config);
+  const [rows] = await database.pool.query(
+    'SELECT VERSION() AS version, @@max_allowed_packet AS packet, @@max_connections AS connections',
+  );
+  const { version, packet, connections } = (rows as { version: string; packet: number; connections: number }[])[0] ?? {
+    version: '?',
+    packet: 0,
+    connections: 0,
+  };
+  if (packet < leastPacketMiB * 1024 * 1024) {
+    return wrong(
+      `${version}; set its max_allowed_packet to 64M (it is ${packet} bytes, and at least ${leastPacketMiB}M are needed)`,
     );
-    const { version, packet, connections } = (
-      rows as { version: string; packet: number; connections: number }[]
-    )[0] ?? {
-      version: '?',
-      packet: 0,
-      connections: 0,
-    };
-    if (packet < leastPacketMiB * 1024 * 1024) {
-      return wrong(
-        `${version}; set its max_allowed_packet to 64M (it is ${packet} bytes, and at least ${leastPacketMiB}M are needed)`,
-      );
-    }
-    // The pools of one process, and the spare connections.
-    const needed = mostConnections(config.database.poolSize) + spareConnections;
-    if (connections < needed) {
-      return wrong(
-        `${version}; one process may open ${needed} connections, and max_connections is ${connections}: raise it, or lower ATRIUM_DATABASE_POOL_SIZE`,
-      );
-    }
-    await assertKnownSchema(database);
-    const pending = await pendingMigrations(database);
-    if (pending.length > 0)
-      return wrong(`${version}; run "npm run -s atrium -- migrate": ${pending.length} migrations wait`);
-    const unguarded = await unguardedChanges(database);
-    if (unguarded.length > 0)
-      return wrong(`${version}; the ledger is not kept from ${unguarded.join(', ')}: ${triggerAdvice}`);
-    const processes = Math.floor((connections - spareConnections) / mostConnections(config.database.poolSize));
-    return ok(`${version}, schema up to date; max_connections of ${connections} are enough for ${processes} processes`);
-  } finally {
-    await database.close();
   }
+  // The pools of one process, and the spare connections.
+  const needed = mostConnections(config.database.poolSize) + spareConnections;
+  if (connections < needed) {
+    return wrong(
+      `${version}; one process may open ${needed} connections, and max_connections is ${connections}: raise it, or lower ATRIUM_DATABASE_POOL_SIZE`,
+    );
+  }
+  await assertKnownSchema(database);
+  const pending = await pendingMigrations(database);
+  if (pending.length > 0) return wrong(`${version}; run "${commandLine} migrate": ${pending.length} migrations wait`);
+  const unguarded = await unguardedChanges(database);
+  if (unguarded.length > 0)
+    return wrong(`${version}; the ledger is not kept from ${unguarded.join(', ')}: ${triggerAdvice}`);
+  const processes = Math.floor((connections - spareConnections) / mostConnections(config.database.poolSize));
+  return ok(`${version}, schema up to date; max_connections of ${connections} are enough for ${processes} processes`);
 }
 
 /** Whether each sweep finishes in time. Off where no worker runs. */
 export async function checkSweeps(config: Config) {
-  const database = openDatabase(config);
-  try {
-    const ages = [...(await sweepAges(database, sweepNames))];
-    const { intervalSeconds, budgetMs } = config.sweeper;
-    const mostSeconds = lateRounds * (intervalSeconds + budgetMs / 1_000);
-    const late = ages.filter(([, age]) => age > mostSeconds);
-    if (late.length === ages.length) return off('no worker has swept of late');
-    if (late.length === 0) return ok(`all ${ages.length} came through of late`);
-    const told = late.map(([name, age]) => `${name} (${Math.round(age / 60)} min)`).join(', ');
-    return wrong(`behind: ${told}. The log of the workers says whether they fail; a backlog goes on round by round.`);
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  const ages = [...(await sweepAges(database, sweepNames))];
+  const { intervalSeconds, budgetMs } = config.sweeper;
+  const mostSeconds = lateRounds * (intervalSeconds + budgetMs / 1_000);
+  const late = ages.filter(([, age]) => age > mostSeconds);
+  if (late.length === ages.length) return off('no worker has swept of late');
+  if (late.length === 0) return ok(`all ${ages.length} came through of late`);
+  const told = late.map(([name, age]) => `${name} (${Math.round(age / 60)} min)`).join(', ');
+  return wrong(`behind: ${told}. The log of the workers says whether they fail; a backlog goes on round by round.`);
 }
 
 /** Whether Temporal answers, has the namespace, and knows the search attributes. */

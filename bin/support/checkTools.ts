@@ -2,7 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
 import { openDatabase } from '../../models/database/database.ts';
 import { countEgressLists } from '../../models/egress/egressRules.ts';
-import { readMcpOverview } from '../../models/mcp/overview.ts';
+import { readMcpOverview } from '../../models/mcp/mcpServers.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
 /**
@@ -13,16 +13,12 @@ export async function checkEgress(config: Config, isSeen: boolean): Promise<Chec
   const { allowInternal } = config.egress;
   const unread = allowInternal.filter((text) => parseHostPattern(text) === undefined);
   if (unread.length > 0) return wrong(`ATRIUM_EGRESS_ALLOW_INTERNAL: ${unread.join(', ')} is not a host or network`);
-  const database = openDatabase(config);
-  try {
-    const { allowing, denying } = await countEgressLists(database);
-    const set = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
-    // The running Atrium may have been started with other settings.
-    const internal = isSeen ? set : `${set}, as set here (what the running Atrium was started with is not seen)`;
-    return ok(`${internal}; ${allowing} spaces have an allow list, ${denying} a deny list`);
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  const { allowing, denying } = await countEgressLists(database);
+  const set = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
+  // The running Atrium may have been started with other settings.
+  const internal = isSeen ? set : `${set}, as set here (what the running Atrium was started with is not seen)`;
+  return ok(`${internal}; ${allowing} spaces have an allow list, ${denying} a deny list`);
 }
 
 /**
@@ -30,15 +26,11 @@ export async function checkEgress(config: Config, isSeen: boolean): Promise<Chec
  * ask the operator about them.
  */
 export async function checkMcpServers(config: Config): Promise<CheckResult> {
-  const database = openDatabase(config);
-  try {
-    const { servers, spaces, failed } = await readMcpOverview(database);
-    if (servers === 0) return off('no space has one');
-    const all = `${servers} in ${spaces} spaces`;
-    if (failed.length === 0) return ok(all);
-    const names = failed.map(({ name, spaceId, code }) => `${name} (${spaceId}, ${code ?? 'unreachable'})`).join(', ');
-    return off(`${all}; failed when last asked: ${names}`);
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  const { servers, spaces, failed } = await readMcpOverview(database);
+  if (servers === 0) return off('no space has one');
+  const all = `${servers} in ${spaces} spaces`;
+  if (failed.length === 0) return ok(all);
+  const names = failed.map(({ name, spaceId, code }) => `${name} (${spaceId}, ${code ?? 'unreachable'})`).join(', ');
+  return off(`${all}; failed when last asked: ${names}`);
 }

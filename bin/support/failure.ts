@@ -3,6 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import { ConfigError } from '../../config/index.ts';
 import { MigrationLockError, UnknownSchemaError } from '../../models/migrations/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
+import { commandLine } from './commandLine.ts';
 import { StoppedError } from './signals.ts';
 
 /** Says what failed and how to fix it, in one line. */
@@ -47,7 +48,7 @@ function findUnreachable(error: unknown): string | undefined {
     const { code, address, port, hostname } = current;
     if (code === 'ECONNREFUSED' || code === 'ETIMEDOUT' || code === 'ENOTFOUND') {
       const where = hostname ?? (address === undefined ? 'a configured address' : `${address}:${port}`);
-      return `${where} does not answer (${code}). Start what should be there, or correct its address; "npm run -s atrium -- doctor" says which one it is.`;
+      return `${where} does not answer (${code}). Start what should be there, or correct its address; "${commandLine} doctor" says which one it is.`;
     }
     current = (current.cause ?? current.parent) as NetworkError | undefined;
   }

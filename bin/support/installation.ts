@@ -28,13 +28,9 @@ export function loadCommandConfig(): Config {
 
 export async function withDatabase<T>(work: (database: Database, config: Config) => Promise<T>): Promise<T> {
   const config = loadCommandConfig();
-  const database = openDatabase(config);
-  try {
-    await assertKnownSchema(database);
-    return await work(database, config);
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  await assertKnownSchema(database);
+  return await work(database, config);
 }
 
 export async function withIdentity<T>(work: (identity: Identity, database: Database) => Promise<T>): Promise<T> {

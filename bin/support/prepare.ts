@@ -19,15 +19,11 @@ export async function prepareInstallation(
   { wasUnclean = false, ...waiting }: { report: Report; signal: AbortSignal; wasUnclean?: boolean | undefined },
 ): Promise<{ user: { email: string } }> {
   await Promise.all([migrateInstallation(config), registerWhenServed(config, waiting)]);
-  const database = openDatabase(config);
-  try {
-    // The sweeper checks suspect objects. So does the first reader that reads one whole.
-    if (wasUnclean) await createContentFindings(database).suspectLatest();
-    const identity = createIdentity(database, await openEnvelope(database, config), config);
-    return { user: await seedFirstUser(identity) };
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  // The sweeper checks suspect objects. So does the first reader that reads one whole.
+  if (wasUnclean) await createContentFindings(database).suspectLatest();
+  const identity = createIdentity(database, await openEnvelope(database, config), config);
+  return { user: await seedFirstUser(identity) };
 }
 
 /** Makes the first user, with a space of their own. If that is interrupted, the next start completes it. */

@@ -14,13 +14,9 @@ export function describeQuiet(since: Date): string {
 }
 
 export async function checkQuiet(config: Pick<Config, 'database'>) {
-  const database = openDatabase(config);
-  try {
-    const { quietSince } = await installationOf(database).catch(whereNotMigrated);
-    return quietSince === null ? ok('no: it was not restored, or was resumed') : off(describeQuiet(quietSince));
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabase(config);
+  const { quietSince } = await installationOf(database).catch(whereNotMigrated);
+  return quietSince === null ? ok('no: it was not restored, or was resumed') : off(describeQuiet(quietSince));
 }
 
 const noSuchTable = 1146;

@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lockDataDir } from '../../stack/dataDir.ts';
 import { StackError } from '../../stack/errors.ts';
 import { type HeldLock, isRunning, type ProcessStamp, processStamp } from '../../stack/fileLock.mjs';
+import { lockDataDir } from '../../stack/folders.ts';
 import type { Part } from '../../stack/index.ts';
 import type { Report } from '../../stack/report.ts';
 

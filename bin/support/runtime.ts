@@ -358,5 +358,3 @@ function chatDeps(services: Services, launcher: Launcher, liveComputers: LiveCom
     }),
   } satisfies ChatDeps & Pick<MainDeps, 'appManifests' | 'gitTrees'>;
 }
-
-export type AtriumRuntime = Awaited<ReturnType<typeof createRuntime>>;

@@ -32,7 +32,7 @@ export function asJson(write: (line: string) => void): Watch {
   };
 }
 
-export function describePace({ part, done, total, bytesPerSecond, secondsLeft }: PartProgress): string {
+function describePace({ part, done, total, bytesPerSecond, secondsLeft }: PartProgress): string {
   const percent = total === 0 ? 100 : Math.floor((100 * done) / total);
   const left = secondsLeft === null ? '' : `, ${describeSeconds(secondsLeft)} left`;
   const sums = `${describeBytes(done)} of about ${describeBytes(total)}`;

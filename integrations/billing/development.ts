@@ -1,5 +1,5 @@
 import { readStripeNotice } from './notices.ts';
-import type { PaymentProvider, ProviderCheckout, ProviderRefund } from './provider.ts';
+import type { PaymentProvider, ProviderCheckout } from './provider.ts';
 
 /** A payment as this provider stores it. */
 interface KeptPayment {
@@ -11,7 +11,6 @@ interface KeptPayment {
   currency: string;
   status: 'open' | 'complete' | 'expired';
   paymentStatus: 'unpaid' | 'paid';
-  refunds: ProviderRefund[];
   successUrl: string;
   cancelUrl: string;
 }
@@ -42,15 +41,7 @@ export function createDevelopmentProvider(options: { store: DevelopmentStore; pu
     name: 'development',
     createCustomer: async ({ spaceId }) => ({ id: `cus_dev_${spaceId}` }),
     async createCheckout({ checkoutId, spaceId, amountMinor, currency, successUrl, cancelUrl, expiresAt }) {
-      const kept = await store.make({
-        checkoutId,
-        spaceId,
-        amountMinor,
-        currency,
-        successUrl,
-        cancelUrl,
-        expiresAt,
-      });
+      const kept = await store.make({ checkoutId, spaceId, amountMinor, currency, successUrl, cancelUrl, expiresAt });
       return { id: kept.sessionId, url: `${publicUrl}/api/billing/development/${kept.sessionId}` };
     },
     findCheckout: async (sessionId) => asCheckout(await store.find('session_id', sessionId)),
@@ -58,7 +49,8 @@ export function createDevelopmentProvider(options: { store: DevelopmentStore; pu
     async expireCheckout(sessionId) {
       await store.finish(sessionId, { status: 'expired', paymentStatus: 'unpaid' });
     },
-    refundsOf: async (paymentId) => (await store.find('payment_id', paymentId))?.refunds ?? [],
+    // Its page refunds nothing.
+    refundsOf: async () => [],
     charge: async ({ checkoutId }) => ({ status: 'paid', paymentId: `pi_dev_${checkoutId}` }),
     async *checkoutsSince(after) {
       for (const kept of await store.since(after)) yield toCheckout(kept);
@@ -90,7 +82,7 @@ export function sessionEvent(
     | 'checkout.session.async_payment_failed'
     | 'checkout.session.expired',
 ): string {
-  return eventOf(`evt_${type}_${kept.sessionId}`, type, {
+  const object = {
     id: kept.sessionId,
     object: 'checkout.session',
     client_reference_id: kept.checkoutId,
@@ -100,34 +92,7 @@ export function sessionEvent(
     payment_intent: kept.paymentId,
     amount_total: kept.amountMinor,
     currency: kept.currency,
-  });
-}
-
-export function refundEvent(kept: KeptPayment, refundId: string): string {
-  return eventOf(`evt_charge.refunded_${refundId}`, 'charge.refunded', {
-    id: `ch_${kept.paymentId}`,
-    object: 'charge',
-    payment_intent: kept.paymentId,
-    metadata: { checkoutId: kept.checkoutId },
-    amount_refunded: kept.refunds.reduce((sum, { amountMinor }) => sum + amountMinor, 0),
-  });
-}
-
-export function disputeEvent(
-  kept: KeptPayment,
-  disputeId: string,
-  change: { type: 'created' | 'closed'; status: 'needs_response' | 'won' | 'lost' | 'warning_needs_response' },
-): string {
-  return eventOf(`evt_dispute_${change.type}_${disputeId}`, `charge.dispute.${change.type}`, {
-    id: disputeId,
-    object: 'dispute',
-    payment_intent: kept.paymentId,
-    amount: kept.amountMinor,
-    currency: kept.currency,
-    status: change.status,
-  });
-}
-
-function eventOf(id: string, type: string, object: object): string {
-  return JSON.stringify({ id, object: 'event', type, created: Math.floor(Date.now() / 1_000), data: { object } });
+  };
+  const created = Math.floor(Date.now() / 1_000);
+  return JSON.stringify({ id: `evt_${type}_${kept.sessionId}`, object: 'event', type, created, data: { object } });
 }

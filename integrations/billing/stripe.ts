@@ -1,6 +1,7 @@
 import { onFirstUse } from '../onFirstUse.ts';
 import { readCharge, readSession, readStripeNotice } from './notices.ts';
 import { type PaymentProvider, PaymentProviderError } from './provider.ts';
+import { loadStripe } from './webhookSignature.ts';
 
 /** The version that this code was written for. A newer library must not change it without notice. */
 export const stripeApiVersion = '2026-10-28.endive';
@@ -17,7 +18,7 @@ export interface StripeProvider extends PaymentProvider {
 export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): StripeProvider {
   const { secretKey, address } = options;
   const client = onFirstUse(async () => {
-    const { default: Stripe } = await loadLibrary();
+    const Stripe = await loadStripe();
     return new Stripe(secretKey, {
       apiVersion: stripeApiVersion,
       timeout: callTimeoutMs,
@@ -201,11 +202,6 @@ async function normalise(error: unknown): Promise<unknown> {
 
 /** The error if it is one of Stripe's of this kind, otherwise undefined. */
 async function errorOf(error: unknown, kind: 'StripeError' | 'StripeCardError') {
-  const { default: Stripe } = await loadLibrary();
+  const Stripe = await loadStripe();
   return error instanceof Stripe.errors[kind] ? error : undefined;
-}
-
-/** Loaded lazily: two hundred modules, which an installation without Stripe does not need. */
-function loadLibrary() {
-  return import('stripe');
 }

@@ -16,7 +16,7 @@ export async function verifyWebhook(
   const payload = raw.toString('utf8');
   // Decoding invalid UTF-8 would change the signed text.
   if (signature === undefined || signature.length > 4_096 || !Buffer.from(payload, 'utf8').equals(raw)) throw refused();
-  const { webhooks } = await loadLibrary();
+  const { webhooks } = await loadStripe();
   const event = secrets
     .map((secret) => tryRead(webhooks, { payload, signature, secret, nowMs }))
     .find((read) => read !== undefined);
@@ -48,14 +48,14 @@ export async function signWebhook(
   secret: string,
   timestamp = Math.floor(Date.now() / 1_000),
 ): Promise<string> {
-  const { webhooks } = await loadLibrary();
+  const { webhooks } = await loadStripe();
   return webhooks.generateTestHeaderString({ payload, secret, timestamp });
 }
 
-type Webhooks = Awaited<ReturnType<typeof loadLibrary>>['webhooks'];
+type Webhooks = Awaited<ReturnType<typeof loadStripe>>['webhooks'];
 
 /** Loaded lazily: two hundred modules, which an installation without payments does not need. */
-async function loadLibrary() {
+export async function loadStripe() {
   const { default: Stripe } = await import('stripe');
   return Stripe;
 }

@@ -23,7 +23,7 @@ export async function alignDatabase(
   for (const id of await connectionsOf(connection, usersOf(database.accounts.filter(({ isCut }) => isCut)))) {
     await endConnection(connection, id);
   }
-  if (database.compacts) await compactDatabase(connection, database.name, { signal: database.signal });
+  if (database.compacts) await compactDatabase(connection, database.name, database.signal);
 }
 
 /** Asks first, because on MySQL even IF NOT EXISTS waits for all open transactions of the tenant. */

@@ -18,10 +18,7 @@ export class PreparedTransactions {
    * Rolls back prepared transactions that are too old or too many, and whose connection has ended. They hold locks and
    * server resources, even after a restart. Returns their number.
    */
-  async endOld(
-    connection: TenantConnection,
-    { ageMs, most = mostPrepared }: { ageMs: number; most?: number },
-  ): Promise<number> {
+  async endOld(connection: TenantConnection, ageMs: number, most = mostPrepared): Promise<number> {
     const there = new Set(await preparedOn(connection));
     const now = performance.now();
     for (const xid of this.#since.keys()) if (!there.has(xid)) this.#since.delete(xid);

@@ -49,12 +49,6 @@ export function addSizes(
   return sum;
 }
 
-interface CompactOptions {
-  eachMs?: number;
-  allMs?: number;
-  signal?: AbortSignal | undefined;
-}
-
 /**
  * Rewrites the tables of a database. A table that is busy, gone, or takes too long stays as it is, and so do the
  * remaining ones when the signal aborts.
@@ -62,9 +56,9 @@ interface CompactOptions {
 export async function compactDatabase(
   connection: TenantConnection,
   name: string,
-  { eachMs = tableMs, allMs = allTablesMs, signal }: CompactOptions = {},
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  const deadline = performance.now() + allMs;
+  const deadline = performance.now() + allTablesMs;
   const tables = await connection.rows<{ name: string }>(
     "SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_TYPE = 'BASE TABLE'",
     [name],
@@ -73,7 +67,7 @@ export async function compactDatabase(
     const leftMs = deadline - performance.now();
     if (leftMs <= 0 || signal?.aborted) return;
     const quoted = `${databaseName(name)}.\`${table.replaceAll('`', '``')}\``;
-    await connection.runFor(`OPTIMIZE TABLE ${quoted}`, Math.min(eachMs, leftMs), signal).catch((error: unknown) => {
+    await connection.runFor(`OPTIMIZE TABLE ${quoted}`, Math.min(tableMs, leftMs), signal).catch((error: unknown) => {
       if (!(error instanceof TenantServerError) || !leftAlone.has(error.errno)) throw error;
     });
   }

@@ -75,8 +75,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
   const place = { host: hostname, port: port === '' ? 3306 : Number(port) };
   const prepared = new PreparedTransactions();
   const turns = new Places({ all: alignedAtOnce });
-  const endOldPrepared = (connection: TenantConnection) =>
-    prepared.endOld(connection, { ageMs: limits.queryMs * patience });
+  const endOldPrepared = (connection: TenantConnection, most?: number) =>
+    prepared.endOld(connection, limits.queryMs * patience, most);
   const watchedOf = ({ user, keeper }: AccountNames) => [
     { prefix: user, queryMs: limits.queryMs },
     { prefix: keeper, queryMs: limits.readingMs ?? readingMs },
@@ -122,9 +122,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
 
     /** Rolls back prepared transactions that were seen first too long ago, or are too many. */
     endAbandoned: (most?: number): Promise<number> =>
-      withTenantConnection(address, (connection) =>
-        prepared.endOld(connection, { ageMs: limits.queryMs * patience, ...(most !== undefined && { most }) }),
-      ),
+      withTenantConnection(address, (connection) => endOldPrepared(connection, most)),
 
     /**
      * Does both every second until it is aborted. With `tenantsOf`, the server is on this machine: then the CPU is
@@ -143,7 +141,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       // On separate connections, because a rollback takes as long as the work that it undoes.
       await Promise.all([
         watchServer(address, statements, options),
-        watchServer(address, endOldPrepared, options),
+        watchServer(address, (connection) => endOldPrepared(connection), options),
         shares && watchServer(address, onThisMachine, options),
       ]);
     },

@@ -102,8 +102,6 @@ export function createIssuer(oidc: OidcConfig, redirectUri: string) {
   };
 }
 
-export type Issuer = ReturnType<typeof createIssuer>;
-
 /** The issuer's metadata. Throws 502 `ISSUER_FAILED` or 503 `ISSUER_UNREACHABLE`. */
 export async function discoverIssuer({ issuer, clientId, clientSecret }: OidcConfig): Promise<Configuration> {
   const options = {

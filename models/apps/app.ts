@@ -145,9 +145,10 @@ export async function makeApp(
 }
 
 /** Serializes requests to one app and changes of its queue. Throws 404 if the app was removed. */
-export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise<void> {
-  const rows = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [id]);
-  if (rows.length === 0) throw notFound('app');
+export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise<App> {
+  const app = await lockedApp(tx, id);
+  if (app === undefined) throw notFound('app');
+  return app;
 }
 
 /** Removes the app. Its item stays in the drive. Throws 404. */

@@ -31,24 +31,20 @@ const runsAtOnce = 200;
 
 /** Deletes a removed app with its runs. Returns the runs that have not ended and must end first. */
 export async function forgetApp(database: Database, { id }: RemovedApp): Promise<{ id: string; spaceId: string }[]> {
+  const sql = 'SELECT id, space_id AS spaceId FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
   for (;;) {
-    const sql = 'SELECT id FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
     const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id, runsAtOnce]);
-    const forgotten = await forgetRuns(
-      database,
-      rows.map((row) => String(row.id)),
-    );
-    if (rows.length === runsAtOnce && forgotten > 0) continue;
-    const left = 'SELECT id, space_id AS spaceId FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
-    const [active] = await database.pool.query<RowDataPacket[]>(left, [id, runsAtOnce]);
-    if (active.length === 0) {
+    const runs = rows as unknown as { id: string; spaceId: string }[];
+    const ids = runs.map((run) => run.id);
+    if ((await forgetRuns(database, ids)) > 0) continue;
+    if (runs.length === 0) {
       await removeDeliveriesOf(database, id);
       for (const table of ['app_schedules', 'app_webhook_secrets', 'app_changes', 'app_versions']) {
         await deleteInBatches(database, `DELETE FROM ${table} WHERE app_id = ? LIMIT ?`, [id]);
       }
       await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);
     }
-    return active as unknown as { id: string; spaceId: string }[];
+    return runs;
   }
 }
 

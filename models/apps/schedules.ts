@@ -146,3 +146,13 @@ export async function countEnd(
   const detail = `The schedule was paused after ${failures} failures in a row. ${run.errorDetail ?? ''}`.trim();
   await pauseIn(tx, schedule, { code: 'FAILED_REPEATEDLY', detail });
 }
+
+/** Moves every due schedule to its first tick after `now`, without runs for the ticks before. */
+export async function passMissedTicks({ pool }: Pick<Database, 'pool'>, now: Date): Promise<number> {
+  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE due_at <= ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [now]);
+  for (const schedule of rows.map(scheduleOf)) {
+    await pool.query('UPDATE app_schedules SET ? WHERE id = ?', [nextOf(schedule, now), schedule.id]);
+  }
+  return rows.length;
+}

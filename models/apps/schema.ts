@@ -93,8 +93,6 @@ const initial = initialTables('apps', [
     error_code VARCHAR(80) NULL,
     error_detail VARCHAR(500) NULL,
     output MEDIUMTEXT NULL, -- the beginning and the end of what it printed
-    log_key VARCHAR(64) NULL, -- object with the whole log
-    log_bytes BIGINT UNSIGNED NULL,
     cancel_requested_at DATETIME(3) NULL,
     created_at DATETIME(3) NOT NULL,
     started_at DATETIME(3) NULL,
@@ -124,7 +122,7 @@ const initial = initialTables('apps', [
     end_signal VARCHAR(40) NULL,
     error_code VARCHAR(80) NULL,
     error_detail VARCHAR(500) NULL,
-    log_key VARCHAR(64) NULL,
+    log_key VARCHAR(64) NULL, -- object with the whole log
     log_bytes BIGINT UNSIGNED NULL, -- what it printed, kept or not; NULL if it is not known
     PRIMARY KEY (run_id, attempt),
     KEY app_run_attempts_space (space_id)

@@ -27,8 +27,8 @@ export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppMa
   }
   const left = [...known.values()];
   for (const schedule of left) if (schedule.goneAt === null) await leave(tx, schedule);
-  const oldest = left.toSorted((a, b) => (b.goneAt?.getTime() ?? Infinity) - (a.goneAt?.getTime() ?? Infinity));
-  const forgotten = oldest.slice(mostGone).map(({ id }) => id);
+  const newestFirst = left.toSorted((a, b) => (b.goneAt?.getTime() ?? Infinity) - (a.goneAt?.getTime() ?? Infinity));
+  const forgotten = newestFirst.slice(mostGone).map(({ id }) => id);
   if (forgotten.length > 0) await execute(tx, 'DELETE FROM app_schedules WHERE id IN (?)', [forgotten]);
 }
 

@@ -6,7 +6,7 @@ import { execute } from '../database/sql.ts';
 import { hasDatabase } from '../databases/connections.ts';
 import { isTreeToChange } from '../git/orders.ts';
 import { type Authority, insufficientScope, may } from '../identity/authority.ts';
-import { type App, lockedApp } from './app.ts';
+import { type App, lockApp } from './app.ts';
 import { type AppChange, forgetChanges, keepTaken, lockChanges, noteAppChange, noteSeen } from './changes.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
 import { takeSchedules } from './takeSchedules.ts';
@@ -41,8 +41,7 @@ interface Taker extends Authority {
 export async function considerContent(database: Database, known: App, { content, changes }: Found): Promise<App> {
   const isConnected = await hasDatabase(database, known.id);
   return transaction(database, async (tx) => {
-    const app = await lockedApp(tx, known.id);
-    if (app === undefined) throw notFound('app');
+    const app = await lockApp(tx, known);
     const now = await lockChanges(tx, app.id);
     if (app.versionId !== known.versionId || !isSame(now, changes)) return app;
     const inUse = app.versionId === null ? undefined : await lockVersion(tx, app.id, app.versionId);
@@ -170,8 +169,7 @@ export async function noteProblem(
   { problem, manifestTag, changes }: { problem: ManifestProblem; manifestTag: string; changes: readonly AppChange[] },
 ): Promise<App> {
   return transaction(database, async (tx) => {
-    const app = await lockedApp(tx, known.id);
-    if (app === undefined) throw notFound('app');
+    const app = await lockApp(tx, known);
     const now = await lockChanges(tx, app.id);
     if (app.versionId !== known.versionId || !isSame(now, changes)) return app;
     const sql = 'UPDATE apps SET manifest_tag = ?, problem = ? WHERE id = ?';
@@ -198,8 +196,7 @@ export async function approveVersion(
 ): Promise<AppVersion> {
   const isConnected = await hasDatabase(database, known.id);
   await transaction(database, async (tx) => {
-    const app = await lockedApp(tx, known.id);
-    if (app === undefined) throw notFound('app');
+    const app = await lockApp(tx, known);
     const changes = await lockChanges(tx, app.id);
     const version = await lockVersion(tx, app.id, versionId);
     if (version.state === 'in_use') return;
@@ -246,8 +243,7 @@ export async function refuseVersion(
   { versionId, actor }: Omit<Decision, 'authority'>,
 ): Promise<AppVersion> {
   await transaction(database, async (tx) => {
-    const app = await lockedApp(tx, known.id);
-    if (app === undefined) throw notFound('app');
+    const app = await lockApp(tx, known);
     const version = await lockVersion(tx, app.id, versionId);
     if (version.state === 'refused') return;
     if (version.state !== 'waiting') throw replaced();

@@ -1,10 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
-import { calendarOf, type Schedule } from '../../base/schedule.ts';
+import { calendarOf, nextTick, type Schedule } from '../../base/schedule.ts';
 import type { FileReference } from '../chat/message.ts';
 import type { TurnMode } from '../chat/turn.ts';
-import type { Database } from '../database/database.ts';
+import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
@@ -156,4 +156,18 @@ function read(found: Record<string, unknown>): Automation {
     hasSecret: Boolean(row.hasSecret),
     costMicro: Number(row.costMicro),
   };
+}
+
+/** Moves every schedule on to its first tick after `now`, without runs for missed ticks. */
+export async function passMissedTicks(database: Database, now: Date): Promise<number> {
+  const sql = 'SELECT id FROM automations WHERE next_run_at <= ?';
+  const [rows] = await database.pool.query<RowDataPacket[]>(sql, [now]);
+  for (const { id } of rows) {
+    await transaction(database, async (tx) => {
+      const automation = await lockAutomation(tx, id);
+      const next = automation?.schedule == null ? undefined : nextTick(automation.schedule, now);
+      await execute(tx, 'UPDATE automations SET next_run_at = ? WHERE id = ?', [next ?? null, id]);
+    });
+  }
+  return rows.length;
 }

@@ -77,15 +77,15 @@ export async function askToRun(
 }
 
 /**
- * Stores a webhook's delivery, once for each delivery id as long as the automation exists. Throws 404, 409
- * `AUTOMATION_PAUSED`, 429.
+ * Stores a webhook's delivery, once for each delivery id as long as the automation exists. Returns its run. Throws 404,
+ * 409 `AUTOMATION_PAUSED`, 429.
  */
 export async function keepDelivery(
   database: Database,
   automationId: string,
   delivery: { id: string; body: string },
   limits: { maxRunsPerDay: number },
-): Promise<{ runId: string; isNew: boolean }> {
+): Promise<string> {
   return transaction(database, async (tx) => {
     const automation = await lockAutomation(tx, automationId);
     if (automation === undefined) throw notFound('automation');
@@ -95,7 +95,7 @@ export async function keepDelivery(
       'SELECT id FROM automation_runs WHERE automation_id = ? AND trigger_key = ?',
       [automationId, key],
     );
-    if (known !== undefined) return { runId: known.id, isNew: false };
+    if (known !== undefined) return known.id;
     if (!automation.enabled) {
       throw new DomainError(
         'conflict',
@@ -106,7 +106,7 @@ export async function keepDelivery(
     await requireRoomToday(tx, automationId, limits);
     const runId = newId('automationRun');
     await addRun(tx, automation, { id: runId, kind: 'webhook', key, payload: delivery.body });
-    return { runId, isNew: true };
+    return runId;
   });
 }
 

@@ -11,7 +11,6 @@ export interface DevelopmentPayment {
   currency: string;
   status: 'open' | 'complete' | 'expired';
   paymentStatus: 'unpaid' | 'paid';
-  refunds: { id: string; amountMinor: number; returned: boolean }[];
   successUrl: string;
   cancelUrl: string;
   createdAt: Date;
@@ -19,16 +18,16 @@ export interface DevelopmentPayment {
 }
 
 const fields = `session_id AS sessionId, payment_id AS paymentId, checkout_id AS checkoutId, space_id AS spaceId,
-  amount_minor AS amountMinor, currency, status, payment_status AS paymentStatus, refunds, success_url AS successUrl,
+  amount_minor AS amountMinor, currency, status, payment_status AS paymentStatus, success_url AS successUrl,
   cancel_url AS cancelUrl, created_at AS createdAt, expires_at AS expiresAt`;
 
-type New = Omit<DevelopmentPayment, 'sessionId' | 'paymentId' | 'status' | 'paymentStatus' | 'refunds' | 'createdAt'>;
+type New = Omit<DevelopmentPayment, 'sessionId' | 'paymentId' | 'status' | 'paymentStatus' | 'createdAt'>;
 
 /** Stores the development provider's payments in this database. */
 export function createDevelopmentPayments(database: Database) {
   async function find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string) {
     const [rows] = await database.pool.query(`SELECT ${fields} FROM development_payments WHERE ${by} = ?`, [value]);
-    return (rows as Row[]).map(read)[0];
+    return (rows as DevelopmentPayment[]).map(read)[0];
   }
 
   return {
@@ -39,7 +38,7 @@ export function createDevelopmentPayments(database: Database) {
       const random = () => randomBytes(12).toString('hex');
       await database.pool.query(
         `INSERT IGNORE INTO development_payments (session_id, payment_id, checkout_id, space_id, amount_minor, currency,
-           status, payment_status, refunds, success_url, cancel_url, created_at, expires_at) VALUES (?)`,
+           status, payment_status, success_url, cancel_url, created_at, expires_at) VALUES (?)`,
         [
           [
             `cs_dev_${random()}`,
@@ -50,7 +49,6 @@ export function createDevelopmentPayments(database: Database) {
             fresh.currency,
             'open',
             'unpaid',
-            '[]',
             fresh.successUrl,
             fresh.cancelUrl,
             new Date(),
@@ -73,13 +71,6 @@ export function createDevelopmentPayments(database: Database) {
       return (result as { affectedRows: number }).affectedRows === 1;
     },
 
-    async saveRefunds(sessionId: string, refunds: DevelopmentPayment['refunds']): Promise<void> {
-      await database.pool.query('UPDATE development_payments SET refunds = ? WHERE session_id = ?', [
-        JSON.stringify(refunds),
-        sessionId,
-      ]);
-    },
-
     async since(after: Date): Promise<DevelopmentPayment[]> {
       const [rows] = await database.pool.query(
         // Without the hint the server may sort the whole table if most payments are recent.
@@ -87,7 +78,7 @@ export function createDevelopmentPayments(database: Database) {
           WHERE created_at >= ? ORDER BY created_at LIMIT 10000`,
         [after],
       );
-      return (rows as Row[]).map(read);
+      return (rows as DevelopmentPayment[]).map(read);
     },
 
     /** The secret that signs notifications. All processes of the installation share it. */
@@ -98,11 +89,7 @@ export function createDevelopmentPayments(database: Database) {
   };
 }
 
-export type DevelopmentPayments = ReturnType<typeof createDevelopmentPayments>;
-
-type Row = Omit<DevelopmentPayment, 'refunds'> & { refunds: string };
-
-function read(row: Row): DevelopmentPayment {
+function read(row: DevelopmentPayment): DevelopmentPayment {
   const status = row.status === 'open' && row.expiresAt.getTime() <= Date.now() ? 'expired' : row.status;
-  return { ...row, status, refunds: JSON.parse(row.refunds) as DevelopmentPayment['refunds'] };
+  return { ...row, status };
 }

@@ -103,7 +103,7 @@ export async function holdForTurn(
 }
 
 /** The id of a message's hold. The turn's first call uses the same id. */
-export function firstHoldId(turnId: string): string {
+function firstHoldId(turnId: string): string {
   return `${turnId}:0`;
 }
 

@@ -16,7 +16,7 @@ export function toCredits(micro: number): number {
 }
 
 /** A currency's digits after the decimal point, by ISO 4217: 2 for eur, 0 for jpy. */
-export function digitsOf(currency: string): number {
+function digitsOf(currency: string): number {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency });
   return format.resolvedOptions().maximumFractionDigits ?? 2;
 }

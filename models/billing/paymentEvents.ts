@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
-import { execute, select } from '../database/sql.ts';
+import { execute } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A notification of the payment provider, stored forever. */
@@ -70,8 +70,4 @@ export async function noteFinding(database: Database, subjectId: string, finding
     [[subjectId, finding, new Date()]],
   );
   return (result as { affectedRows: number }).affectedRows === 1;
-}
-
-export async function lockState(tx: Transaction, name: 'initialCredits'): Promise<void> {
-  await select(tx, 'SELECT value FROM billing_state WHERE name = ? FOR UPDATE', [name]);
 }

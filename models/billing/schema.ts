@@ -192,7 +192,6 @@ const initial = initialTables(
       currency CHAR(3) NOT NULL,
       status ENUM('open','complete','expired') NOT NULL,
       payment_status ENUM('unpaid','paid') NOT NULL,
-      refunds TEXT NOT NULL, -- JSON
       success_url TEXT NOT NULL,
       cancel_url TEXT NOT NULL,
       created_at DATETIME(3) NOT NULL,

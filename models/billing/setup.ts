@@ -5,7 +5,6 @@ import { execute, select } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { grant } from './credits.ts';
 import { lockBalances } from './ledger.ts';
-import { lockState } from './paymentEvents.ts';
 
 /**
  * Limits on initial credits, in micro-credits: for one space, for all spaces that a user sets up, and for the
@@ -55,7 +54,7 @@ export async function beginSetup(
   const { spaceId, userId, micro, limits } = intent;
   return transaction(database, async (tx) => {
     // Serializes all gifts of initial credits, so that the limits hold.
-    if (micro > 0) await lockState(tx, 'initialCredits');
+    if (micro > 0) await select(tx, "SELECT value FROM billing_state WHERE name = 'initialCredits' FOR UPDATE", []);
     const row = await lockSettings(tx, spaceId);
     if (row.status === 'ready') return 'ready';
     if (row.status === 'settingUp' && row.operationId !== null) {

@@ -1,23 +1,19 @@
 import type { RowDataPacket } from 'mysql2';
+import { deleteInBatches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
-export interface OpenHold {
-  id: string;
-  spaceId: string;
-}
+/** A hold or a grant that waits for its end. */
+export type StaleCredits = Waiting & { spaceId: string };
 
-export type StaleHold = Waiting & Pick<OpenHold, 'spaceId'>;
-export type ExpiredGrant = StaleHold;
-
-export async function openHoldsOf(database: Database, turnId: string): Promise<OpenHold[]> {
-  return read(database, "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'", [
-    turnId,
-  ]);
+export async function openHoldsOf(database: Database, turnId: string): Promise<{ id: string; spaceId: string }[]> {
+  const sql = "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'";
+  const [rows] = await database.pool.query<RowDataPacket[]>(sql, [turnId]);
+  return rows as unknown as { id: string; spaceId: string }[];
 }
 
 /** Open holds of ended turns, and of messages that never became a turn. */
-export const staleHolds = waitingIn<StaleHold>({
+export const staleHolds = waitingIn<StaleCredits>({
   table: 'billing_holds',
   columns: ['space_id AS spaceId'],
   where: `status = 'open'
@@ -26,14 +22,19 @@ export const staleHolds = waitingIn<StaleHold>({
 });
 
 /** Expired grants with credits left. */
-export const expiredGrants = waitingIn<ExpiredGrant>({
+export const expiredGrants = waitingIn<StaleCredits>({
   table: 'billing_grants',
   columns: ['space_id AS spaceId'],
   where: 'remaining > 0 AND expires_at IS NOT NULL',
   time: 'expires_at',
 });
 
-async function read<Row>(database: Database, sql: string, values: unknown[]): Promise<Row[]> {
-  const [rows] = await database.pool.query<RowDataPacket[]>(sql, values);
-  return rows as unknown as Row[];
+/** Removes settled or released holds from before `before`. The ledger has their outcome. */
+export async function purgeOldHolds(database: Database, before: Date, onBatch: () => void): Promise<number> {
+  let removed = 0;
+  for (const status of ['settled', 'released']) {
+    const statement = 'DELETE FROM billing_holds WHERE status = ? AND created_at < ? LIMIT ?';
+    removed += await deleteInBatches(database, statement, [status, before], onBatch);
+  }
+  return removed;
 }

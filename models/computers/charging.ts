@@ -11,7 +11,7 @@ const minuteMs = 60_000;
 const minutesAtOnce = 50;
 
 /** How many minutes this generation has begun until then. Paused time does not count. */
-export function minutesBegun({ ranMs, startedAt }: Pick<Computer, 'ranMs' | 'startedAt'>, until: Date): number {
+function minutesBegun({ ranMs, startedAt }: Pick<Computer, 'ranMs' | 'startedAt'>, until: Date): number {
   const runs = startedAt === null ? 0 : Math.max(0, until.getTime() - startedAt.getTime());
   return startedAt === null && ranMs === 0 ? 0 : Math.floor((ranMs + runs) / minuteMs) + 1;
 }

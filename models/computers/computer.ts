@@ -2,6 +2,7 @@ import { notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
 
@@ -111,3 +112,11 @@ export function limitsOf(computer: ComputerSettings, { computers }: Pick<Config,
     idleMinutes: within('idleMinutes'),
   };
 }
+
+/** Computers that have, or should have, a running workflow. */
+export const restlessComputers = waitingIn<Waiting & Pick<Computer, 'spaceId' | 'wish'>>({
+  table: 'computers',
+  columns: ['space_id AS spaceId', 'wish'],
+  where: "(status IN ('starting', 'running', 'paused', 'stopping') OR wish IS NOT NULL)",
+  time: 'status_at',
+});

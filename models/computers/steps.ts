@@ -143,7 +143,7 @@ function idleLeft(computer: Computer, config: Pick<Config, 'computers'>) {
 /**
  * Since when nothing has run and no request has come. A computer that its host has not confirmed yet counts as active.
  */
-export function idleSince(computer: Computer, now: number): number {
+function idleSince(computer: Computer, now: number): number {
   const { processes, aliveAt, activeAt, usedAt, startedAt } = computer;
   if (processes > 0 || aliveAt === null) return now;
   return Math.max(activeAt?.getTime() ?? 0, usedAt?.getTime() ?? 0, startedAt?.getTime() ?? 0);

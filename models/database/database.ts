@@ -10,7 +10,7 @@ import { checkModels, checkPool, limitAcquisition, managerOf } from './poolCheck
 import { execute } from './sql.ts';
 
 /** The two ways to MySQL: Sequelize for models, and a plain pool for the few hot statements (the turn log). */
-export interface Database {
+export interface Database extends AsyncDisposable {
   sequelize: Sequelize;
   pool: Pool;
   /** A pool for transactions that are sent whole, as several statements at once. Only for oneTrip.ts. */
@@ -28,7 +28,7 @@ export interface Database {
   within<T>(connection: PoolConnection, silenceMs: number, work: () => Promise<T>): Promise<T>;
   /** The same database through pools of its own, whose statements may take hours. For migrations. */
   patient(): Database;
-  /** Closes the pools, and cuts connections that do not end within a few seconds. */
+  /** Closes the pools, and cuts connections that do not end within a few seconds. Disposing does the same. */
   close(): Promise<void>;
 }
 
@@ -176,17 +176,20 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     async check(timeoutMs) {
       await Promise.all([checkPool(pool, connections, timeoutMs), checkModels(sequelize, connections, timeoutMs)]);
     },
-    async close() {
-      const closing = Promise.allSettled([sequelize.close(), pool.end(), trips.end()]);
-      const unended = new AbortController();
-      const cut = async () => {
-        await delay(closeGraceMs, undefined, { signal: unended.signal });
-        connections.destroy();
-        await delay(closeGraceMs, undefined, { signal: unended.signal });
-      };
-      await Promise.race([closing, cut().catch(() => closing)]).finally(() => unended.abort());
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
+
+  async function close(): Promise<void> {
+    const closing = Promise.allSettled([sequelize.close(), pool.end(), trips.end()]);
+    const unended = new AbortController();
+    const cut = async () => {
+      await delay(closeGraceMs, undefined, { signal: unended.signal });
+      connections.destroy();
+      await delay(closeGraceMs, undefined, { signal: unended.signal });
+    };
+    await Promise.race([closing, cut().catch(() => closing)]).finally(() => unended.abort());
+  }
 }
 
 /**

@@ -50,13 +50,17 @@ export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: s
   return rows as unknown as DatabaseAccount[];
 }
 
-/** The space's own account. Its id need not be the lowest: several processes may make ids in one millisecond. */
+/**
+ * Atrium's account for a purpose, or the space's own. The id of the space's own need not be the lowest: several
+ * processes may make ids in one millisecond.
+ */
 export async function ownAccountOf(
   { pool }: Pick<Database, 'pool'>,
   databaseId: string,
+  purpose: AccountPurpose | null = null,
 ): Promise<DatabaseAccount | undefined> {
-  const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? AND app_id IS NULL AND purpose IS NULL`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
+  const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? AND app_id IS NULL AND purpose <=> ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId, purpose]);
   return rows[0] as unknown as DatabaseAccount | undefined;
 }
 
@@ -81,18 +85,6 @@ export async function openPassword(
 
 function sealedContext(id: string): string {
   return `space_database_accounts/${id}`;
-}
-
-/** One of Atrium's own accounts, once the server has its password. */
-export async function atriumAccountOf(
-  { pool }: Pick<Database, 'pool'>,
-  databaseId: string,
-  purpose: AccountPurpose,
-): Promise<DatabaseAccount | undefined> {
-  const sql = `SELECT ${columns} FROM space_database_accounts
-    WHERE database_id = ? AND purpose = ? AND set_version = password_version`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId, purpose]);
-  return rows[0] as unknown as DatabaseAccount | undefined;
 }
 
 /** The id of the account that an app has, or had, in a database. */

@@ -2,15 +2,7 @@ import { newId } from '../../base/ids.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { insert } from '../database/sql.ts';
-import {
-  type AccountPurpose,
-  accountsOf,
-  atriumAccountOf,
-  openPassword,
-  ownAccountOf,
-  purposes,
-  sealPassword,
-} from './accounts.ts';
+import { type AccountPurpose, accountsOf, openPassword, ownAccountOf, purposes, sealPassword } from './accounts.ts';
 import { newName, newPassword } from './names.ts';
 import { lockDatabase } from './spaceDatabase.ts';
 
@@ -45,23 +37,14 @@ function missingOf(accounts: readonly { purpose: AccountPurpose | null }[]): Acc
   return purposes.filter((purpose) => !accounts.some((account) => account.purpose === purpose));
 }
 
-export async function readOwnAccount(
+/** Opens Atrium's account for a purpose, or the space's own. Undefined while the server does not have its password. */
+export async function readAccount(
   database: Database,
   envelope: Envelope,
   databaseId: string,
+  purpose: AccountPurpose | null,
 ): Promise<{ user: string; password: string } | undefined> {
-  const account = await ownAccountOf(database, databaseId);
+  const account = await ownAccountOf(database, databaseId, purpose);
   if (account === undefined || account.setVersion !== account.passwordVersion) return undefined;
-  return { user: account.serverUser, password: await openPassword(envelope, account, account.sealed) };
-}
-
-export async function readAtriumAccount(
-  database: Database,
-  envelope: Envelope,
-  databaseId: string,
-  purpose: AccountPurpose,
-): Promise<{ user: string; password: string } | undefined> {
-  const account = await atriumAccountOf(database, databaseId, purpose);
-  if (account === undefined) return undefined;
   return { user: account.serverUser, password: await openPassword(envelope, account, account.sealed) };
 }

@@ -4,7 +4,7 @@ import { appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { openPassword, ownAccountOf } from './accounts.ts';
 import { getDatabase, requireLiving } from './spaceDatabase.ts';
-import type { DatabaseActor } from './wishes.ts';
+import type { Asked } from './wishes.ts';
 
 /** The details with which a client connects to a database. */
 export interface ConnectionDetails {
@@ -22,7 +22,7 @@ export interface ConnectionDetails {
 export async function readConnectionDetails(
   database: Database,
   envelope: Envelope,
-  { spaceId, id, actor }: { spaceId: string; id: string; actor: DatabaseActor },
+  { spaceId, id, actor }: Asked,
 ): Promise<ConnectionDetails> {
   const found = await getDatabase(database, { spaceId, id });
   requireLiving(found);

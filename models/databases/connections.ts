@@ -22,10 +22,10 @@ interface NewConnection {
 }
 
 /**
- * Gives an app an account in a locked database. Returns the database's columns to change, or undefined if the app is
- * connected already. A revoked account is reused with a new password, because its definitions still exist.
+ * Gives an app an account in a locked database. False if the app is connected already. A revoked account is reused with
+ * a new password, because its definitions still exist.
  */
-export async function connectApp(tx: Transaction, connection: NewConnection): Promise<object | undefined> {
+export async function connectApp(tx: Transaction, connection: NewConnection): Promise<boolean> {
   const { database, app, account, sealed, serverUser } = connection;
   // The lock serializes connections of an app, which has at most one database.
   const living = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [app.id]);
@@ -37,7 +37,7 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
     [app.id],
   );
   const live = known.find(({ revokedAt }) => revokedAt === null);
-  if (live?.databaseId === database.id) return undefined;
+  if (live?.databaseId === database.id) return false;
   if (live !== undefined) {
     const detail = 'The app is connected to another database. Disconnect it from that one first.';
     throw new DomainError('conflict', 'APP_HAS_DATABASE', detail);
@@ -51,7 +51,7 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
     const { id: databaseId, spaceId } = database;
     const row = { id: account.id, database_id: databaseId, space_id: spaceId, app_id: app.id, item_id: app.itemId };
     await insert(tx, 'space_database_accounts', { ...row, server_user: serverUser, sealed });
-    return {};
+    return true;
   }
   await execute(
     tx,
@@ -60,15 +60,15 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
       WHERE id = ?`,
     [sealed, account.id],
   );
-  return {};
+  return true;
 }
 
-/** Revokes an app's account. Returns the database's columns to change; undefined if already revoked. Throws 404. */
+/** Revokes an app's account. False if it was revoked before. Throws 404. */
 export async function disconnectApp(
   tx: Transaction,
   { id }: Pick<SpaceDatabase, 'id'>,
   itemId: string,
-): Promise<object | undefined> {
+): Promise<boolean> {
   const known = await select<{ id: string; revokedAt: Date | null }>(
     tx,
     'SELECT id, revoked_at AS revokedAt FROM space_database_accounts WHERE database_id = ? AND item_id = ?',
@@ -76,9 +76,9 @@ export async function disconnectApp(
   );
   if (known.length === 0) throw notFound('connection');
   const live = known.filter(({ revokedAt }) => revokedAt === null).map((account) => account.id);
-  if (live.length === 0) return undefined;
+  if (live.length === 0) return false;
   await execute(tx, 'UPDATE space_database_accounts SET revoked_at = ? WHERE id IN (?)', [new Date(), live]);
-  return {};
+  return true;
 }
 
 /** The details with which an app's runs connect to its database. */

@@ -2,19 +2,18 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import type { Database } from '../database/database.ts';
 import type { AccountPurpose } from './accounts.ts';
 import { type Alignment, readAlignment } from './alignment.ts';
-import { giveAtriumAccounts, readAtriumAccount, readOwnAccount } from './atriumAccounts.ts';
+import { giveAtriumAccounts, readAccount } from './atriumAccounts.ts';
 import { type ConnectionDetails, readConnectionDetails } from './connectionDetails.ts';
 import { type AppDatabase, databaseOfApp } from './connections.ts';
 import { namesOf } from './names.ts';
-import { createDatabaseWishes, type DatabaseActor, type DatabaseSettings } from './wishes.ts';
+import { type Asked, createDatabaseWishes, type DatabaseSettings } from './wishes.ts';
 
 /** The operations on spaces' databases that need passwords. */
 export function createSpaceDatabases(database: Database, envelope: Envelope, settings: DatabaseSettings) {
   return {
     wishes: createDatabaseWishes(database, envelope, settings),
 
-    connection: (asked: { spaceId: string; id: string; actor: DatabaseActor }): Promise<ConnectionDetails> =>
-      readConnectionDetails(database, envelope, asked),
+    connection: (asked: Asked): Promise<ConnectionDetails> => readConnectionDetails(database, envelope, asked),
 
     /** For the runs of an app. */
     ofApp: (appId: string): Promise<AppDatabase | undefined> => databaseOfApp(database, envelope, appId),
@@ -26,11 +25,11 @@ export function createSpaceDatabases(database: Database, envelope: Envelope, set
 
     /** The account with which the space writes to the database. */
     ownerOf: (id: string): Promise<{ user: string; password: string } | undefined> =>
-      readOwnAccount(database, envelope, id),
+      readAccount(database, envelope, id, null),
 
     /** The account with which Atrium reads a database. Undefined while the server does not have it. */
     readerOf: (id: string, purpose: AccountPurpose): Promise<{ user: string; password: string } | undefined> =>
-      readAtriumAccount(database, envelope, id, purpose),
+      readAccount(database, envelope, id, purpose),
   };
 }
 

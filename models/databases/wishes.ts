@@ -15,6 +15,13 @@ import { lockOf, requireLiving, type SpaceDatabase } from './spaceDatabase.ts';
 
 export type DatabaseActor = Actor & { userId: string };
 
+/** A request about one database of a space. */
+export interface Asked {
+  spaceId: string;
+  id: string;
+  actor: DatabaseActor;
+}
+
 export interface DatabaseSettings {
   installation: string;
   databases: { maxPerSpace: number; keptMs: number; rotationMs: number; backupMs: number };
@@ -40,21 +47,24 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
   const { maxPerSpace, keptMs, rotationMs, backupMs } = settings.databases;
   const names = namesOf(settings.installation);
 
-  /** Applies a request and returns its operation. Undefined if there was nothing to change. */
+  /**
+   * Applies a request and returns its operation. Undefined if there was nothing to change. `work` returns the database's
+   * own columns to change. It may return true if it changed only other rows, and false if it changed nothing.
+   */
   function change(
-    { spaceId, id, actor }: { spaceId: string; id: string; actor: DatabaseActor },
+    { spaceId, id, actor }: Asked,
     kind: DatabaseOperation,
-    work: (tx: Transaction, found: SpaceDatabase) => Promise<object | undefined>,
+    work: (tx: Transaction, found: SpaceDatabase) => Promise<Record<string, unknown> | boolean>,
     operationId?: string,
   ): Promise<Operation | undefined> {
     return transaction(database, async (tx) => {
       const found = await lockOf(tx, { spaceId, id });
       const known = operationId && (await operationModels(tx).Operation.findByPk(operationId, { transaction: tx }));
       if (known) return known;
-      const row = await work(tx, found);
-      if (row === undefined) return undefined;
+      const changed = await work(tx, found);
+      if (changed === false) return undefined;
       await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [
-        { ...row, version: found.version + 1, due_at: new Date() },
+        { ...(changed !== true && changed), version: found.version + 1, due_at: new Date() },
         id,
       ]);
       await appendAudit(tx, spaceId, actor, auditOf[kind], id);
@@ -115,18 +125,18 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
     },
 
     /** Refuses all connections. The database can be restored for `keptMs`. Idempotent. Throws 404. */
-    remove: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+    remove: (asked: Asked) =>
       change(asked, 'deleteDatabase', async (_tx, { state }) => {
-        if (state === 'deleted') return undefined;
+        if (state === 'deleted') return false;
         const now = new Date();
         const purgeAt = new Date(now.getTime() + keptMs);
         return { state: 'deleted', live_name: null, deleted_at: now, purge_at: purgeAt };
       }),
 
     /** Restores a deleted database. A living one stays as it is. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
-    restore: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+    restore: (asked: Asked) =>
       change(asked, 'restoreDatabase', async (tx, { id, spaceId, name, state, purgeAt }) => {
-        if (state === 'living') return undefined;
+        if (state === 'living') return false;
         // The purge may have begun. The server would not have what the row says.
         if (purgeAt !== null && purgeAt <= new Date()) throw notFound('database');
         const sql = 'SELECT id FROM space_databases WHERE space_id = ? AND live_name = ? AND id <> ?';
@@ -136,7 +146,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       }),
 
     /** Purges a deleted database at once. Throws 404, 409 `DATABASE_NOT_DELETED` or `BACKUP_IN_USE`. */
-    purge: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+    purge: (asked: Asked) =>
       change(asked, 'purgeDatabase', async (tx, { id, state }) => {
         if (state !== 'deleted') {
           throw new DomainError(
@@ -154,14 +164,14 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       }),
 
     /** Rewrites the tables, to free the space of deleted rows. Throws 404, 409 `DATABASE_DELETED`. */
-    compact: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+    compact: (asked: Asked) =>
       change(asked, 'compactDatabase', async (_tx, found) => {
         requireLiving(found);
         return { compacts: found.version + 1 };
       }),
 
     /** Changes the space's name for the database, not the server's. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
-    rename: ({ spaceId, id, actor, name }: { spaceId: string; id: string; actor: DatabaseActor; name: string }) =>
+    rename: ({ spaceId, id, actor, name }: Asked & { name: string }) =>
       transaction(database, async (tx) => {
         const found = await lockOf(tx, { spaceId, id });
         if (found.name === name) return;
@@ -176,7 +186,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
      * `now` ends the previous one at once, with the account's connections. The same operation id again is the same
      * password. Throws 404, 409 `DATABASE_DELETED`.
      */
-    async rotate(asked: { spaceId: string; id: string; actor: DatabaseActor; operationId: string; now: boolean }) {
+    async rotate(asked: Asked & { operationId: string; now: boolean }) {
       const own = await ownAccountOf(database, asked.id);
       if (own === undefined) throw notFound('database');
       const sealed = await sealPassword(envelope, own, newPassword());
@@ -193,7 +203,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
             WHERE id = ? AND database_id = ?`,
           [...(asked.now ? [] : [new Date(Date.now() + rotationMs)]), sealed, own.id, found.id],
         );
-        return {};
+        return true;
       };
       return change(asked, 'rotateDatabase', work, asked.operationId);
     },
@@ -202,7 +212,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
      * Gives an app of the space its own account, whose details its runs get. An app that has one keeps it. Throws 404,
      * 409 `DATABASE_DELETED` or `APP_HAS_DATABASE`.
      */
-    async connect(asked: { spaceId: string; id: string; actor: DatabaseActor; app: ConnectedApp }) {
+    async connect(asked: Asked & { app: ConnectedApp }) {
       const { app, spaceId, id } = asked;
       const before = await findAccountOf(database, { databaseId: id, appId: app.id });
       const account = { id: before ?? newId('databaseAccount'), spaceId };
@@ -214,7 +224,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
     },
 
     /** Revokes the app's account. Throws 404 for an app that was never connected. */
-    disconnect: (asked: { spaceId: string; id: string; actor: DatabaseActor; itemId: string }) =>
+    disconnect: (asked: Asked & { itemId: string }) =>
       change(asked, 'disconnectApp', (tx, found) => disconnectApp(tx, found, asked.itemId)),
   };
 }
@@ -232,8 +242,6 @@ async function requireKept(tx: Transaction, spaceId: string, { id, databaseId }:
   if (backup.state === 'kept') return;
   throw new DomainError('conflict', 'BACKUP_NOT_KEPT', 'This backup is still being made, or has failed.');
 }
-
-export type DatabaseWishes = ReturnType<typeof createDatabaseWishes>;
 
 const auditOf: Readonly<Record<DatabaseOperation, AuditAction>> = {
   createDatabase: 'database.made',

@@ -83,7 +83,7 @@ export function defineDrive(sequelize: Sequelize) {
   return Drive;
 }
 
-export function quotaExceeded(): DomainError {
+function quotaExceeded(): DomainError {
   return new DomainError(
     'tooLarge',
     'QUOTA_EXCEEDED',

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { DataTypes, Model, Op, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
-import { DomainError } from '../../base/errors.ts';
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insertInstance } from '../database/sql.ts';
 import type { DriveModel } from './drive.ts';
+import { uploadExpired } from './driveUpload.ts';
 
 /** `arriving` until its owner's row is written, `kept` while it has an owner, `doomed` until it is removed. */
 export type ObjectState = 'arriving' | 'kept' | 'doomed';
@@ -12,6 +12,8 @@ export type ObjectState = 'arriving' | 'kept' | 'doomed';
 export const leaseMs = 5 * 60_000;
 /** An abandoned request reaches the store within this time, or never. */
 const lateArrivalMs = 15 * 60_000;
+
+const doomed = { state: 'doomed', leaseExpiresAt: null };
 
 export function newObjectKey(): string {
   return randomBytes(20).toString('hex');
@@ -105,8 +107,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
         "UPDATE drive_objects SET ? WHERE object_key = ? AND state = 'arriving'",
         [change, objectKey],
       );
-      if (affectedRows === 0)
-        throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload has expired or was cancelled. Start it again.');
+      if (affectedRows === 0) throw uploadExpired();
     }
 
     /**
@@ -115,34 +116,27 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
      */
     static async giveUp(objectKeys: string[]): Promise<DriveObject[]> {
       if (objectKeys.length === 0) return [];
-      await DriveObject.update(
-        { state: 'doomed', leaseExpiresAt: null },
-        { where: { objectKey: objectKeys, state: 'arriving' } },
-      );
+      await DriveObject.update(doomed, { where: { objectKey: objectKeys, state: 'arriving' } });
       return DriveObject.findAll({ where: { objectKey: objectKeys, state: 'doomed' } });
     }
 
     /** Marks objects that nothing refers to any more. The sweeper removes them and gives their bytes back. */
     static async doom(objectKeys: string[], tx?: Transaction): Promise<void> {
       if (objectKeys.length === 0) return;
-      await DriveObject.update(
-        { state: 'doomed', leaseExpiresAt: null },
-        { where: { objectKey: objectKeys }, transaction: tx },
-      );
+      await DriveObject.update(doomed, { where: { objectKey: objectKeys }, transaction: tx });
     }
 
     /** Gives up arriving objects whose lease has expired. From here on they cannot be kept. */
     static async doomExpired(now: Date): Promise<number> {
-      const [count] = await DriveObject.update(
-        { state: 'doomed', leaseExpiresAt: null },
-        { where: { state: 'arriving', leaseExpiresAt: { [Op.lt]: now } } },
-      );
+      const [count] = await DriveObject.update(doomed, {
+        where: { state: 'arriving', leaseExpiresAt: { [Op.lt]: now } },
+      });
       return count;
     }
 
     /** Dooms all objects of a deleted space. */
     static async doomSpace(spaceId: string): Promise<void> {
-      await DriveObject.update({ state: 'doomed', leaseExpiresAt: null }, { where: { spaceId } });
+      await DriveObject.update(doomed, { where: { spaceId } });
     }
 
     /** The doomed objects that are due, of all spaces; or all doomed objects of one space, due or not. */
@@ -192,15 +186,6 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
           await Drive.release(spaceId, bytes, tx);
         });
       }
-    }
-
-    /** The sum that the drive's account of bytes must equal. */
-    static async sumOfSizes(spaceId: string): Promise<number> {
-      const [row] = await sequelize.query<{ bytes: number | string }>(
-        'SELECT COALESCE(SUM(size), 0) AS bytes FROM drive_objects WHERE space_id = ?',
-        { replacements: [spaceId], type: QueryTypes.SELECT },
-      );
-      return Number(row?.bytes ?? 0);
     }
   }
 

@@ -12,9 +12,6 @@ const suspectMs = 10 * 60_000;
 const maxSuspects = 100_000;
 const atOnce = 1_000;
 
-/** Records what reads of objects find out about their contents. */
-export type ContentFindings = ReturnType<typeof createContentFindings>;
-
 export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
   async function rows<Row>(sql: string, values: unknown[]): Promise<Row[]> {
     const [found] = await pool.query<RowDataPacket[]>(sql, values);

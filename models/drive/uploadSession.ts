@@ -1,14 +1,14 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { LeasedObjects } from './arrivingObject.ts';
 import type { Placed } from './changes.ts';
-import { type DriveObject, leaseMs, newObjectKey } from './driveObject.ts';
+import { type DriveObject, newObjectKey } from './driveObject.ts';
 import { type KnownSpot, knownFoldersOf } from './knownFolders.ts';
 import { driveModels } from './models.ts';
 import { reserveOf } from './objectReserve.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
 import { knownPlacerOf } from './placeKnown.ts';
-import { removeObjects } from './removeObjects.ts';
 
 /** What is known about a file once its bytes are stored. */
 export interface StoredBytes {
@@ -50,7 +50,7 @@ export interface Arrived {
 export type AlsoPlaced = (tx: Transaction, placed: readonly Placed[]) => Promise<void>;
 
 /** Files up to this size may be stored before their bytes are counted. */
-export const reservableBytes = 256 * 1_024;
+const reservableBytes = 256 * 1_024;
 
 /**
  * Files on their way into a drive. Their bytes are stored one after the other, then all are placed in one transaction:
@@ -60,16 +60,12 @@ export const reservableBytes = 256 * 1_024;
 export class UploadSession implements AsyncDisposable {
   private readonly deps: { database: Database; store: ByteStore; limits: DriveLimits };
   private readonly spaceId: string;
-  /** Objects that have no owner yet. */
-  private readonly objectKeys = new Set<string>();
-  /** The subset that the store has confirmed. */
-  private readonly arrived = new Set<string>();
-  private readonly renewal: NodeJS.Timeout;
+  private readonly objects: LeasedObjects;
 
   constructor(deps: { database: Database; store: ByteStore; limits: DriveLimits }, spaceId: string) {
     this.deps = deps;
     this.spaceId = spaceId;
-    this.renewal = setInterval(() => this.renewLeases(), leaseMs / 5);
+    this.objects = new LeasedObjects(deps);
   }
 
   /**
@@ -84,20 +80,20 @@ export class UploadSession implements AsyncDisposable {
   async receiveKnown(bytes: AsyncIterable<Buffer>, { name, nameInside }: KnownSpot): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
     const objectKey = await reserveOf(database).take();
-    this.objectKeys.add(objectKey);
+    this.objects.keys.add(objectKey);
     const { text, contentTypeOfOther, ...stored } = await store.write(objectKey, bytes, {
       fileName: name,
       otherName: nameInside,
       maxBytes: limits.maxFileBytes,
       reserve: async () => undefined,
     });
-    this.arrived.add(objectKey);
+    this.objects.arrived.add(objectKey);
     return { content: { objectKey, ...stored }, text, isReserved: true, contentTypeInside: contentTypeOfOther };
   }
 
   async receive(bytes: AsyncIterable<Buffer>, fileName: string): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
-    const { spaceId, objectKeys } = this;
+    const { spaceId, objects } = this;
     const objectKey = newObjectKey();
     let object: DriveObject | undefined;
     const { size, contentType, sha256, text } = await store.write(objectKey, bytes, {
@@ -105,7 +101,7 @@ export class UploadSession implements AsyncDisposable {
       maxBytes: limits.maxFileBytes,
       async reserve(count) {
         if (object !== undefined) return object.reserve(database, count, limits.quotaBytes);
-        objectKeys.add(objectKey);
+        objects.keys.add(objectKey);
         object = await driveModels(database).DriveObject.begin(database, {
           objectKey,
           spaceId,
@@ -114,14 +110,14 @@ export class UploadSession implements AsyncDisposable {
         });
       },
     });
-    this.arrived.add(objectKey);
+    this.objects.arrived.add(objectKey);
     return { content: { objectKey, size, contentType, sha256 }, text };
   }
 
   /** `also` may run more than once. The effects of the earlier run were rolled back. */
   async place(files: readonly Arrived[], also?: AlsoPlaced): Promise<Placed[]> {
     const placed = (await this.placeKnown(files, also)) ?? (await this.placeAll(files, also));
-    for (const { file } of files) this.objectKeys.delete(file.content.objectKey);
+    for (const { file } of files) this.objects.keys.delete(file.content.objectKey);
     return placed;
   }
 
@@ -158,22 +154,7 @@ export class UploadSession implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.renewal);
-    try {
-      const { DriveObject } = driveModels(this.deps.database);
-      const left = await DriveObject.giveUp([...this.objectKeys]);
-      await removeObjects(this.deps, left, this.arrived);
-    } catch {
-      // The store or the database does not answer. The sweeper finds the rows: at once, or when their lease has
-      // expired.
-    }
-  }
-
-  private renewLeases(): void {
-    // The next renewal makes up for a failed one. A lease lasts for five renewals.
-    driveModels(this.deps.database)
-      .DriveObject.renewLeases([...this.objectKeys])
-      .catch(() => undefined);
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.objects[Symbol.asyncDispose]();
   }
 }

@@ -87,8 +87,6 @@ export function createEgressAuthorities(
   };
 }
 
-export type EgressAuthorities = ReturnType<typeof createEgressAuthorities>;
-
 function contextOf(number: number): string {
   return `egress_authorities/${number}`;
 }

@@ -12,12 +12,11 @@ const askMs = 10_000;
  * The lock of a backup that is being made. A connection holds it, so a killed process loses it. One backup at a time
  * has it, and meanwhile no object is removed from the store.
  */
-export interface BackupHold {
+export interface BackupHold extends AsyncDisposable {
   /** Aborted when the lock is lost. */
   signal: AbortSignal;
   /** Rejects if the lock is no longer held. */
   assertHeld(): Promise<void>;
-  release(): Promise<void>;
 }
 
 /** Throws 409 `BACKUP_UNDER_WAY` if another backup is being made. */
@@ -51,7 +50,7 @@ export async function holdForBackup(database: Database): Promise<BackupHold> {
   return {
     signal: lost.signal,
     assertHeld,
-    async release() {
+    async [Symbol.asyncDispose]() {
       over.abort();
       await watching;
       // The server frees the lock when its connection ends.

@@ -37,47 +37,33 @@ export class UnknownSchemaError extends Error {
  * UnknownSchemaError} when the database has steps that this version does not know.
  */
 export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
-  const patient = database.patient();
-  try {
-    return await migrateLocked(patient, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
-  } finally {
-    await patient.close();
-  }
+  await using patient = database.patient();
+  return await migrateLocked(patient, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
 }
 
 /** Like {@link migrate}, with pools of its own and the account that may change tables. */
 export async function migrateInstallation({ database, migration }: Pick<Config, 'database' | 'migration'>) {
-  const pools = openDatabase({ database: { ...database, url: migration.databaseUrl ?? database.url } });
-  try {
-    return await migrate(pools);
-  } finally {
-    await pools.close();
-  }
+  await using pools = openDatabase({ database: { ...database, url: migration.databaseUrl ?? database.url } });
+  return await migrate(pools);
 }
 
 /** Runs `work` while no process may migrate the schema. */
 export async function withSchemaHeld<T>(database: Database, work: () => Promise<T>): Promise<T> {
-  const patient = database.patient();
+  await using patient = database.patient();
+  const connection = await patient.pool.getConnection();
+  let speaking: NodeJS.Timeout | undefined;
   try {
-    const connection = await patient.pool.getConnection();
-    try {
-      await connection.query('SET SESSION wait_timeout = DEFAULT');
-      await takeLock(connection, lockTimeoutSeconds);
-      // The server drops a connection that is silent for hours, and the lock with it. The end checks that the lock was
-      // kept.
-      const speaking = setInterval(() => void connection.query('SELECT 1').catch(() => undefined), lockSpeaksMs);
-      try {
-        const done = await work();
-        await assertLocked(connection);
-        return done;
-      } finally {
-        clearInterval(speaking);
-      }
-    } finally {
-      connection.destroy();
-    }
+    await connection.query('SET SESSION wait_timeout = DEFAULT');
+    await takeLock(connection, lockTimeoutSeconds);
+    // The server drops a connection that is silent for hours, and the lock with it. The end checks that the lock was
+    // kept.
+    speaking = setInterval(() => void connection.query('SELECT 1').catch(() => undefined), lockSpeaksMs);
+    const done = await work();
+    await assertLocked(connection);
+    return done;
   } finally {
-    await patient.close();
+    clearInterval(speaking);
+    connection.destroy();
   }
 }
 

@@ -37,7 +37,7 @@ export interface StoredAnswer {
  */
 export type Idempotency = InstanceType<ReturnType<typeof defineIdempotency>>;
 
-export function defineIdempotency(sequelize: Sequelize) {
+function defineIdempotency(sequelize: Sequelize) {
   class Idempotency extends Model {
     declare caller: string;
     declare operation: string;

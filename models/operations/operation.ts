@@ -61,7 +61,7 @@ export type OperationEnd =
  */
 export type Operation = InstanceType<ReturnType<typeof defineOperation>>;
 
-export function defineOperation(sequelize: Sequelize) {
+function defineOperation(sequelize: Sequelize) {
   class Operation extends Model {
     declare id: string;
     declare kind: string;

@@ -156,8 +156,6 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
   };
 }
 
-export type PushSubscriptions = ReturnType<typeof createPushSubscriptions>;
-
 function sealContext(id: string): string {
   return `push_subscriptions/${id}`;
 }

@@ -1,6 +1,6 @@
 import { DomainError } from '../../base/errors.ts';
 
-export const maxTtlMs = 30 * 86_400_000;
+const maxTtlMs = 30 * 86_400_000;
 
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const short = /^(\d{1,12})(s|m|h|d)$/;

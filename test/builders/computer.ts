@@ -7,18 +7,25 @@ import type { ChatUser } from './chat.ts';
 import { buildProduct, type TestProduct } from './product.ts';
 
 /** An Atrium that hosts computers. They end with it. */
-export async function buildHostingProduct(
+export const buildHostingProduct = (
   overrides: Environment | ((providerUrl: string) => Environment) = {},
-): Promise<TestProduct> {
+): Promise<TestProduct> =>
+  withComputers((ofComputers) =>
+    buildProduct((providerUrl) => ({
+      ...(typeof overrides === 'function' ? overrides(providerUrl) : overrides),
+      // Comes last, to override the folder of the test run's stack.
+      ...ofComputers,
+    })),
+  );
+
+/** Builds an Atrium with variables by which it hosts computers, which end with it. */
+export async function withComputers<P extends TestProduct>(
+  build: (ofComputers: Environment) => Promise<P>,
+): Promise<P> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
   // The computers' own users must pass through this folder.
   chmodSync(dir, 0o755);
-  const product = await buildProduct((providerUrl) => ({
-    ATRIUM_COMPUTERS: 'auto',
-    ...(typeof overrides === 'function' ? overrides(providerUrl) : overrides),
-    // Comes last, to override the folder of the test run's stack.
-    ATRIUM_COMPUTERS_DIR: dir,
-  }));
+  const product = await build({ ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir });
   const { close } = product;
   return Object.assign(product, {
     async close() {

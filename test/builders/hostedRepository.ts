@@ -1,36 +1,15 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { operations } from '../../api/generated/types.gen.ts';
 import type { Environment } from '../../config/index.ts';
-import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { buildChatUser } from './chat.ts';
-import { buildComputer } from './computer.ts';
+import { buildComputer, withComputers } from './computer.ts';
 import { buildGit, gitOf, remoteRepository, type TestGit } from './repository.ts';
 
 export type StatusBody = operations['getRepositoryStatus']['responses'][200]['content']['application/json'];
 
 /** An Atrium with a git server, which hosts computers. They end with it. */
-export async function buildHostedGit(overrides: Environment = {}): Promise<TestGit> {
-  const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
-  // The computers' own users must pass through this folder.
-  chmodSync(dir, 0o755);
-  const product = await buildGit({
-    ...hurriedSweeper,
-    ATRIUM_COMPUTERS: 'auto',
-    ATRIUM_COMPUTERS_DIR: dir,
-    ...overrides,
-  });
-  const { close } = product;
-  return Object.assign(product, {
-    async close() {
-      await close();
-      await (await createHost({ dir })).shutdown();
-      rmSync(dir, { recursive: true, force: true });
-    },
-  });
-}
+export const buildHostedGit = (overrides: Environment = {}): Promise<TestGit> =>
+  withComputers((ofComputers) => buildGit({ ...hurriedSweeper, ...ofComputers, ...overrides }));
 
 /** A new user's cloned repository, with the computer for its files. `prepare` changes its remote first. */
 export async function buildCloned(

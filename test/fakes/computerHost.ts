@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { newId } from '../../base/ids.ts';
 import type { HostedState } from '../../integrations/computers/types.ts';
+import { plainEnvironment } from '../support/atrium.ts';
 import type { TestEnvironment } from '../support/environment.ts';
 
 const program = join(import.meta.dirname, 'computerHostProcess.ts');
@@ -42,9 +43,8 @@ export async function startFakeHost({
   let child = await launch();
 
   async function launch() {
-    const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
     const started = spawn(process.execPath, [program, id, folder], {
-      env: { ...Object.fromEntries(rest), ...environment },
+      env: plainEnvironment(environment),
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const lines = createInterface({ input: started.stdout });

@@ -65,7 +65,7 @@ function run<T>(work: () => Promise<T>): Promise<T> {
   return new MockActivityEnvironment().run(work);
 }
 
-const deps = () => ({ config: environment.config, database: environment.database });
+const deps = () => ({ config: environment.config, database: environment.database, workflows: {} });
 
 test('The steps of old turns are removed, and their usage can still be read', async () => {
   const [old, recent] = [await insertTurn(91), await insertTurn(89)];

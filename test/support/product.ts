@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import type { Role } from '../../bin/support/runtime.ts';
+import { plainEnvironment } from './atrium.ts';
 import type { TestEnvironment } from './environment.ts';
 
 const program = join(import.meta.dirname, 'productProcess.ts');
@@ -30,9 +31,8 @@ export async function startProduct(
   role: Role = 'both',
   overrides: Record<string, string> = {},
 ): Promise<ProductProcess> {
-  const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
   const child = spawn(process.execPath, [...nodeFlags, program, role], {
-    env: { ...Object.fromEntries(rest), ...environment, ...overrides },
+    env: plainEnvironment({ ...environment, ...overrides }),
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let log = '';

@@ -7,6 +7,7 @@ import type { TestProduct } from '../../builders/product.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { getChromium } from '../../support/chromium.ts';
 import { waitFor } from '../../support/waitFor.ts';
+import { freePort } from '../identity/support.ts';
 
 declare const location: { origin: string };
 
@@ -67,7 +68,10 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
   let path: string;
   beforeAll(async () => {
     const executablePath = await getChromium();
-    product = await buildHostingProduct();
+    // A page may open a WebSocket to its own origin alone, port and all, which is in the product's settings.
+    const port = await freePort();
+    const publicUrl = `http://localhost:${port}`;
+    product = await buildHostingProduct({ ATRIUM_PORT: String(port), ATRIUM_PUBLIC_URL: publicUrl });
     user = await buildChatUser(product);
     computer = await buildComputer(product, user);
     itemId = await appsOf(product, user).app(manifest, { 'server.pl': server });
@@ -76,6 +80,10 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
     browser = await chromium.launch({ executablePath, args });
   }, 300_000);
+  // A link that a failed test has left would keep its process for the next one.
+  afterEach(async () => {
+    for (const left of await list()) await revoke(left);
+  });
   afterAll(async () => {
     await browser?.close();
     await product?.close();
@@ -87,15 +95,9 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
   }
   const revoke = ({ id }: Preview, as = user) => as.fetch(`${path}/${id}`, { method: 'DELETE' });
   const list = async () => (await user.get<{ data: Preview[] }>(path)).data;
-  /** The address with the port of this test's product. */
-  function reached(address: string): string {
-    const url = new URL(address);
-    url.port = new URL(product.url).port;
-    return url.href;
-  }
   async function open({ url }: Preview): Promise<Page> {
     const page = await (await browser.newContext()).newPage();
-    await page.goto(reached(url));
+    await page.goto(url);
     return page;
   }
   const titleOf = (page: Page) => page.textContent('h1');
@@ -139,14 +141,14 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     await product.process.kill('SIGKILL');
     await product.restart();
     await waitFor('the page', async () => {
-      await page.goto(reached(`${first.origin}/`));
+      await page.goto(`${first.origin}/`);
       return (await titleOf(page)) === 'start 1';
     });
 
     // The server dies and is started again.
-    await page.goto(reached(`${first.origin}/die`));
+    await page.goto(`${first.origin}/die`);
     await waitFor('the next start of the server', async () => {
-      await page.goto(reached(`${first.origin}/`)).catch(() => undefined);
+      await page.goto(`${first.origin}/`).catch(() => undefined);
       return (await page.textContent('body'))?.includes('start 2');
     });
     expect((await runOf(runId)).attempt).toBe(2);
@@ -156,7 +158,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     // A revoked link is closed, and the others still work.
     expect((await revoke(first)).status).toBe(204);
     expect((await revoke(first)).status).toBe(204);
-    expect((await page.goto(reached(`${first.origin}/`)))?.status()).toBe(410);
+    expect((await page.goto(`${first.origin}/`))?.status()).toBe(410);
     for (const other of [...others, next]) await revoke(other);
     const last = await open(second);
     expect(await titleOf(last)).toBe('start 2');
@@ -172,7 +174,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     const page = await open(body);
     expect(await titleOf(page)).toBe('start 1');
     expect((await appsOf(product, user).ended(body.runId)).status).toBe('cancelled');
-    expect((await page.goto(reached(`${body.origin}/`)))?.status()).toBe(410);
+    expect((await page.goto(`${body.origin}/`))?.status()).toBe(410);
   }, 120_000);
 
   test('Cancelling the run of a preview closes its links', async () => {
@@ -181,7 +183,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect(await titleOf(page)).toBe('start 1');
     await appsOf(product, user).cancel(body.runId);
     await appsOf(product, user).ended(body.runId);
-    expect((await page.goto(reached(`${body.origin}/`)))?.status()).toBe(410);
+    expect((await page.goto(`${body.origin}/`))?.status()).toBe(410);
     expect(await list()).toEqual([]);
   }, 120_000);
 

@@ -43,7 +43,7 @@ test('Doomed objects stay in the store during a backup and are removed after it'
   expect(removed).toEqual([]);
   expect(await DriveObject.findByPk('doomed')).not.toBeNull();
   await hold.assertHeld();
-  await hold.release();
+  await hold[Symbol.asyncDispose]();
   await waitFor('the lock to be free', async () => !(await isHeldForBackup(database)));
   expect(await removeDoomed(deps)).toEqual({ removed: 1, refused: 0 });
   expect(removed).toEqual(['doomed']);
@@ -63,6 +63,6 @@ test('Only one backup runs at a time, and a backup that loses its connection los
   );
   await waitFor('the lock to be free', async () => !(await isHeldForBackup(database)));
   await expect(hold.assertHeld()).rejects.toThrow();
-  await hold.release();
-  await (await holdForBackup(database)).release();
+  await hold[Symbol.asyncDispose]();
+  await (await holdForBackup(database))[Symbol.asyncDispose]();
 });

@@ -11,10 +11,11 @@ interface NetworkOptions {
   open: OpenEgress;
   /** Ports served for programs that do not use the proxy. */
   ports?: readonly number[];
-  proxyPort?: number;
-  dnsPort?: number;
   maxConnections?: number;
 }
+
+const proxyPort = 3_128;
+const dnsPort = 53;
 
 export interface Network {
   /** The ports that we could not listen on, and why: `80: EADDRINUSE`. */
@@ -29,7 +30,7 @@ export interface Network {
  * leaves it.
  */
 export async function startNetwork(options: NetworkOptions): Promise<Network> {
-  const { open, ports = [22, 80, 443, databasePort], proxyPort = 3128, dnsPort = 53, maxConnections = 256 } = options;
+  const { open, ports = [22, 80, 443, databasePort], maxConnections = 256 } = options;
   const names = new NameTable();
   const connections = new Connections(maxConnections);
   const udp = dnsOverUdp(names);
