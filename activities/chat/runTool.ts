@@ -1,6 +1,5 @@
 import { untilAborted } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
-import { untilAborted } from '../../integrations/chat/modelRunner.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { keepPicture } from '../../models/chat/resultPictures.ts';

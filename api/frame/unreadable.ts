@@ -8,7 +8,11 @@ import type { Failure } from './failures.ts';
 
 const malformed: Failure = { status: 400, code: 'INVALID_HTTP', detail: 'This is not a valid HTTP/1.1 request.' };
 
-const unclear: Failure = { status: 400, code: 'HOST_UNCLEAR', detail: 'The request names two hosts. Send exactly one.' };
+const unclear: Failure = {
+  status: 400,
+  code: 'HOST_UNCLEAR',
+  detail: 'The request names two hosts. Send exactly one.',
+};
 
 /** By Node's error codes for unreadable requests. */
 const refusals: Record<string, Failure> = {

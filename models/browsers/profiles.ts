@@ -1,4 +1,4 @@
-import { DomainError, notFound } from '../../base/errors.ts';
+import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { lockLivingSpace } from '../audit/livingSpace.ts';
