@@ -7,7 +7,7 @@ import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { createContentFindings } from '../../models/drive/findings.ts';
 import { openEnvelope } from '../../models/identity/index.ts';
 import { holdForBackup } from '../../models/installation/backupHold.ts';
-import { schemaOf, withSchemaHeld } from '../../models/migrations/migrate.ts';
+import { assertKnownSchema, schemaOf, withSchemaHeld } from '../../models/migrations/migrate.ts';
 import { describeBytes } from '../describeBytes.ts';
 import { BackupError } from '../errors.ts';
 import { Pace, type Watch } from '../pace.ts';
@@ -107,6 +107,8 @@ async function makeHeld(
 }
 
 async function describeSchema(database: Database, config: Config) {
+  // A newer version may keep objects in tables that this one does not read.
+  await assertKnownSchema(database);
   const { migrations, madeAt } = await schemaOf(database);
   return { migrations, installation: `${config.installation} of ${madeAt}` };
 }

@@ -46,7 +46,6 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       if (plaintext.length > maxValueBytes) {
         throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A value can have at most 64 KiB.');
       }
-      await keepOutOfLogs(leavesOf(secret.value));
       const id = newId('dynamicSecret');
       const sealed = await envelope.seal(spaceId, dynamicSecretContext(id), plaintext);
       const now = new Date();
@@ -66,6 +65,8 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
         });
         await appendAudit(tx, spaceId, actor, 'form-secret.stored', id);
       });
+      // After the space has accepted it: a refused value must not push the secrets of other spaces out of this list.
+      await keepOutOfLogs(leavesOf(secret.value));
       return id;
     },
 

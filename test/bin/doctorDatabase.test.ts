@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeBackup } from '../../backup/make/makeBackup.ts';
+import type { Vault } from '../../backup/vault/vault.ts';
 import { checkDatabase } from '../../bin/support/checkParts.ts';
 import { startProduct } from '../../bin/support/product.ts';
 import { loadConfig } from '../../config/index.ts';
@@ -70,6 +72,11 @@ test('an older Atrium does not start on the database of a newer one, and doctor 
       const started = startProduct(environment.config, role, join(temporaryFolder(), 'log'));
       await expect(started).rejects.toMatchObject({ message: refusal });
     }
+    // It would leave out what only the newer version's rows name.
+    const { config } = environment;
+    const { signal } = new AbortController();
+    const backup = makeBackup({ vault: {} as Vault, config, signal, report() {} });
+    await expect(backup).rejects.toMatchObject({ message: refusal });
   } finally {
     await owner("DELETE FROM schema_migrations WHERE name = '9999-last'");
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { resolveSecretReferences } from '../../../models/secrets/references.ts';
 import { parseTtl } from '../../../models/secrets/ttl.ts';
+import { withoutKnownSecrets } from '../../../telemetry/knownSecrets.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
@@ -115,7 +116,9 @@ test('The values of a space that have not expired have a limited number and size
   const expireAll = () =>
     pool.query('UPDATE dynamic_secrets SET expires_at = ? WHERE space_id = ?', [new Date(), spaceId]);
   for (let i = 0; i < 4; i++) expect(await store('x'.repeat(65_534))).toEqual([200, undefined]);
-  expect(await store('x')).toEqual([422, 'TOO_MANY_FORM_SECRETS']);
+  expect(await store('refused value')).toEqual([422, 'TOO_MANY_FORM_SECRETS']);
+  // A refused value takes no room among the values that are kept out of logs.
+  expect(withoutKnownSecrets('refused value')).toBe('refused value');
   await expireAll();
   await Promise.all(Array.from({ length: 199 }, () => store('x')));
   // Of simultaneous requests, only as many succeed as there is room for.
