@@ -54,8 +54,8 @@ export async function holdForBackup(database: Database): Promise<BackupHold> {
     async release() {
       over.abort();
       await watching;
-      // The server frees the lock when its connection ends.
-      connection.destroy();
+      // The server frees the lock when its connection ends, with the pool.
+      connection.release();
       await patient.close();
     },
   };

@@ -74,7 +74,8 @@ export async function withSchemaHeld<T>(database: Database, work: () => Promise<
         clearInterval(speaking);
       }
     } finally {
-      connection.destroy();
+      // The server frees the lock when its connection ends, with the pool.
+      connection.release();
     }
   } finally {
     await patient.close();
@@ -144,8 +145,8 @@ async function migrateLocked(database: Database, timeoutSeconds: number): Promis
     );
     return steps;
   } finally {
-    // The server frees the lock when its connection closes.
-    connection.destroy();
+    // The server frees the lock when its connection ends, with the pool.
+    connection.release();
   }
 }
 

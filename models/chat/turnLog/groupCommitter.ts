@@ -44,7 +44,7 @@ export class GroupCommitter {
   /** Waits for the batch under way and gives the connection back. */
   async close(): Promise<void> {
     await this.#running;
-    this.#connection?.destroy();
+    this.#connection?.release();
     this.#connection = undefined;
   }
 
