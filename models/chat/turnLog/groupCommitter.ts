@@ -98,7 +98,7 @@ export class GroupCommitter {
     const idleMs = performance.now() - this.#usedAtMs;
     this.#usedAtMs += idleMs;
     if (this.#connection !== undefined && idleMs < this.#database.idleMs) return this.#connection;
-    this.#connection?.destroy();
+    this.#connection?.end().catch(() => undefined);
     this.#connection = await this.#database.pool.getConnection();
     return this.#connection;
   }
