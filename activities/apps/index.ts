@@ -69,7 +69,8 @@ export function createAppActivities(deps: AppDeps) {
 /** Writes one log line for the operator. */
 function noteEnd(logger: AppDeps['logger'], run: Run): void {
   const { id: runId, itemId: appId, component, spaceId, status, attempt: attempts, exitCode, errorCode: code } = run;
-  const seconds = run.startedAt === null ? 0 : ((run.endedAt ?? new Date()).getTime() - run.startedAt.getTime()) / 1_000;
+  const { startedAt, endedAt } = run;
+  const seconds = startedAt === null || endedAt === null ? 0 : (endedAt.getTime() - startedAt.getTime()) / 1_000;
   const facts = { runId, appId, component, spaceId, status, attempts, exitCode, code, seconds };
   logger.info(facts, 'A run of an app has ended.');
 }
