@@ -17,7 +17,7 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTERS_DRIVERS: list.pipe(z.array(driver)).optional(),
   ATRIUM_COMPUTERS_RUNSC: z.string().min(1).optional(),
   ATRIUM_COMPUTERS_DOCKER: z
-    .url({ protocol: /^(unix|tcp|http)$/ })
+    .url({ protocol: /^(unix|tcp|http)$/, error: 'an address like unix:///var/run/docker.sock or tcp://host:port' })
     .max(255)
     .optional(),
   ATRIUM_COMPUTERS_DOCKER_IMAGE: z.string().min(1).max(255).optional(),

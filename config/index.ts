@@ -16,6 +16,7 @@ import { gitConfig, gitSettings } from './git.ts';
 import { gitHostingConfig, gitHostingSettings } from './gitHosting.ts';
 import { httpConfig, httpSettings } from './http.ts';
 import { keysConfig, keysSettings } from './keys.ts';
+import { describeAllowed } from './kinds.ts';
 import { llmConfig, llmSettings } from './llm.ts';
 import { nearestOf } from './nearest.ts';
 import { portsConfig, portsSettings } from './ports.ts';
@@ -100,13 +101,20 @@ export function parseEnvironment(environment: Environment) {
   const present = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== '' && value !== undefined),
   );
-  const result = environmentSchema.safeParse(present);
+  const result = environmentSchema.safeParse(present, { error: describeAllowed });
   if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  throw new ConfigError(`${issue?.path.join('.') ?? 'The environment'} is not right: ${issue?.message ?? 'unknown'}.`);
+  const faults = new Map<PropertyKey, string>();
+  for (const { path, message } of result.error.issues) {
+    const [name = 'The environment'] = path;
+    if (!faults.has(name)) faults.set(name, `${String(name)} is not right: ${message}.`);
+  }
+  throw new ConfigError([...faults.values()].join('\n'));
 }
 
-/** The frozen configuration. Throws {@link ConfigError} with one line when a setting is wrong or missing. */
+/**
+ * The frozen configuration. Throws {@link ConfigError} with a line for each wrong setting, or with one line when the
+ * settings do not fit together.
+ */
 export function loadConfig(environment: Environment = process.env) {
   const env = parseEnvironment(environment);
   const http = httpConfig(env, { isDevelopment: env.ATRIUM_ENV === 'development' });

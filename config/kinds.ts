@@ -1,5 +1,21 @@
 import { z } from 'zod';
 
+/** What is allowed, for kinds that do not say it themselves. */
+export function describeAllowed(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_value':
+      return `one of ${issue.values.join(', ')}`;
+    case 'too_small':
+      return `at least ${issue.minimum}${issue.origin === 'string' ? ' characters' : ''}`;
+    case 'too_big':
+      return `at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`;
+    case 'invalid_format':
+      return issue.format === 'url' ? 'an address like https://host:port' : undefined;
+    default:
+      return undefined;
+  }
+}
+
 export const bool = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1');
 export const list = z.string().transform((value) =>
   value

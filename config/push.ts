@@ -1,7 +1,9 @@
 import { z } from 'zod';
 
 export const pushSettings = z.object({
-  ATRIUM_PUSH_CONTACT: z.union([z.email(), z.url({ protocol: /^https$/ })]).optional(),
+  ATRIUM_PUSH_CONTACT: z
+    .union([z.email(), z.url({ protocol: /^https$/ })], 'an e-mail address, or an address like https://host')
+    .optional(),
 });
 
 /** Apple's service refuses a push whose contact is not an https or mailto address. */

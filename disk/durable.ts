@@ -74,14 +74,21 @@ async function throughDraft(
 /** Makes a folder and its missing parents. */
 export async function makeFolderDurably(path: string | Buffer, mode = 0o777): Promise<void> {
   try {
-    await mkdir(path, mode);
+    await makeLevel(path, mode);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
-    if (code !== 'ENOENT') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     await makeFolderDurably(folderOf(path), mode);
-    await makeFolderDurably(path, mode);
-    return;
+    // Once only: some file systems, such as /proc, say ENOENT where the parent exists.
+    await makeLevel(path, mode);
+  }
+}
+
+async function makeLevel(path: string | Buffer, mode: number): Promise<void> {
+  try {
+    await mkdir(path, { mode });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    throw error;
   }
   await syncFolder(folderOf(path));
 }
@@ -142,9 +149,23 @@ export function createDurablySync(
 
 /** Like `makeFolderDurably`, for code that runs before everything else. */
 export function makeFolderDurablySync(path: string, mode = 0o777): void {
-  const first = mkdirSync(path, { recursive: true, mode });
-  if (first === undefined) return;
-  for (let made = path; made.length >= first.length; made = folderOf(made)) syncSync(folderOf(made));
+  try {
+    makeLevelSync(path, mode);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    makeFolderDurablySync(folderOf(path), mode);
+    makeLevelSync(path, mode);
+  }
+}
+
+function makeLevelSync(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && statSync(path).isDirectory()) return;
+    throw error;
+  }
+  syncSync(folderOf(path));
 }
 
 /** Syncs a file, or a folder with all its contents, and gives it its final name. */

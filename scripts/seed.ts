@@ -1,15 +1,14 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { describeFailure } from '../bin/support/failure.ts';
+import { findActiveUser, notRunning, withIdentity } from '../bin/support/installation.ts';
+import { findRunning } from '../bin/support/running.ts';
 import { type AtriumClient, createAtriumClient } from '../client/src/index.ts';
+import { loadLaunchConfig } from '../config/launch.ts';
 
 /**
- * Makes a space with an example of everything in the Atrium that runs on this machine: `npm run seed`. Uses only the
- * public API, so a failing seed is a defect of the API or of this file. Prints the id of the space.
+ * Makes a space with an example of everything in the Atrium that runs with this data directory: `npm run seed`.
+ * ATRIUM_URL and ATRIUM_TOKEN name another one and its user. Uses only the public API, so a failing seed is a defect of
+ * the API or of this file. Prints the id of the space.
  */
-
-const root = join(import.meta.dirname, '..');
-const baseUrl = process.env.ATRIUM_URL ?? 'http://localhost:8080';
 
 const manifest = `name: Greeter
 components:
@@ -18,9 +17,9 @@ components:
   - { name: nightly, kind: schedule, command: date, cron: '0 3 * * *', timeZone: UTC }
 `;
 
-const token = process.env.ATRIUM_TOKEN ?? (await printToken());
+const { baseUrl, token } = await findAtrium().catch(giveUp);
 const atrium = createAtriumClient({ baseUrl, token });
-const { id: spaceId } = await made(atrium.POST('/api/spaces', { body: { name: 'Example' } }));
+const { id: spaceId } = await made(atrium.POST('/api/spaces', { body: { name: 'Example' } })).catch(giveUp);
 const path = { spaceId };
 for (const [what, make] of Object.entries(everything(atrium))) {
   try {
@@ -111,8 +110,20 @@ async function upload(folder: string, name: string, text: string): Promise<void>
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
 }
 
-async function printToken(): Promise<string> {
-  const atriumProgram = [join(root, 'bin', 'bootstrap.mjs'), 'token'];
-  const { stdout } = await promisify(execFile)(process.execPath, atriumProgram);
-  return stdout.trim();
+/** As `atrium status` and `atrium token` find the address and a session. */
+async function findAtrium(): Promise<{ baseUrl: string; token: string }> {
+  const { ATRIUM_URL, ATRIUM_TOKEN } = process.env;
+  const found = ATRIUM_URL ?? findRunning(loadLaunchConfig().dataDir)?.apiUrl;
+  if (found === undefined) throw notRunning('set ATRIUM_URL and ATRIUM_TOKEN');
+  const token =
+    ATRIUM_TOKEN ??
+    (await withIdentity(async (identity) =>
+      identity.sessions.createByOperator((await findActiveUser(identity, undefined)).id, 'npm run seed'),
+    ));
+  return { baseUrl: found, token };
+}
+
+function giveUp(error: unknown): never {
+  console.error(describeFailure(error));
+  process.exit(1);
 }

@@ -11,6 +11,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolderDurablySync } from '../disk/durable.ts';
 import { StackError } from './errors.ts';
 import { type HeldLock, tryLock } from './fileLock.mjs';
 
@@ -27,16 +28,39 @@ export function isReachableByOthers(path: string): boolean {
 
 /** Makes the data directory with its folders for locks, pid files and logs. */
 export function prepareDataDir(dataDir: string): void {
+  const fault = faultOfDataDir(dataDir);
+  if (fault !== undefined) throw new StackError(fault);
   try {
-    mkdirSync(dataDir, { recursive: true });
+    makeFolderDurablySync(dataDir);
     accessSync(dataDir, constants.W_OK);
     if (statSync(dataDir).uid === process.getuid?.()) chmodSync(dataDir, 0o711);
-    for (const name of ['run', 'logs']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 });
+    for (const name of ['run', 'logs']) makeFolderDurablySync(join(dataDir, name), 0o700);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
+    const advice = code === 'EACCES' || code === 'EPERM' ? 'Start as its owner, or set' : 'Set';
     throw new StackError(
-      `The data directory ${dataDir} cannot be written (${code}). Start as its owner, or set ATRIUM_DATA_DIR.`,
+      `The data directory ${dataDir} cannot be written (${code}). ${advice} ATRIUM_DATA_DIR to a folder on a disk.`,
     );
+  }
+}
+
+/** Why nothing can be in this data directory: it, or something above it, is no folder. Undefined where all is well. */
+export function faultOfDataDir(dataDir: string): string | undefined {
+  for (let path = dataDir; ; path = dirname(path)) {
+    const found = lookAt(path);
+    if (found?.isDirectory() || path === dirname(path)) return undefined;
+    if (found === undefined) continue;
+    const where = path === dataDir ? `The data directory ${path}` : `${path}, above the data directory ${dataDir},`;
+    return `${where} is a file, not a folder. Move it away, or set ATRIUM_DATA_DIR to a folder.`;
+  }
+}
+
+/** Undefined where nothing is there, or where it may not be looked at. */
+function lookAt(path: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
   }
 }
 

@@ -28,6 +28,9 @@ export async function connectTemporal(config: Pick<Config, 'temporal'>, logger: 
 
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
+/** The SDK warns of this at each start of a worker that is meant to run activities only. */
+const noWorkflows = 'No workflows registered, not polling';
+
 let installed = false;
 
 /** Sends the SDK's own log lines to our logger. The SDK's runtime is the process's, so only the first call counts. */
@@ -38,6 +41,7 @@ export function logTemporalTo(logger: Logger): void {
   const sink = new DefaultLogger('INFO', ({ level, message, meta }) => {
     // A task token is long and useless in a log.
     const { error, taskToken: _, ...rest } = (meta ?? {}) as Record<string, unknown>;
+    if (message.startsWith(noWorkflows)) return;
     child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
   });
   // The SDK builds the details of a line before it checks the level: a dozen times for each short workflow.

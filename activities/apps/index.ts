@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import { currentAttempt } from '../../models/apps/attempts.ts';
 import { nextInLine } from '../../models/apps/line.ts';
 import { notRun } from '../../models/apps/outcome.ts';
-import { findRun, type Run } from '../../models/apps/run.ts';
+import { findRun, isActive, type Run } from '../../models/apps/run.ts';
 import { endAttempt, nextRunStep, type RunStep } from '../../models/apps/steps.ts';
 import { processOf } from './attemptProcess.ts';
 import type { AppDeps } from './deps.ts';
@@ -15,7 +15,7 @@ const clockSkewMs = 2_000;
 
 /** The activities of runs of apps. */
 export function createAppActivities(deps: AppDeps) {
-  const { config, database, workflows } = deps;
+  const { config, database, logger, workflows } = deps;
   return {
     /** Decides the next step of a run, and tells the runs whose turn this makes it. */
     async lookAtAppRun({ runId }: { runId: string }): Promise<RunStep> {
@@ -26,6 +26,8 @@ export function createAppActivities(deps: AppDeps) {
       // tells them again.
       const told = await Promise.all((await nextInLine(database, run, config.apps)).map(workflows.startRun));
       if (told.includes('late')) throw new Error('A run whose turn it is could not be told so.');
+      // Last, so that a retry does not repeat the line.
+      if (!isActive(run)) noteEnd(logger, run);
       return step;
     },
 
@@ -62,6 +64,15 @@ export function createAppActivities(deps: AppDeps) {
       throw error;
     }
   }
+}
+
+/** Writes one log line for the operator. */
+function noteEnd(logger: AppDeps['logger'], run: Run): void {
+  const { id: runId, itemId: appId, component, spaceId, status, attempt: attempts, exitCode, errorCode: code } = run;
+  const { startedAt, endedAt } = run;
+  const seconds = startedAt === null || endedAt === null ? 0 : (endedAt.getTime() - startedAt.getTime()) / 1_000;
+  const facts = { runId, appId, component, spaceId, status, attempts, exitCode, code, seconds };
+  logger.info(facts, 'A run of an app has ended.');
 }
 
 /** The activities with a task queue of their own, because an attempt takes as long as its program. */

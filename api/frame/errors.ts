@@ -42,8 +42,9 @@ export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): Error
     res.locals.failureCode = failure.code;
     // Only our own faults are logged as errors. The access log shows a client's mistakes by their status.
     if (failure.status >= 500) {
-      const level = isRefusal(error) ? 'warn' : 'error';
-      req.log[level]({ err: loggable(error), requestId: req.id }, failure.code);
+      const { id: requestId } = req;
+      if (isRefusal(error)) req.log.warn({ requestId, reason: failure.detail }, failure.code);
+      else req.log.error({ err: loggable(error), requestId }, failure.code);
     }
     if (res.headersSent) {
       // Too late for an error answer. Cut the response so that the client sees that it is incomplete.
@@ -69,9 +70,12 @@ export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): Error
   };
 }
 
-/** A deliberate refusal for now, such as a start when no host runs computers. No error lies behind it. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof DomainError && error.kind === 'unavailable' && error.cause === undefined;
+/**
+ * A deliberate answer about something beyond this server: no host runs computers now, or the address that a user asked
+ * for does not exist. No error lies behind it, and users can cause any number of them.
+ */
+function isRefusal(error: unknown): error is DomainError {
+  return error instanceof DomainError && error.cause === undefined;
 }
 
 function sendProblem(res: Response, problem: Problem): void {

@@ -42,9 +42,12 @@ export function addLogs(program: Command): void {
       // The reader may close the pipe, as `| head` does.
       process.stdout.on('error', () => process.exit(0));
       const query = { parts, level, id };
+      let isEmpty = true;
       for await (const line of readLogs(find, query, { most: lines, follow: follow === true })) {
+        isEmpty = false;
         console.log(json === true ? toJson(line) : toText(line));
       }
+      if (isEmpty && id !== undefined && lines > 0) console.error(`Nothing in the logs names ${id}.`);
     });
 }
 

@@ -16,7 +16,7 @@ export function addResume(program: Command): void {
       });
       const { automations, appSchedules, appRuns, webhookDeliveries, mails } = waited;
       const lines = [
-        'Resumed. Within two minutes these go on:',
+        'Resumed. All automations, schedules, webhooks and mail go on. Within two minutes, those that were due or waiting do:',
         `  ${automations} automations, ${appSchedules} schedules and ${appRuns} runs of apps`,
         `  ${webhookDeliveries} deliveries to webhook endpoints, ${mails} mails`,
         'A time that was missed for too long is listed as MISSED with its automation or schedule, and is not made up for.',

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Product } from '../support/product.ts';
 
 /**
  * `atrium api` and `atrium worker`: run Atrium in production, in any number of processes, against configured parts.
@@ -15,7 +16,10 @@ export function addApiAndWorker(program: Command): void {
       .option('--json', 'print one line of JSON when it is ready')
       .action(async (options: { json?: true }) => {
         const { serve } = await import('../support/serve.ts');
-        process.exit(await serve(role, options.json === true));
+        const onReady = ({ apiUrl, probesUrl }: Pick<Product, 'apiUrl' | 'probesUrl'>) => {
+          if (options.json === true) console.log(JSON.stringify({ role, apiUrl, probesUrl }));
+        };
+        process.exit(await serve(role, { onReady }));
       });
   }
 }

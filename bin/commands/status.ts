@@ -4,7 +4,7 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { installationOf } from '../../models/installation/installation.ts';
 import { columns, print } from '../support/answer.ts';
-import { withDatabase } from '../support/installation.ts';
+import { notRunning, withDatabase } from '../support/installation.ts';
 import { describeQuiet } from '../support/quiet.ts';
 import { findRunning, type RunningAtrium } from '../support/running.ts';
 import { hostsToJson, hostsToRows } from './host.ts';
@@ -64,7 +64,7 @@ function toJson(running: RunningAtrium | undefined, ready: boolean, { hosts, qui
 }
 
 function toText(running: RunningAtrium | undefined, ready: boolean, { hosts, quietSince }: Found): string {
-  if (running === undefined) return 'Atrium does not run here. Start it with "npm start".';
+  if (running === undefined) return notRunning().message;
   const { ATRIUM_TEMPORAL_UI_URL: uiUrl } = running.environment;
   const state = running.state === 'running' && !ready ? 'running, but not ready' : running.state;
   return columns([

@@ -32,7 +32,7 @@ export async function checkDatabaseAccess({ database }: Pick<Config, 'database'>
 async function letsIn(url: URL): Promise<boolean> {
   try {
     const connection = await mysql.createConnection({ uri: url.href, connectTimeout: timeoutMs });
-    connection.destroy();
+    await connection.end();
     return true;
   } catch (error) {
     const { code } = error as { code?: string };

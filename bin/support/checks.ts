@@ -1,8 +1,9 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { findUnfinished } from '../../backup/restore/journal.ts';
-import { type Config, loadConfig, settingNames, unknownSettings } from '../../config/index.ts';
+import { type Config, ConfigError, loadConfig, settingNames, unknownSettings } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
+import { faultOfDataDir } from '../../stack/folders.ts';
 import { describeGit } from '../../stack/git.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
@@ -58,7 +59,7 @@ export async function runChecks(answerMs: number): Promise<Check[]> {
   const first = await Promise.all(
     [
       { name: 'Node', look: () => ok(process.version) },
-      { name: 'settings', look: () => ok(`data in ${loadLaunchConfig().dataDir}`) },
+      { name: 'settings', look: checkSettings },
     ].map(run),
   );
   if (first.some(({ state }) => state === 'wrong')) return first;
@@ -71,6 +72,18 @@ export async function runChecks(answerMs: number): Promise<Check[]> {
     ...ofParts(launch, running, unfinished !== undefined),
   ];
   return [...first, ...(await Promise.all(looks.map(run)))];
+}
+
+/** A wrong configuration has a line for each fault. Others have a stack. */
+function lineOf(error: unknown): string {
+  const lines = describeFailure(error).split('\n');
+  return error instanceof ConfigError ? lines.join(' ') : (lines[0] ?? 'unknown');
+}
+
+function checkSettings(): CheckResult {
+  const { dataDir } = loadLaunchConfig();
+  const fault = faultOfDataDir(dataDir);
+  return fault === undefined ? ok(`data in ${dataDir}`) : wrong(fault);
 }
 
 function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined): Look[] {
@@ -167,7 +180,7 @@ export async function within(answerMs: number, look: Look['look'], usualMs = ans
   late.catch(() => undefined);
   const looked = Promise.resolve()
     .then(look)
-    .catch((error: unknown) => wrong(describeFailure(error).split('\n')[0] ?? 'unknown'));
+    .catch((error: unknown) => wrong(lineOf(error)));
   try {
     const result = await Promise.race([looked, late]);
     const tookMs = performance.now() - begin;

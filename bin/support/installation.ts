@@ -22,8 +22,17 @@ export function loadCommandConfig(): Config {
       throw new CommandFailure('Atrium is still starting here. Try again once it is ready.');
     }
     if (running !== undefined) throw error;
-    throw new CommandFailure('Atrium does not run here. Start it with "npm start", or set the addresses of its parts.');
+    throw notRunning('set the addresses of its parts');
   }
+}
+
+/** What to say where no Atrium runs with this data directory. `otherwise` is a further way out. */
+export function notRunning(otherwise?: string): CommandFailure {
+  const { dataDir } = loadLaunchConfig();
+  const more = otherwise === undefined ? '' : `, or ${otherwise}`;
+  return new CommandFailure(
+    `Atrium does not run here, with data in ${dataDir}. Start it with "npm start", or set ATRIUM_DATA_DIR if its data are elsewhere${more}.`,
+  );
 }
 
 export async function withDatabase<T>(work: (database: Database, config: Config) => Promise<T>): Promise<T> {

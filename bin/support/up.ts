@@ -18,7 +18,7 @@ const interruptedExitCode = 130;
 
 /**
  * Runs Atrium until a stop is requested, then stops what it started. Returns the exit code. With `watch`, the API and
- * the worker run in a process of their own, which restarts when one of its loaded files changes.
+ * the worker run in a process of their own, which restarts when a file of the code changes.
  */
 export async function up(
   report: Report,
@@ -101,7 +101,7 @@ async function start(
   const product = await timed(report, { done: 'API and worker started' }, async () => {
     if (!watch) return startProduct(config, 'both', logFile);
     const { startWatchedProduct } = await import('./watchedProduct.ts');
-    return startWatchedProduct(environment);
+    return startWatchedProduct({ root, environment, logFile, report, signal });
   });
   started.defer(() => product.stop());
   signal.throwIfAborted();

@@ -144,6 +144,8 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
       // Below the limit: at the limit, the pool would never look for idle connections.
       maxIdle: size - 1,
       idleTimeout: idleMs,
+      // An idle connection takes leave of the server, which otherwise logs an aborted connection each time.
+      gracefulEnd: true,
       connectTimeout: connectTimeoutMs,
       supportBigNumbers: true,
       maxPreparedStatements,

@@ -53,8 +53,8 @@ export async function holdForBackup(database: Database): Promise<BackupHold> {
     async [Symbol.asyncDispose]() {
       over.abort();
       await watching;
-      // The server frees the lock when its connection ends.
-      connection.destroy();
+      // The server frees the lock when its connection ends, with the pool.
+      connection.release();
       await patient.close();
     },
   };

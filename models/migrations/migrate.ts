@@ -63,7 +63,8 @@ export async function withSchemaHeld<T>(database: Database, work: () => Promise<
     return done;
   } finally {
     clearInterval(speaking);
-    connection.destroy();
+    // The server frees the lock when its connection ends, with the pool.
+    connection.release();
   }
 }
 
@@ -130,8 +131,8 @@ async function migrateLocked(database: Database, timeoutSeconds: number): Promis
     );
     return steps;
   } finally {
-    // The server frees the lock when its connection closes.
-    connection.destroy();
+    // The server frees the lock when its connection ends, with the pool.
+    connection.release();
   }
 }
 

@@ -1,6 +1,7 @@
-import { runAtrium } from '../support/atrium.ts';
+import { plainEnvironment, runAtrium } from '../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { start } from '../support/processes.ts';
 
 let atrium: TestEnvironment;
 
@@ -67,10 +68,16 @@ test('a command that fails prints the reason in one line', async () => {
     const { code, output } = await run(...args);
     expect([args, code, output]).toEqual([args, 1, expect.stringMatching(/^error: .* A name has 1 to 200 characters/)]);
   }
-  expect(await runAtrium(['token'], { ATRIUM_DATA_DIR: temporaryFolder() })).toMatchObject({
+  const dataDir = temporaryFolder();
+  const line = `Atrium does not run here, with data in ${dataDir}. Start it with "npm start", or set ATRIUM_DATA_DIR if its data are elsewhere`;
+  expect(await runAtrium(['token'], { ATRIUM_DATA_DIR: dataDir })).toMatchObject({
     code: 1,
-    output: 'Atrium does not run here. Start it with "npm start", or set the addresses of its parts.\n',
+    output: `${line}, or set the addresses of its parts.\n`,
   });
+  expect(await runAtrium(['status'], { ATRIUM_DATA_DIR: dataDir })).toMatchObject({ code: 1, output: `${line}.\n` });
+  const seed = start('npm', ['run', '-s', 'seed'], { env: plainEnvironment({ ATRIUM_DATA_DIR: dataDir }) });
+  expect(await seed.exited).toMatchObject({ code: 1 });
+  expect(seed.output()).toBe(`${line}, or set ATRIUM_URL and ATRIUM_TOKEN.\n`);
 });
 
 test('a second migrate does nothing', async () => {

@@ -60,6 +60,12 @@ test('lines are filtered by part, level and id, and limited in number', async ()
   expect(await texts('--lines', '0')).toEqual([]);
 });
 
+test('an id that no line has is reported on standard error', async () => {
+  const { logs, settings } = installation();
+  const { code, stdout, output } = await runAtrium(logs('--id', 'req-9'), settings);
+  expect({ code, stdout, output }).toEqual({ code: 0, stdout: '', output: 'Nothing in the logs names req-9.\n' });
+});
+
 test('--follow shows new lines, also after the log is rotated', async () => {
   const { file, logs, settings } = installation();
   const following = startAtrium(logs('atrium', '--follow'), settings);

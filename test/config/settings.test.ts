@@ -25,6 +25,11 @@ function lineFor(settings: Record<string, string>): string {
 test.each([
   [{ ATRIUM_PORT: 'abc' }, 'ATRIUM_PORT is not right: a whole number from 0 to 65535.'],
   [{ ATRIUM_PORT: '70000' }, 'ATRIUM_PORT is not right: a whole number from 0 to 65535.'],
+  [
+    { ATRIUM_LOG_LEVEL: 'loud', ATRIUM_PORT: '-0.5' },
+    'ATRIUM_LOG_LEVEL is not right: one of fatal, error, warn, info, debug, trace, silent.\nATRIUM_PORT is not right: a whole number from 0 to 65535.',
+  ],
+  [{ ATRIUM_DEMO_MODEL: 'yes' }, 'ATRIUM_DEMO_MODEL is not right: one of 0, 1, true, false.'],
   [{ ATRIUM_CORS_ORIGINS: 'localhost:5183' }, /^ATRIUM_CORS_ORIGINS is not right: origins as browsers send them/],
   [{ ATRIUM_CORS_ORIGINS: 'https://a.example, https://b.example/' }, /^ATRIUM_CORS_ORIGINS is not right/],
   [{ ATRIUM_CORS_ORIGINS: '*' }, /^ATRIUM_CORS_ORIGINS is not right/],

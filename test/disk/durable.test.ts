@@ -25,7 +25,9 @@ test('a new folder is synced with its parent, and so are new folders above it', 
   const below = callsOf((folder) => `await disk.makeFolderDurably(${folder} + '/a/b');`);
   expect(below.filter((call) => call === 'fsync')).toHaveLength(2);
   expect(below.slice(-2)).toEqual(made);
-  expect(callsOf((folder) => `disk.makeFolderDurablySync(${folder} + '/a/b');`)).toEqual(['mkdir', 'fsync', 'fsync']);
+  // The folder, then the one above it, then the folder again.
+  const belowSync = callsOf((folder) => `disk.makeFolderDurablySync(${folder} + '/a/b');`);
+  expect(belowSync).toEqual(['mkdir', 'mkdir', ...made.slice(1), ...made]);
 });
 
 test('a folder is synced with its contents before it is renamed', () => {
@@ -59,6 +61,8 @@ test('makeFolderDurably accepts an existing folder and names that are not UTF-8,
   writeFileSync(join(folder, 'file'), '');
   await expect(makeFolderDurably(join(folder, 'file'))).rejects.toThrow('EEXIST');
   await expect(makeFolderDurably(join(folder, 'file', 'below'))).rejects.toThrow('ENOTDIR');
+  // Here mkdir says ENOENT although the parent exists.
+  await expect(makeFolderDurably('/proc/none/below')).rejects.toThrow('ENOENT');
   const bytes = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff, 0x2f, 0xfe])]);
   await makeFolderDurably(bytes);
   expect(existsSync(bytes)).toBe(true);

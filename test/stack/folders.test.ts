@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isReachableByOthers, prepareDataDir, prepareServicesDir, removeDataDir } from '../../stack/folders.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -32,6 +32,12 @@ test('a start fails if the services folder is a link to missing data', () => {
   expect(() => prepareServicesDir(dataDir)).toThrow('is a link to data that are not there');
 });
 
-test('the error for a data directory that cannot be created names the setting to change', () => {
-  expect(() => prepareDataDir('/dev/null/data')).toThrow('set ATRIUM_DATA_DIR');
+test('the error for a data directory that cannot be created says why, and names the setting to change', () => {
+  const file = join(temporaryFolder(), 'file');
+  writeFileSync(file, '');
+  const advice = 'is a file, not a folder. Move it away, or set ATRIUM_DATA_DIR to a folder.';
+  expect(() => prepareDataDir(file)).toThrow(`The data directory ${file} ${advice}`);
+  expect(() => prepareDataDir(join(file, 'data'))).toThrow(`${file}, above the data directory ${file}/data, ${advice}`);
+  // Here mkdir says ENOENT although the parent exists.
+  expect(() => prepareDataDir('/proc/data')).toThrow('/proc/data cannot be written (ENOENT). Set ATRIUM_DATA_DIR');
 });

@@ -44,7 +44,7 @@ export class GroupCommitter {
   /** Waits for the batch under way and gives the connection back. */
   async close(): Promise<void> {
     await this.#running;
-    this.#connection?.destroy();
+    this.#connection?.release();
     this.#connection = undefined;
   }
 
@@ -98,7 +98,7 @@ export class GroupCommitter {
     const idleMs = performance.now() - this.#usedAtMs;
     this.#usedAtMs += idleMs;
     if (this.#connection !== undefined && idleMs < this.#database.idleMs) return this.#connection;
-    this.#connection?.destroy();
+    this.#connection?.end().catch(() => undefined);
     this.#connection = await this.#database.pool.getConnection();
     return this.#connection;
   }

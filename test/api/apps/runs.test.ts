@@ -193,6 +193,19 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.log(runId)).status).toBe(410);
   }, 120_000);
 
+  test('The log has a line for the end of a run, without what it printed', async () => {
+    const { apps } = await setUp();
+    const appId = await apps.app(manifestOf('echo Heliotrope; exit 3'));
+    const { runId } = (await apps.run(appId)).body;
+    const lines: object[] = [];
+    const logger = { info: (facts: object) => lines.push(facts) };
+    const deps = { ...product.environment, logger, workflows: {} } as unknown as AppDeps;
+    await createAppActivities(deps).lookAtAppRun({ runId });
+    const end = { status: 'failed', code: 'RUN_FAILED', exitCode: 3, attempts: 1, seconds: expect.any(Number) };
+    const of = { runId, appId, component: expect.any(String), spaceId: expect.any(String) };
+    expect(lines).toEqual([{ ...of, ...end }]);
+  }, 120_000);
+
   test('Giving up a run ends its process', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('sleep 1000'));

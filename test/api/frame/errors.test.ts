@@ -265,3 +265,20 @@ test('An error answer that the contract does not declare becomes a 500 problem w
   expect(response.text).not.toContain('schema');
   expect(logged).toEqual(['An error answer is not declared.']);
 });
+
+test('an unknown host that a user asks for is a warning without a stack, and a failure behind an answer an error', async () => {
+  const logged: [string, object][] = [];
+  const app = express();
+  app.get('/:which', (req, _res, next) => {
+    const log = (level: string) => (about: object) => logged.push([level, about]);
+    Object.assign(req, { id: 'one', log: { error: log('error'), warn: log('warn') } });
+    const cause = req.params.which === 'own' ? new Error('connection reset') : undefined;
+    next(new DomainError('upstream', 'EGRESS_UNRESOLVED', 'Its name is not known.', { cause }));
+  });
+  app.use(errorHandler());
+  for (const path of ['/theirs', '/own']) expect((await request(app).get(path)).status).toBe(502);
+  expect(logged).toEqual([
+    ['warn', { requestId: 'one', reason: 'Its name is not known.' }],
+    ['error', { requestId: 'one', err: expect.anything() }],
+  ]);
+});

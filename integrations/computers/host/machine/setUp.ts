@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeDurablySync } from '../../../../disk/durable.ts';
+import { makeFolderDurablySync, writeDurablySync } from '../../../../disk/durable.ts';
 import { writeEtc } from '../../drivers/bubblewrap/view.ts';
 import type { Driver, RefusedDriver } from '../../drivers/driver.ts';
 import { openDrivers } from '../../drivers/drivers.ts';
@@ -116,7 +116,7 @@ export const isRoot = () => process.getuid?.() === 0;
 const off = (reason: string) => new HostError('COMPUTERS_OFF', reason);
 
 function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
-  mkdirSync(dir, { recursive: true });
+  makeFolderDurablySync(dir);
   // Each computer's user may enter it, none may list it.
   chmodSync(dir, 0o711);
   mkdirSync(runs, { recursive: true, mode: 0o711 });
