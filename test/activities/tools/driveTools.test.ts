@@ -139,7 +139,7 @@ test('A viewer can read, but other spaces and threads of other people are out of
   expect(toolOutputs(answer.chunks)).toEqual([
     'error: There is nothing at /shared.txt.',
     { path: '/', entries: [], nextAfter: null },
-    expect.stringContaining('error: The input does not fit the tool'),
+    expect.stringContaining('error: The input of the tool is not valid'),
   ]);
 });
 
