@@ -200,7 +200,7 @@ test('An impossible call does nothing and explains why', async () => {
   expect((await run([['browser_read', {}]], { mode: 'ask' })).outputs).toMatchObject([{ sessionId: opened.sessionId }]);
   await browsersOf(computer).end({ id: opened.sessionId });
   const over = await run([['browser_read', { sessionId: opened.sessionId }]]);
-  expect(over.outputs).toEqual([expect.stringContaining('has ended. Somebody ended it. browser_open opens another')]);
+  expect(over.outputs).toEqual([expect.stringContaining('has ended. A user ended the session. browser_open opens another')]);
 }, 180_000);
 
 test('When Chromium dies its session ends, and the next page opens in a new session', async () => {
@@ -246,7 +246,7 @@ test('On a desktop, an agent can only read while a person is in control', async 
     ['browser_open', { url: `${site}/second` }],
     ['browser_read', {}],
   ]);
-  const nothing = expect.stringContaining('Nothing was done. A person is in control');
+  const nothing = expect.stringContaining('Nothing was done. A person controls this desktop');
   expect(refused.outputs).toEqual([nothing, nothing, expect.objectContaining({ sessionId })]);
   expect(await controlsOf(refused.turnId)).toMatchObject([{ outcome: 'refused' }, { outcome: 'refused' }, null]);
   await control('release');

@@ -164,7 +164,7 @@ test('An impossible call does nothing and explains why', async () => {
   expect(asked.outputs).toEqual(['error: desktop_key changes things, but this turn is in ask mode and may only read.']);
   await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
   const over = await run([['desktop_screenshot', { sessionId: session.id }]]);
-  expect(over.outputs).toEqual([`error: The desktop ${session.id} has ended. Somebody ended it.`]);
+  expect(over.outputs).toEqual([`error: The desktop ${session.id} has ended. A user ended the session.`]);
 }, 120_000);
 
 describe('Control of a desktop', () => {
@@ -176,7 +176,7 @@ describe('Control of a desktop', () => {
   test('An agent is refused while a person is in control, and is shown as the controller after it acted', async () => {
     await control(session, 'take');
     const refused = await run([['desktop_key', { keys: 'x' }]]);
-    expect(refused.outputs).toEqual([expect.stringContaining('Nothing was done. A person is in control')]);
+    expect(refused.outputs).toEqual([expect.stringContaining('Nothing was done. A person controls this desktop')]);
     expect(await controlsOf(refused.turnId)).toMatchObject([{ outcome: 'refused', sessionId: session.id }]);
     // Screenshots need no control.
     expect((await run([['desktop_screenshot', {}]])).outputs).toMatchObject([{ sessionId: session.id }]);

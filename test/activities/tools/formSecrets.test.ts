@@ -48,7 +48,7 @@ test('A tool that takes no secrets fails, and the secret is not read', async () 
   const { chunks } = await user.ask({ content: lines, modelId: 'demo', mode: 'work' });
   const outputs = toolOutputs(chunks);
   expect(outputs).toHaveLength(6);
-  for (const output of outputs) expect(output).toMatch(/^error: \w+ takes no secrets, so this one was not read/);
+  for (const output of outputs) expect(output).toMatch(/^error: \w+ accepts no secrets, so the secret was not read/);
   expect(chunks.filter((chunk) => chunk.type === 'data-approval')).toEqual([]);
   expect([await timesUsed(), await mcp.runsOf('log_in')]).toEqual([0, 0]);
   const list = await user.get<{ data: unknown[] }>(`/api/spaces/${user.spaceId}/audit`);

@@ -155,9 +155,9 @@ test('A deeply nested page is read, and a page that takes too long is ended whil
   await waitFor('the reading of the page', () => processorMs(reader as number) > before + 100);
   for (let times = 0; times < 10; times++) expect((await fetch(`${product.url}/healthz`)).status).toBe(200);
   expect(hasEnded).toBe(false);
-  expect(await turn).toEqual([expect.stringMatching(/^error: Reading this page takes more time or memory/)]);
+  expect(await turn).toEqual([expect.stringMatching(/^error: Reading this page takes too much time or memory/)]);
   // A second request for the page does not read it again.
-  expect(await fetched({ url: at('/slow') })).toEqual([expect.stringMatching(/^error: Reading this page takes more/)]);
+  expect(await fetched({ url: at('/slow') })).toEqual([expect.stringMatching(/^error: Reading this page takes too much/)]);
   expect(readerProcesses(product.process.pid)).toEqual([]);
   expect(await fetched({ url: at('/slow'), raw: true })).toMatchObject([
     { text: expect.stringMatching(/^<div a0 a1 /) },
