@@ -10,6 +10,7 @@ import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { clear } from '../life/end.ts';
 import { holderSpec, joinSandbox, reported, required } from '../life/start.ts';
+import { giveFolder } from '../machine/setUp.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
 import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
 
@@ -138,6 +139,8 @@ export class FileSandboxes {
     const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
     const run: ComputerRun = { spec, phase: 'starting', bootId: bootId(), ...nothing };
     const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
+    // Only starts make this folder. After a restore, or if the machine emptied it, there was none yet.
+    giveFolder(computerLayout(context.layout, computerId).run, uid);
     const holder = context.holders.take();
     this.#open.set(computerId, record);
     this.#places.opened(computerId);
