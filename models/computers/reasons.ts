@@ -18,7 +18,8 @@ const details: Readonly<Record<string, string>> = {
   TOO_MANY_RUNNING: 'The space has as many running computers as it may.',
   CREDITS_EXHAUSTED: 'The space has no credits left.',
   HOST_STOPPED: 'Its host was stopped, and all of its computers with it.',
-  RESTORED: 'It ran when the backup was made from which Atrium was restored. Its processes are lost, its home is there.',
+  RESTORED:
+    'It ran when the backup was made from which Atrium was restored. Its processes are lost, its home is there.',
   PAUSED_TOO_LONG:
     'It was paused for as long as a computer may be, and was stopped: its memory is gone, its home is there.',
   IDLE: 'It stopped by itself, since nothing was running or asked of it.',
